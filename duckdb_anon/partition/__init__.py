@@ -2,6 +2,7 @@
 
 from duckdb_anon.partition.assign import assign
 from duckdb_anon.partition.boxes import BoxLoss, box_loss, boxes
+from duckdb_anon.partition.closeness import TCloseness
 from duckdb_anon.partition.mondrian import partition
 from duckdb_anon.partition.requirements import (
     All,
@@ -24,6 +25,7 @@ __all__ = [
     "KAnonymity",
     "RecursiveDiversity",
     "Requirement",
+    "TCloseness",
     "assign",
     "box_loss",
     "boxes",

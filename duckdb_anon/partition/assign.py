@@ -24,12 +24,12 @@ class _Stock(NamedTuple):
     """Rows still to be dealt: one entry a (leaf, sensitive value), with the place of its next row."""
 
     leaf: IntArray
-    count: IntArray
+    rows: IntArray
     next_row: IntArray
 
 
 class _Deal(NamedTuple):
-    """What one round deals: `groups[i]` new groups in leaf i of the round, from its `values[i]` top values."""
+    """What one round deals: `groups[i]` new groups in leaf i, from its `values[i]` top values."""
 
     values: IntArray
     groups: IntArray
@@ -38,15 +38,15 @@ class _Deal(NamedTuple):
 def assign(
     group_of_row: IntArray,
     sensitive_codes: CodeArray,
-    l: int,
-    order: IntArray | None = None,  # noqa: E741
+    least: int,
+    order: IntArray | None = None,
 ) -> IntArray:
     """Subdivide groups into groups of at least l rows with pairwise different sensitive values.
 
     Args:
         group_of_row: group of each row, 0-based, shape (n,); each group frequency l-diverse.
         sensitive_codes: sensitive code of each row, shape (n,).
-        l: least number of rows, and of different sensitive values, of a new group.
+        least: l, the least number of rows, and of different sensitive values, of a new group.
         order: row numbers in the order in which rows of equal group and value are dealt; table order if None.
 
     Returns:
@@ -71,33 +71,33 @@ def assign(
     stock = _Stock(leaf[starts], np.diff(starts, append=n), starts)
     finished = 0
     while len(stock.leaf):
-        stock, finished = _round(stock, l, sorted_rows, result, finished)
-    _check(result, sensitive_codes, l, finished)
+        stock, finished = _round(stock, least, sorted_rows, result, finished)
+    _check(result, sensitive_codes, least, finished)
     return result
 
 
 def _round(
-    stock: _Stock, l: int, sorted_rows: IntArray, result: IntArray, finished: int
-) -> tuple[_Stock, int]:  # noqa: E741
+    stock: _Stock, least: int, sorted_rows: IntArray, result: IntArray, finished: int
+) -> tuple[_Stock, int]:
     """Deal once in every leaf; fills `result` and returns the rest and the number of groups so far."""
-    most = int(stock.count.max())
-    by_count = order_by(stock.leaf, most - stock.count, most + 1)
+    most = int(stock.rows.max())
+    by_count = order_by(stock.leaf, most - stock.rows, most + 1)
     stock = _Stock(*(field[by_count] for field in stock))
     starts = run_starts(stock.leaf)
     offsets = np.append(starts, len(stock.leaf))
-    deal = _best_deal(stock, offsets, l)
+    deal = _best_deal(stock, offsets, least)
     first_group = finished + np.cumsum(deal.groups) - deal.groups
     dealt = ranges(starts, deal.values)
     leaf = np.repeat(np.arange(len(starts)), deal.values)
     places = ranges(stock.next_row[dealt], deal.groups[leaf])
     result[sorted_rows[places]] = ranges(first_group[leaf], deal.groups[leaf])
-    stock.count[dealt] -= deal.groups[leaf]
+    stock.rows[dealt] -= deal.groups[leaf]
     stock.next_row[dealt] += deal.groups[leaf]
-    left = stock.count > 0
+    left = stock.rows > 0
     return _Stock(*(field[left] for field in stock)), finished + int(deal.groups.sum())
 
 
-def _best_deal(stock: _Stock, offsets: IntArray, l: int) -> _Deal:  # noqa: E741
+def _best_deal(stock: _Stock, offsets: IntArray, least: int) -> _Deal:
     """For each leaf the smallest number of values, l or more, that can be dealt, and how often.
 
     Dealing the b most frequent values a times leaves the rest eligible if its most frequent value, then
@@ -106,25 +106,26 @@ def _best_deal(stock: _Stock, offsets: IntArray, l: int) -> _Deal:  # noqa: E741
     starts, sizes = offsets[:-1], np.diff(offsets)
     leaf = np.repeat(np.arange(len(sizes)), sizes)
     values = np.arange(len(leaf)) - starts[leaf] + 1
-    rows = np.add.reduceat(stock.count, starts)[leaf]
-    following = np.append(stock.count[1:], 0)
+    rows = np.add.reduceat(stock.rows, starts)[leaf]
+    following = np.append(stock.rows[1:], 0)
     following[offsets[1:] - 1] = 0
-    slack = rows - l * stock.count[starts][leaf]
-    groups = np.minimum(stock.count, (rows - l * following) // values)
-    more = values > l
-    groups[more] = np.minimum(groups[more], slack[more] // (values[more] - l))
-    allowed = (values >= l) & (groups >= 1) & (slack >= 0)
+    slack = rows - least * stock.rows[starts][leaf]
+    groups = np.minimum(stock.rows, (rows - least * following) // values)
+    more = values > least
+    groups[more] = np.minimum(groups[more], slack[more] // (values[more] - least))
+    allowed = (values >= least) & (groups >= 1) & (slack >= 0)
     last = values == sizes[leaf]
     choice = np.flatnonzero(allowed | last)
     choice = choice[run_starts(leaf[choice])]
     return _Deal(values[choice], np.where(allowed[choice], groups[choice], 1))
 
 
-def _check(result: IntArray, sensitive_codes: CodeArray, l: int, groups: int) -> None:  # noqa: E741
+def _check(result: IntArray, sensitive_codes: CodeArray, least: int, groups: int) -> None:
     order = order_by(result, sensitive_codes, int(sensitive_codes.max()) + 1)
     group, code = result[order], sensitive_codes[order]
     repeated = ((group[1:] == group[:-1]) & (code[1:] == code[:-1])).any()
-    if repeated or (np.diff(offsets_of(group, groups)) < l).any():
+    if repeated or (np.diff(offsets_of(group, groups)) < least).any():
         raise RequirementError(
-            f"subdivide := 'assign': a group is not frequency l-diverse with l = {l}; partition with this l first"
+            f"subdivide := 'assign': a group is not frequency l-diverse with l = {least}; "
+            "partition with this l first"
         )

@@ -15,7 +15,7 @@ from duckdb_anon.cells import Interval, Node, ValueSet
 from duckdb_anon.partition.packed import count_cells, offsets_of
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import range_width, set_width
-from duckdb_anon.table import Attribute, FloatArray, IntArray
+from duckdb_anon.table import Attribute, CodeArray, FloatArray, IntArray
 
 
 class BoxLoss(NamedTuple):
@@ -75,7 +75,7 @@ def box_loss(attribute: Attribute, group_of_row: IntArray) -> BoxLoss:
     return BoxLoss(ncp * attribute.span / (attribute.span + 1), ncp)
 
 
-def _extremes(codes: IntArray, group_of_row: IntArray, groups: int) -> tuple[IntArray, IntArray]:
+def _extremes(codes: CodeArray, group_of_row: IntArray, groups: int) -> tuple[IntArray, IntArray]:
     low = np.full(groups, np.iinfo(np.int64).max)
     high = np.full(groups, -1)
     np.minimum.at(low, group_of_row, codes)

@@ -44,7 +44,7 @@ class Cells(NamedTuple):
 
     group: IntArray
     code: IntArray
-    count: IntArray
+    rows: IntArray
     offsets: IntArray
 
     @staticmethod
@@ -53,10 +53,10 @@ class Cells(NamedTuple):
         group, code, count = count_cells(frame.group_of_row(), codes, len(frame), domain)
         return Cells(group, code, count, offsets_of(group, len(frame)))
 
-    def running(self, count: IntArray) -> IntArray:
-        """Return the inclusive running sum of `count` within each group."""
-        total = np.cumsum(count)
-        before = total[self.offsets[:-1]] - count[self.offsets[:-1]]
+    def running(self, rows: IntArray) -> IntArray:
+        """Return the inclusive running sum of `rows` within each group."""
+        total = np.cumsum(rows)
+        before = total[self.offsets[:-1]] - rows[self.offsets[:-1]]
         return total - np.repeat(before, np.diff(self.offsets))
 
 
@@ -86,7 +86,7 @@ def cut_points(
 
 
 def _ordered_cuts(frame: Frame, index: int, attribute: Attribute, cells: Cells, min_size: int) -> Candidates:
-    left = cells.running(cells.count)
+    left = cells.running(cells.rows)
     right = frame.sizes[cells.group] - left
     cut = np.flatnonzero((left >= min_size) & (right >= min_size))
     group, left, right = cells.group[cut], left[cut], right[cut]
@@ -100,11 +100,11 @@ def _ordered_cuts(frame: Frame, index: int, attribute: Attribute, cells: Cells, 
 def _nominal_cuts(
     frame: Frame, index: int, attribute: Attribute, cells: Cells, min_size: int
 ) -> tuple[Candidates, NDArray[Any]]:
-    most = int(cells.count.max())
-    by_count = order_by(cells.group, most - cells.count, most + 1)
+    most = int(cells.rows.max())
+    by_count = order_by(cells.group, most - cells.rows, most + 1)
     rank = np.arange(len(by_count)) - cells.offsets[cells.group]
     values = np.diff(cells.offsets)[cells.group]
-    size, count = frame.sizes[cells.group], cells.count[by_count]
+    size, count = frame.sizes[cells.group], cells.rows[by_count]
     whole = size * set_width(attribute, values)
     found = []
     for kind, left, taken in ((UP_TO, cells.running(count), rank + 1), (ONLY, count, np.ones_like(rank))):

@@ -82,6 +82,7 @@ class Frame:
         return Frame(every, codes, sensitive, np.zeros(1, dtype=np.int64), np.array([rows]))
 
     def __len__(self) -> int:
+        """Return the number of groups."""
         return len(self.starts)
 
     def group_of_row(self) -> IntArray:
@@ -137,7 +138,7 @@ def acceptable(
         Shape (groups,): there are two parts or more, and each satisfies the requirement.
     """
     sizes = np.bincount(child, minlength=len(groups) * parts).reshape(-1, parts)
-    enough = np.where(sizes > 0, sizes >= problem.requirement.min_size, True).all(axis=1)
+    enough: BoolArray = ((sizes == 0) | (sizes >= problem.requirement.min_size)).all(axis=1)
     enough &= (sizes > 0).sum(axis=1) > 1
     if not enough.any():
         return enough

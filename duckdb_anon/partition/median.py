@@ -127,14 +127,15 @@ def above_median(values: NDArray[Any], local: IntArray, sizes: IntArray, below: 
     [1, 0, 0, 0]
     """
     bound = int(values.max()) + 1
-    key = local.astype(np.int32 if len(sizes) * bound < 2**31 else np.int64)
-    key *= key.dtype.type(bound)
-    key += values.astype(key.dtype, copy=False)
+    key: NDArray[Any] = local.astype(np.int32 if len(sizes) * bound < 2**31 else np.int64)
+    np.multiply(key, bound, out=key)
+    np.add(key, values, out=key, casting="same_kind")
     key.sort()
     middle = np.cumsum(sizes) - sizes + (sizes - 1) // 2
     median = key[middle].astype(np.int64) - np.arange(len(sizes)) * bound
     upper = values >= median[local] if below else values > median[local]
-    return upper.astype(np.int64)
+    part: IntArray = upper.astype(np.int64)
+    return part
 
 
 def upper_half(values: NDArray[Any], local: IntArray, sizes: IntArray) -> IntArray:
@@ -153,7 +154,7 @@ def upper_half(values: NDArray[Any], local: IntArray, sizes: IntArray) -> IntArr
 def _counted_width(frame: Frame, place: int, attribute: Attribute, width: Width) -> FloatArray:
     """Number of distinct values, or size of the group times the sum of squared deviations.
 
-    The factor is the same for all attributes of a group, and keeps ties between whole-number attributes exact.
+    The factor is the same for all attributes of a group, and keeps ties of whole-number attributes exact.
     """
     codes = frame.codes[place]
     group, code, count = count_cells(frame.group_of_row(), codes, len(frame), int(codes.max()) + 1)

@@ -91,35 +91,70 @@ def partition(
         if cut == "loss"
         else MedianCuts(problem, trees, width, mode == "relaxed", retry_lt)
     )
-    group_of_row = _cut_all(cutter, Frame.of_table(qi, sensitive, rows), requirement.min_size, tick)
-    if not requirement.holds(Groups(group_of_row, sensitive, counts, parents=None)).all():
+    result = _cut_all(cutter, Frame.of_table(qi, sensitive, rows), requirement, tick)
+    if not requirement.holds(result.groups(sensitive, counts)).all():
         raise RequirementError(f"{function}: the finished groups fail the requirement; nothing is released")
-    return group_of_row
+    return result.group_of_row
 
 
-def _cut_all(cutter: Cutter, frame: Frame, min_size: int, tick: Callable[[], None] | None) -> IntArray:
-    group_of_row = np.empty(len(frame.rows), dtype=np.int64)
-    finished = 0
+class _Result:
+    """The partition as far as it is settled.
+
+    Attributes:
+        group_of_row: final group of each settled row.
+        parent_of_row: running number of the group each row's group was cut from, if anybody asks for it.
+        finished: number of settled groups.
+    """
+
+    def __init__(self, rows: int, with_parents: bool) -> None:
+        """Start with nothing settled."""
+        self.group_of_row: IntArray = np.empty(rows, dtype=np.int64)
+        self.parent_of_row: IntArray | None = np.zeros(rows, dtype=np.int64) if with_parents else None
+        self.finished = 0
+        self._parents = 0
+
+    def settle(self, frame: Frame) -> None:
+        """Number the groups of a frame as final."""
+        self.group_of_row[frame.rows] = frame.group_of_row() + self.finished
+        self.finished += len(frame)
+
+    def remember(self, frame: Frame) -> None:
+        """Note the groups of a frame as parents of the parts they are about to be cut into."""
+        if self.parent_of_row is not None:
+            self.parent_of_row[frame.rows] = frame.group_of_row() + self._parents
+            self._parents += len(frame)
+
+    def groups(self, sensitive: CodeArray | None, counts: IntArray) -> Groups:
+        """Return the finished groups, ready to be checked again."""
+        if self.parent_of_row is None:
+            return Groups(self.group_of_row, sensitive, counts)
+        _, parent = np.unique(self.parent_of_row, return_inverse=True)
+        parent_of_group = np.zeros(self.finished, dtype=np.int64)
+        parent_of_group[self.group_of_row] = parent
+        parents = Groups(parent, sensitive, counts)
+        return Groups(self.group_of_row, sensitive, counts, parents=parents, parent_of_group=parent_of_group)
+
+
+def _cut_all(
+    cutter: Cutter, frame: Frame, requirement: Requirement, tick: Callable[[], None] | None
+) -> _Result:
+    result = _Result(len(frame.rows), requirement.uses_parents)
     while len(frame):
         if tick is not None:
             tick()
-        small, frame = frame.keep(frame.sizes < 2 * min_size)
-        finished = _finish(small, group_of_row, finished)
+        small, frame = frame.keep(frame.sizes < 2 * requirement.min_size)
+        result.settle(small)
         if not len(frame):
             break
         cut = cutter.choose(frame)
         places, _ = frame.rows_of(np.flatnonzero(cut.accepted))
         going, done = frame.keep(cut.accepted)
-        finished = _finish(done, group_of_row, finished)
+        result.settle(done)
         if not len(going):
             break
+        result.remember(going)
         frame = going.cut(Cut(cut.part[places], cut.parts, np.ones(len(going), dtype=bool)))
-    return group_of_row
-
-
-def _finish(frame: Frame, group_of_row: IntArray, finished: int) -> int:
-    group_of_row[frame.rows] = frame.group_of_row() + finished
-    return finished + len(frame)
+    return result
 
 
 def _check_options(function: str, cut: str, width: str, mode: str, qi: tuple[Attribute, ...]) -> None:

@@ -94,7 +94,8 @@ def run_starts(values: Integers) -> IntArray:
     """
     if len(values) == 0:
         return np.empty(0, dtype=np.int64)
-    return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
+    starts: IntArray = np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
+    return starts
 
 
 def offsets_of(group: Integers, groups: int) -> IntArray:
@@ -114,4 +115,5 @@ def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
     """
     total = int(sizes.sum())
     shift = starts - (np.cumsum(sizes) - sizes)
-    return np.arange(total) + np.repeat(shift, sizes)
+    places: IntArray = np.arange(total) + np.repeat(shift, sizes)
+    return places

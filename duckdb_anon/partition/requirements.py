@@ -38,7 +38,7 @@ class SensitiveCells(NamedTuple):
 
     group: IntArray
     code: IntArray
-    count: IntArray
+    counts: IntArray
     offsets: IntArray
 
 
@@ -50,7 +50,8 @@ class Groups:
         sensitive: sensitive code of each row, shape (n,), or None.
         table_counts: rows of the whole table with each sensitive code, shape (domain,).
         sizes: rows of each group, when the caller knows them.
-        parents: the groups these were cut from, None for the whole table or a finished partition.
+        parents: the groups these were cut from, None for the whole table (and for a finished partition,
+            unless the requirement `uses_parents`).
         parent_of_group: for each group its place in `parents`.
     """
 
@@ -63,6 +64,7 @@ class Groups:
         parents: Groups | None = None,
         parent_of_group: IntArray | None = None,
     ) -> None:
+        """Keep the arrays; cells are counted when first asked for."""
         self.sizes: IntArray = np.bincount(group_of_row) if sizes is None else sizes
         self.table_counts = table_counts
         self.parents = parents
@@ -71,6 +73,7 @@ class Groups:
         self._sensitive = sensitive
 
     def __len__(self) -> int:
+        """Return the number of groups."""
         return len(self.sizes)
 
     @cached_property
@@ -87,7 +90,7 @@ class Groups:
         """Count of the most frequent sensitive value of each group, shape (groups,)."""
         if len(self) == 0:
             return np.empty(0, dtype=np.int64)
-        result: IntArray = np.maximum.reduceat(self.cells.count, self.cells.offsets[:-1])
+        result: IntArray = np.maximum.reduceat(self.cells.counts, self.cells.offsets[:-1])
         return result
 
     def sum_cells(self, values: NDArray[Any]) -> FloatArray:
@@ -109,6 +112,11 @@ class Requirement(ABC):
     def needs_sensitive(self) -> bool:
         """Whether `holds` reads sensitive codes."""
         return True
+
+    @property
+    def uses_parents(self) -> bool:
+        """Whether `holds` reads `Groups.parents`; they are then also known when the result is re-checked."""
+        return False
 
     @abstractmethod
     def holds(self, groups: Groups) -> BoolArray:
@@ -145,12 +153,12 @@ class KAnonymity(Requirement):
 
 
 class _Diversity(Requirement):
-    l: float
+    least: float
 
     @property
     def min_size(self) -> int:
         """Rows a group needs: l values of one row each."""
-        return max(1, math.ceil(self.l - TOLERANCE))
+        return max(1, math.ceil(self.least - TOLERANCE))
 
     @abstractmethod
     def effective(self, groups: Groups) -> FloatArray:
@@ -159,14 +167,14 @@ class _Diversity(Requirement):
     def attained(self, whole: Groups) -> str:
         """See `Requirement.attained`."""
         best = math.floor(float(self.effective(whole).min()) * 1000 + 1e-6) / 1000
-        return f"l = {self.l:g} is asked, the largest l this table can meet is {best:g}"
+        return f"l = {self.least:g} is asked, the largest l this table can meet is {best:g}"
 
 
 @dataclass(frozen=True)
 class DistinctDiversity(_Diversity):
-    """At least l different sensitive values."""
+    """At least l (`least`) different sensitive values."""
 
-    l: float  # noqa: E741
+    least: float
 
     def effective(self, groups: Groups) -> FloatArray:
         """See `_Diversity.effective`."""
@@ -174,14 +182,14 @@ class DistinctDiversity(_Diversity):
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
-        return self.effective(groups) >= self.l - TOLERANCE
+        return self.effective(groups) >= self.least - TOLERANCE
 
 
 @dataclass(frozen=True)
 class FrequencyDiversity(_Diversity):
     """Every sensitive value has a share of at most 1/l: max_s c_s * l <= |G|, in whole numbers."""
 
-    l: float  # noqa: E741
+    least: float
 
     def effective(self, groups: Groups) -> FloatArray:
         """See `_Diversity.effective`."""
@@ -189,7 +197,7 @@ class FrequencyDiversity(_Diversity):
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
-        exact = Fraction(self.l).limit_denominator(_DENOMINATOR)
+        exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
         return groups.largest * exact.numerator <= groups.sizes * exact.denominator
 
 
@@ -197,18 +205,18 @@ class FrequencyDiversity(_Diversity):
 class EntropyDiversity(_Diversity):
     """The entropy of the sensitive values is at least ln l (tolerance 1e-9)."""
 
-    l: float  # noqa: E741
+    least: float
 
     def effective(self, groups: Groups) -> FloatArray:
         """See `_Diversity.effective`."""
-        count = groups.cells.count
+        count = groups.cells.counts
         inner = groups.sum_cells(count * np.log(count))
         entropy: FloatArray = np.exp(np.log(groups.sizes) - inner / groups.sizes)
         return entropy
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
-        return np.log(self.effective(groups)) >= math.log(self.l) - TOLERANCE
+        return np.log(self.effective(groups)) >= math.log(self.least) - TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -216,20 +224,20 @@ class RecursiveDiversity(Requirement):
     """Recursive (c, l): counts r_1 >= .. >= r_m have m >= l and r_1 < c * (r_l + .. + r_m)."""
 
     c: float
-    l: int  # noqa: E741
+    least: int
 
     @property
     def min_size(self) -> int:
         """Rows a group needs."""
-        return max(1, self.l)
+        return max(1, self.least)
 
     def _tail(self, groups: Groups) -> IntArray:
         """Rows outside the l - 1 most frequent values of each group."""
         cells = groups.cells
-        most = int(cells.count.max(initial=0))
-        order = order_by(cells.group, most - cells.count, most + 1)
+        most = int(cells.counts.max(initial=0))
+        order = order_by(cells.group, most - cells.counts, most + 1)
         rank = np.arange(len(order)) - cells.offsets[cells.group]
-        rare = np.where(rank >= self.l - 1, cells.count[order], 0)
+        rare = np.where(rank >= self.least - 1, cells.counts[order], 0)
         tail: IntArray = np.add.reduceat(rare, cells.offsets[:-1])
         return tail
 
@@ -240,7 +248,7 @@ class RecursiveDiversity(Requirement):
 
     def attained(self, whole: Groups) -> str:
         """See `Requirement.attained`."""
-        asked = f"recursive (c = {self.c:g}, l = {self.l}) is asked"
+        asked = f"recursive (c = {self.c:g}, l = {self.least}) is asked"
         tail = int(self._tail(whole).min())
         if tail == 0:
             return f"{asked}, the largest l this table can meet is {len(whole.cells.code)}"
@@ -262,6 +270,11 @@ class All(Requirement):
     def needs_sensitive(self) -> bool:
         """Whether any part does."""
         return any(part.needs_sensitive for part in self.parts)
+
+    @property
+    def uses_parents(self) -> bool:
+        """Whether any part does."""
+        return any(part.uses_parents for part in self.parts)
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
