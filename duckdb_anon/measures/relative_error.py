@@ -1,0 +1,42 @@
+"""relative_error: one query, its answer on the original and its estimate from the release, side by side.
+
+Measures |estimate - truth| / |truth| for every group and aggregate (the error Zhang et al. 2007 and Xiao and
+Tao 2006 report). A truth of 0 has no relative error (NULL). Estimates keep their sign. The release's column
+types say how it is read; see `duckdb_anon.rewrite`.
+
+Cost: the query twice, once on each table; the estimate is one pass over the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.schema import TableInfo
+
+
+def plan_relative_error(
+    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = ()
+) -> str:
+    """Write the SQL of relative_error.
+
+    Args:
+        query: one SELECT over the original, as an analyst would write it.
+        original: the original table, under the name the query uses.
+        release: its release.
+        tables: other tables the query reads (`rewrite.parse.tables_of(query)` names them).
+
+    Returns:
+        SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
+        low and high DOUBLE; low and high are NULL where the release gives none.
+
+    Raises:
+        RewriteError: when the query cannot be estimated from the release.
+
+    Example:
+        >>> people = TableInfo("people", (("age", "INTEGER"), ("cost", "DOUBLE")))
+        >>> release = TableInfo("release", (("age", "INTEGER"), ("cost", "DOUBLE")))
+        >>> "from release" in plan_relative_error("select sum(cost) from people", people, release).lower()
+        True
+    """
+    return comparison(query, original, release, tables)

@@ -1,0 +1,150 @@
+"""The SQL that sets the answer of the original beside the estimate from the release.
+
+    with _original as (...), _estimate as (...), _both as (full join on the keys)
+    select keys, measure, original, estimate, relative_error, low, high
+
+Groups that only one side has stay in: a missing COUNT or SUM counts as 0, any other missing measure is NULL.
+A LIMIT of the query picks groups of the original; estimates of exactly those groups are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from duckdb_anon.errors import RewriteError
+from duckdb_anon.rewrite.outputs import Output, outputs
+from duckdb_anon.rewrite.parse import bound, grounded, key_expressions, literal, parse, require_table, to_sql
+from duckdb_anon.rewrite.rewriter import estimator
+from duckdb_anon.rewrite.schema import TableInfo
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    original: str
+    estimate: str
+    columns: tuple[Output, ...]
+    bounded: tuple[int, ...]
+    levels: bool
+    limited: bool
+
+
+def comparison(
+    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), extra: str = ""
+) -> str:
+    """Write the query that compares both answers.
+
+    Args:
+        query: one SELECT over the original.
+        original: the original table.
+        release: its release.
+        tables: other tables the query reads, where the planner can see them.
+        extra: further output columns, as SQL ending in a comma (cube_error names its dimensions here).
+
+    Returns:
+        SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
+        relative_error DOUBLE, low DOUBLE, high DOUBLE: one row a group and measure.
+
+    Raises:
+        RewriteError: when the query cannot be estimated from the release.
+    """
+    sides = _sides(query, original, release, tables)
+    keys = [number for number, c in enumerate(sides.columns) if not c.measure]
+    measures = [number for number, c in enumerate(sides.columns) if c.measure]
+    if not measures:
+        raise RewriteError("the query has no aggregate to compare; give it a COUNT, SUM, AVG, MIN or MAX")
+    wanted = ",\n    ".join(_measure(sides, number) for number in measures)
+    return "\n".join(
+        [
+            f"with _original as (\n{sides.original}\n),",
+            f"_estimate as (\n{sides.estimate}\n),",
+            f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {wanted}\n  ]) as m",
+            f"  from {_joined(sides, keys)}\n)",
+            f"select {extra}keys, m.measure as measure, m.original as original, m.estimate as estimate,",
+            "  case when m.original <> 0 then abs(m.estimate - m.original) / abs(m.original) end"
+            " as relative_error,",
+            "  m.low as low, m.high as high",
+            "from _both",
+        ]
+    )
+
+
+def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo]) -> _Sides:
+    written = parse(query)
+    require_table(written, original)
+    everything = (original, *tables)
+    tree = bound(written, everything)
+    columns = outputs(written, tree, everything)
+    limited = bool(tree.args.get("limit") or tree.args.get("offset"))
+    levels = _mark_levels(tree)
+    open_ended = tree.copy()
+    if limited:
+        for key in ("limit", "offset", "order"):
+            open_ended.set(key, None)
+    estimate = estimator(open_ended, release, everything, with_bounds=True)
+    exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
+    last = ["_level"] * levels
+    listed = [f"_c{number}" for number in range(len(columns))]
+    bounds = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
+    return _Sides(
+        f"select * from (\n{exact}\n) as _q({', '.join(listed + last)})",
+        f"select * from (\n{to_sql(estimate.tree)}\n) as _q({', '.join(listed + last + bounds)})",
+        columns,
+        estimate.bounded,
+        levels,
+        limited,
+    )
+
+
+def _mark_levels(tree: exp.Query) -> bool:
+    """Add the grouping level, which tells a subtotal from a group whose key is NULL; say if there is one."""
+    group = tree.args.get("group")
+    sets = [e for e in group.expressions if isinstance(e, _SETS)] if group else []
+    if not sets or not isinstance(tree, exp.Select):
+        return False
+    keys = [e for e in group.expressions if not isinstance(e, _SETS)]
+    for one in sets:
+        keys.extend(key_expressions(one))
+    distinct = list({to_sql(k, pretty=False): k.copy() for k in keys}.values())
+    tree.append("expressions", exp.alias_(exp.Grouping(expressions=distinct), "_level", quoted=True))
+    return True
+
+
+def _keys(sides: _Sides, keys: Sequence[int]) -> str:
+    if not keys:
+        return "map([], [])::map(varchar, varchar)"
+    names = ", ".join(literal(sides.columns[number].name) for number in keys)
+    one = "o" if sides.limited else None
+    values = ", ".join(
+        f"{one}._c{number}::varchar" if one else f"coalesce(o._c{number}, e._c{number})::varchar"
+        for number in keys
+    )
+    return f"map([{names}], [{values}])"
+
+
+def _measure(sides: _Sides, number: int) -> str:
+    column = sides.columns[number]
+
+    def numeric(value: str, zero: bool) -> str:
+        cast = f"try_cast({value}::varchar as double)"
+        return f"coalesce({cast}, 0)" if zero else cast
+
+    ends = [f"e._c{number}_{end}" if number in sides.bounded else "null" for end in ("low", "high")]
+    return (
+        f"{{measure: {literal(column.name)}, original: {numeric(f'o._c{number}', column.additive)}, "
+        f"estimate: {numeric(f'e._c{number}', column.additive)}, "
+        f"low: {ends[0]}::double, high: {ends[1]}::double}}"
+    )
+
+
+def _joined(sides: _Sides, keys: Sequence[int]) -> str:
+    if not keys and not sides.levels:
+        return "_original as o cross join _estimate as e"
+    on = [f"o._c{number} is not distinct from e._c{number}" for number in keys]
+    on += ["o._level = e._level"] * sides.levels
+    kind = "left" if sides.limited else "full"
+    return f"_original as o {kind} join _estimate as e on {' and '.join(on)}"

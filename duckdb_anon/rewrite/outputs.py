@@ -1,0 +1,99 @@
+"""The output columns of a query: what they are called, which are keys and which are measures.
+
+A measure is a column computed by an aggregate, in the query itself or in a subquery it reads; every other
+column is a key that tells the rows apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, build_scope
+
+from duckdb_anon.rewrite.parse import to_sql
+from duckdb_anon.rewrite.schema import TableInfo
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output column.
+
+    Attributes:
+        name: its alias, or its text as the analyst wrote it.
+        measure: whether an aggregate computes it.
+        additive: whether no matching row means 0 (COUNT and SUM) rather than unknown.
+    """
+
+    name: str
+    measure: bool
+    additive: bool
+
+
+def outputs(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) -> tuple[Output, ...]:
+    """Describe the output columns of a query.
+
+    Args:
+        written: the query as parsed, for names.
+        bound: the same query after binding, for what the columns are made of.
+        tables: the tables of the query, for the spelling of columns behind a star.
+    """
+    names = _names(written, bound, tables)
+    scope = build_scope(bound)
+    flags = _flags(scope) if scope is not None else [False] * len(names)
+    made_of = [e.unalias() for e in _select(bound).expressions]
+    return tuple(
+        Output(name, flag, isinstance(_aggregate(e), (exp.Count, exp.Sum, exp.CountIf)))
+        for name, flag, e in zip(names, flags, made_of, strict=True)
+    )
+
+
+def _select(tree: exp.Query) -> exp.Select:
+    """The SELECT that names the columns: the leftmost one of a UNION."""
+    while not isinstance(tree, exp.Select):
+        inner = tree.this
+        if not isinstance(inner, exp.Query):
+            break
+        tree = inner
+    assert isinstance(tree, exp.Select)  # noqa: S101 -- every query of DuckDB's dialect ends in one
+    return tree
+
+
+def _names(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) -> list[str]:
+    given, final = _select(written).expressions, _select(bound).expressions
+    if len(given) == len(final):
+        return [_name(e) for e in given]
+    spelled = {column.lower(): column for info in tables for column, _ in info.columns}
+    return [spelled.get(e.alias_or_name.lower(), e.alias_or_name) for e in final]
+
+
+def _name(projection: exp.Expression) -> str:
+    if isinstance(projection, (exp.Alias, exp.Column)):
+        return projection.alias_or_name
+    return to_sql(projection, pretty=False)
+
+
+def _flags(scope: Scope) -> list[bool]:
+    if scope.set_operation_scopes:
+        left, right = (_flags(part) for part in scope.set_operation_scopes[:2])
+        return [a or b for a, b in zip(left, right, strict=False)]
+    if not isinstance(scope.expression, exp.Select):
+        return []
+    inner: dict[str, dict[str, bool]] = {}
+    for name, source in scope.sources.items():
+        if isinstance(source, Scope) and isinstance(source.expression, exp.Query):
+            columns = source.expression.named_selects
+            inner[name] = dict(zip(columns, _flags(source), strict=False))
+    return [_is_measure(e, inner) for e in scope.expression.expressions]
+
+
+def _is_measure(projection: exp.Expression, inner: dict[str, dict[str, bool]]) -> bool:
+    if projection.find(exp.AggFunc, exp.Query) is not None:
+        return True
+    columns = projection.find_all(exp.Column)
+    return any(inner.get(column.table, {}).get(column.name, False) for column in columns)
+
+
+def _aggregate(projection: exp.Expression) -> exp.Expression:
+    return projection.this if isinstance(projection, exp.Filter) else projection

@@ -1,0 +1,246 @@
+"""Reading a query: one SELECT, DuckDB's dialect, every column bound to its table.
+
+`bound` turns the analyst's text into a tree in which names are qualified, stars, ordinals, aliases and
+GROUP BY ALL are spelled out, and subqueries that neither group nor limit are merged into their users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.merge_subqueries import merge_subqueries
+from sqlglot.optimizer.qualify import qualify
+
+from duckdb_anon.errors import RewriteError, listed, nearest
+from duckdb_anon.rewrite.schema import TableInfo
+
+
+def parse(query: str) -> exp.Query:
+    """Parse one query.
+
+    Raises:
+        RewriteError: when the text is not exactly one SELECT.
+    """
+    try:
+        trees = [tree for tree in sqlglot.parse(query, read="duckdb") if tree is not None]
+    except SqlglotError as error:
+        place = str(error).split("\n", 1)[0]
+        raise RewriteError(f"the query could not be parsed: {place}") from error
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s)")
+    return trees[0]
+
+
+def to_sql(tree: exp.Expression, pretty: bool = True) -> str:
+    """Print a tree as DuckDB SQL."""
+    return tree.sql("duckdb", pretty=pretty, normalize_functions="lower")
+
+
+def same_table(table: exp.Table, info: TableInfo) -> bool:
+    """Tell whether a table of a query is the one `info` describes, comparing as many parts as both give."""
+    known = _parts(info.name)
+    given = [part.name.lower() for part in table.parts]
+    shared = min(len(known), len(given))
+    return shared > 0 and known[-shared:] == given[-shared:]
+
+
+def tables_of(query: str) -> list[str]:
+    """List the tables a query reads, as SQL text, CTEs left out, so that a planner can describe them."""
+    tree = parse(query)
+    ctes = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    names = []
+    for table in tree.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier) or (not table.db and table.name.lower() in ctes):
+            continue
+        bare = table.copy()
+        for key in ("alias", "joins", "pivots", "sample"):
+            bare.set(key, None)
+        names.append(to_sql(bare, pretty=False))
+    return list(dict.fromkeys(names))
+
+
+def require_table(tree: exp.Query, info: TableInfo) -> None:
+    """Raise unless the query reads the original."""
+    tables = [table.name for table in tree.find_all(exp.Table)]
+    if not any(same_table(table, info) for table in tree.find_all(exp.Table)):
+        raise RewriteError(
+            f"the query does not read the original {info.name}{nearest(info.name, tables)}; "
+            f"it reads {listed(tables) or 'no table'}"
+        )
+
+
+def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
+    """Qualify all columns and merge subqueries that only select and filter.
+
+    Args:
+        tree: a parsed query.
+        tables: the original first, then the other tables whose columns are known.
+
+    Raises:
+        RewriteError: for a column that is in none of the tables.
+    """
+    tree = tree.copy()
+    named = _name_tables(tree, tables)
+    _spell_out_cte_uses(tree)
+    for select in tree.find_all(exp.Select):
+        _resolve_positions(select)
+    try:
+        tree = qualify(
+            tree,
+            schema={name: {c.lower(): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
+            dialect="duckdb",
+            identify=True,
+        )
+        for select in tree.find_all(exp.Select):
+            _resolve_all(select)
+        tree = merge_subqueries(tree)
+    except SqlglotError as error:
+        known = listed(column for info in named.values() for column, _ in info.columns)
+        raise RewriteError(f"the query could not be bound: {error}; the columns are {known}") from error
+    return tree
+
+
+def grounded(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
+    """Put the tables' own SQL back where `bound` wrote plain names."""
+    tree = tree.copy()
+    for table in list(tree.find_all(exp.Table)):
+        number = _number(table, len(tables))
+        if number is not None:
+            replace_table(table, tables[number])
+    return tree
+
+
+def replace_table(table: exp.Table, info: TableInfo) -> None:
+    """Let a table of a tree read `info` under the alias it has."""
+    source = source_of(info)
+    source.set("alias", table.args.get("alias"))
+    source.set("joins", table.args.get("joins"))
+    table.replace(source)
+
+
+def source_of(info: TableInfo) -> exp.Expression:
+    """Parse the text that follows FROM: a name, a file, or a SELECT in parentheses."""
+    source: exp.Expression = parse(f"select * from {info.sql}").args["from_"].this
+    return source
+
+
+def key_expressions(sets: exp.Expression) -> list[exp.Expression]:
+    """List the expressions grouped by in a ROLLUP, CUBE or GROUPING SETS, nested ones too."""
+    nested = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+    keys: list[exp.Expression] = []
+    inner = [sets.this] if isinstance(sets, exp.Paren) else sets.expressions
+    for part in inner:
+        keys.extend(key_expressions(part) if isinstance(part, nested) else [part])
+    return keys
+
+
+def literal(text: str) -> str:
+    """Quote a text."""
+    return exp.Literal.string(text).sql("duckdb")
+
+
+def is_original(table: exp.Expression) -> bool:
+    """Tell whether a table of a bound tree is the original."""
+    return isinstance(table, exp.Table) and table.name == "_t0"
+
+
+def _number(table: exp.Table, count: int) -> int | None:
+    name = table.name
+    if name.startswith("_t") and name[2:].isdigit() and int(name[2:]) < count and not table.db:
+        return int(name[2:])
+    return None
+
+
+def _parts(name: str) -> list[str]:
+    try:
+        tree = sqlglot.parse_one(name, into=exp.Table, dialect="duckdb")
+    except SqlglotError:
+        return [name.lower()]
+    return [part.name.lower() for part in tree.parts] if isinstance(tree, exp.Table) else [name.lower()]
+
+
+def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, TableInfo]:
+    """Give every known table of the query a plain one-part name, so that one flat schema serves them all."""
+    named: dict[str, TableInfo] = {}
+    for number, info in enumerate(tables):
+        for table in list(tree.find_all(exp.Table)):
+            if same_table(table, info) and not table.meta.get("known"):
+                plain = f"_t{number}"
+                named[plain] = info
+                if not table.alias:
+                    table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+                for key in ("db", "catalog"):
+                    table.set(key, None)
+                table.set("this", exp.to_identifier(plain, quoted=True))
+                table.meta["known"] = True
+    return named
+
+
+def _spell_out_cte_uses(tree: exp.Query) -> None:
+    """Replace each CTE that only selects and filters by subqueries, so that all of its uses can be merged."""
+    with_ = tree.args.get("with_") or tree.args.get("with")
+    if not with_ or with_.args.get("recursive"):
+        return
+    for cte in list(with_.expressions):
+        body = cte.this
+        if not isinstance(body, exp.Select) or _aggregates(body) or cte.args["alias"].columns:
+            continue
+        name = cte.alias_or_name
+        for table in list(tree.find_all(exp.Table)):
+            if table.name.lower() == name.lower() and not table.db:
+                inner = exp.Subquery(
+                    this=body.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
+                )
+                inner.set("joins", table.args.get("joins"))
+                table.replace(inner)
+        with_.expressions.remove(cte)
+        cte.pop()
+    if not with_.expressions:
+        with_.pop()
+
+
+def _aggregates(select: exp.Select) -> bool:
+    if any(select.args.get(key) for key in ("group", "distinct", "limit", "offset", "qualify")):
+        return True
+    return any(e.find(exp.AggFunc, exp.Window) for e in select.expressions)
+
+
+def _resolve_positions(select: exp.Select) -> None:
+    """Replace ordinals and aliases inside ROLLUP, CUBE and GROUPING SETS by what they stand for."""
+    group = select.args.get("group")
+    if not group:
+        return
+    by_alias = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
+    for sets in group.expressions:
+        if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+            for node in list(sets.find_all(exp.Literal, exp.Column)):
+                _resolve_one(node, select, by_alias)
+
+
+def _resolve_one(node: exp.Expression, select: exp.Select, by_alias: dict[str, exp.Expression]) -> None:
+    grouping = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+    if not isinstance(node.parent, grouping):
+        return
+    if isinstance(node, exp.Literal) and node.is_int:
+        position = int(node.this)
+        if not 1 <= position <= len(select.expressions):
+            raise RewriteError(f"GROUP BY position {position} is not in the select list")
+        node.replace(select.expressions[position - 1].unalias().copy())
+    elif isinstance(node, exp.Column) and not node.table and node.name.lower() in by_alias:
+        node.replace(by_alias[node.name.lower()].copy())
+
+
+def _resolve_all(select: exp.Select) -> None:
+    """Spell out GROUP BY ALL: every selected expression without an aggregate."""
+    group = select.args.get("group")
+    if not group or not group.args.get("all"):
+        return
+    group.set("all", None)
+    keys = [e.unalias().copy() for e in select.expressions if not e.find(exp.AggFunc)]
+    if keys:
+        group.set("expressions", keys)
+    else:
+        group.pop()
