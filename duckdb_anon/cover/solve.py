@@ -1,0 +1,85 @@
+"""From programs to random output tables.
+
+Each cheapest ray of a program is published in one of two ways: everything as the value nearest to all its
+records (the optimum of Li et al. 2020, section 4), or every record as a member of the ray drawn in proportion
+to mass, which keeps the expected histogram of the group exactly as it was. Both keep each record's share of a
+column at or below delta, and so does every mixture. `balance` b publishes (1 - b) of the first and b of the
+second. Departure from the paper: it knows the first only (b = 0). Where several values are equally near, each
+takes a share in proportion to the records the ray has there: the same cost, and a histogram closer to the
+original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from duckdb_anon.cover.distance import spread
+from duckdb_anon.cover.linear_program import cheapest_columns
+from duckdb_anon.cover.simplex import cheapest_rays
+from duckdb_anon.table import FloatArray, IntArray, Kind
+
+_TIE = 1e-9
+_BATCH_CELLS = 300_000
+_ONE_BY_ONE = 100
+
+
+def random_output_tables(
+    kind: Kind,
+    gaps: FloatArray,
+    count: IntArray,
+    delta: float,
+    balance: float,
+    tick: Callable[[], None] | None = None,
+) -> FloatArray:
+    """Return the table of each program.
+
+    Args:
+        kind: how gaps combine to distances.
+        gaps: shape (programs, classes - 1).
+        count: records in each class, shape (programs, classes).
+        delta: largest share of one record in a column.
+        balance: share published as a uniform member of the ray, in [0, 1].
+        tick: called now and then; may raise to stop the work.
+
+    Returns:
+        Probability that a record of class g is published as class j, shape (programs, classes, classes).
+    """
+    programs, classes = count.shape
+    table = np.zeros((programs, classes, classes))
+    table[:] = np.eye(classes)
+    # Where every class can hide its own records the identity is a table of cost 0.
+    open_programs = np.flatnonzero((count * delta < 1.0 - 1e-12).any(axis=1))
+    if classes == 1:
+        return table
+    size = max(1, _BATCH_CELLS // classes**2)
+    for start in range(0, len(open_programs), size):
+        some = open_programs[start : start + size]
+        distance = spread(kind, gaps[some])
+        table[some] = _solve_batch(distance, count[some].astype(np.float64), delta, balance, tick)
+        if tick is not None:
+            tick()
+    return table
+
+
+def _solve_batch(
+    distance: FloatArray,
+    count: FloatArray,
+    delta: float,
+    balance: float,
+    tick: Callable[[], None] | None,
+) -> FloatArray:
+    rays = cheapest_rays(distance, count, delta, tick)
+    weight, mass = rays.weight, rays.mass
+    for program in np.flatnonzero(~rays.solved):
+        weight[program], mass[program] = cheapest_columns(distance[program], count[program], delta)
+    cost = np.matmul(mass, distance)
+    least = cost.min(axis=2, keepdims=True)
+    slack = _TIE * distance.max(axis=(1, 2))[:, None, None]
+    nearest = (cost <= least + slack) * np.maximum(mass, 1e-12)
+    nearest /= nearest.sum(axis=2, keepdims=True)
+    published = (1.0 - balance) * nearest + balance * mass
+    table = np.matmul(np.swapaxes(weight[:, :, None] * mass, 1, 2), published)
+    table[table < _TIE] = 0.0
+    return np.asarray(table / table.sum(axis=2, keepdims=True))
