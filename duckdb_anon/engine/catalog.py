@@ -1,0 +1,184 @@
+"""What the planner can see: tables, columns, types and comments, through a cursor of the user's database.
+
+A cursor sees committed objects only. Temporary tables, CTEs, DataFrames and uncommitted tables are found
+when the planned SQL runs; for those the caller names the columns.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.errors import AnonError, ParameterError, listed, nearest
+
+_PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
+_QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A `table` argument resolved: what stands after FROM, and what is known of its columns.
+
+    Attributes:
+        given: the argument as the user wrote it.
+        sql: text that can follow FROM.
+        columns: column name to type, in table order; empty when the planner cannot see the relation.
+        comments: column name to comment.
+        hint: what to tell a user when a column of an invisible relation is needed.
+    """
+
+    given: str
+    sql: str
+    columns: dict[str, str]
+    comments: dict[str, str]
+    hint: str = ""
+
+    @property
+    def visible(self) -> bool:
+        """Whether names and types of the columns are known while planning."""
+        return bool(self.columns)
+
+
+class Catalog:
+    """A short-lived cursor that answers the planner's questions."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection | None, database: str, schema: str) -> None:
+        """Use `cursor` with the caller's default database and schema; None sees nothing."""
+        self.cursor = cursor
+        self.database, self.schema = database, schema
+        if cursor is not None:
+            cursor.execute("set python_enable_replacements = false")
+            if database not in ("temp", "system"):
+                cursor.execute(f"use {ident(database)}.{ident(schema)}")
+
+    def relation(self, function: str, parameter: str, given: object) -> Relation:
+        """Resolve a `table` argument: name, file, or SELECT in parentheses."""
+        if not isinstance(given, str) or not given.strip():
+            raise ParameterError(
+                f"{function}: {parameter} := {given!r} is not a table; give a table or view name, a file "
+                "such as 'people.parquet', or '(SELECT ...)'"
+            )
+        text = given.strip()
+        if text.startswith("("):
+            return self._subquery(function, parameter, text)
+        for sql in self._spellings(text):
+            columns = self._describe(sql)
+            if columns:
+                return Relation(given, sql, columns, self._comments(sql))
+        if _FILE.match(text):
+            return self._file(function, parameter, text)
+        return self._unseen(function, parameter, text)
+
+    def flattened(self, columns: dict[str, str]) -> dict[str, str]:
+        """Columns with those of a sliced release's STRUCT columns in place of the STRUCTs."""
+        flat: dict[str, str] = {}
+        for name, kind in columns.items():
+            fields = dict(duckdb.sqltype(kind).children) if kind.startswith("STRUCT(") and kind.endswith(")") else {}
+            if fields and set(fields) != {"lower", "upper"}:
+                flat.update({field: str(inner) for field, inner in fields.items()})
+            else:
+                flat[name] = kind
+        return flat
+
+    def table_names(self) -> list[str]:
+        """Names of tables and views a user could mean."""
+        if self.cursor is None:
+            return []
+        rows = self.cursor.execute(
+            "select table_name from duckdb_tables() where not internal "
+            "union select view_name from duckdb_views() where not internal order by 1"
+        ).fetchall()
+        return [r[0] for r in rows]
+
+    def _spellings(self, text: str) -> list[str]:
+        # a name with spaces or dots may be given bare; the qualified reading comes first
+        spelled = [text] if _QUALIFIED.fullmatch(text) else []
+        parts = [p if p.startswith('"') else ident(p) for p in re.findall(_PART, text)] if spelled else []
+        return [".".join(parts)] * bool(parts) + [ident(text)]
+
+    def _describe(self, sql: str) -> dict[str, str]:
+        if self.cursor is None:
+            return {}
+        try:
+            rows = self.cursor.execute(f"describe from {sql}").fetchall()
+        except duckdb.Error:
+            return {}
+        return {r[0]: r[1] for r in rows}
+
+    def _comments(self, sql: str) -> dict[str, str]:
+        if self.cursor is None:
+            return {}
+        parts = [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_PART, sql)]
+        names = [n.lower() for n in parts]
+        rows = self.cursor.execute(
+            "select database_name, schema_name, column_name, comment from duckdb_columns() "
+            f"where lower(table_name) = {literal(names[-1])} order by column_index"
+        ).fetchall()
+        here = (self.database.lower(), self.schema.lower())
+        qualifiers = names[:-1]
+
+        def rank(database: str, schema: str) -> int:
+            place = (database.lower(), schema.lower())
+            if qualifiers and not (
+                place[1] == qualifiers[-1] or (len(qualifiers) == 1 and place[0] == qualifiers[0])
+            ):
+                return 9
+            if len(qualifiers) == 2 and place[0] != qualifiers[0]:
+                return 9
+            return 0 if place == here else 1 if place[0] == here[0] else 2
+
+        best = min((rank(r[0], r[1]) for r in rows), default=9)
+        return {r[2]: r[3] for r in rows if r[3] and best < 9 and rank(r[0], r[1]) == best}
+
+    def _subquery(self, function: str, parameter: str, text: str) -> Relation:
+        try:
+            statements = duckdb.extract_statements(f"select * from {text} as _anon_given")
+            single = len(statements) == 1
+        except duckdb.Error as error:
+            raise ParameterError(
+                f"{function}: {parameter} is not a SELECT in parentheses: {_first_line(error)}"
+            ) from error
+        if not single or not text.endswith(")"):
+            raise ParameterError(f"{function}: {parameter} must be one SELECT in parentheses, nothing after it")
+        sql = f"{text} as _anon_given"
+        columns = self._describe(sql)
+        hint = "the planner cannot see the tables of this SELECT (temporary, CTE or uncommitted?)"
+        return Relation(text, sql, columns, {}, hint)
+
+    def _file(self, function: str, parameter: str, text: str) -> Relation:
+        sql = literal(text)
+        columns = self._describe(sql)
+        if not columns:
+            reason = "no connection to look with"
+            if self.cursor is not None:
+                try:
+                    self.cursor.execute(f"describe from {sql}")
+                except duckdb.Error as error:
+                    reason = _first_line(error)
+            raise ParameterError(f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}")
+        return Relation(text, sql, columns, {})
+
+    def _unseen(self, function: str, parameter: str, text: str) -> Relation:
+        names = self.table_names()
+        if not _QUALIFIED.fullmatch(text) and " " in text and text.lower().startswith(("select", "from", "with")):
+            raise ParameterError(f"{function}: {parameter}: put a query in parentheses: '({text})'")
+        hint = (
+            f"'{text}' is not a committed table{nearest(text, names)}; there are: {listed(names) or 'none'}. If it "
+            "is a temporary table, a CTE, a DataFrame or not committed yet, name its columns: qi := ['...'], "
+            "sensitive := '...', keep := ['...'] (and categorical := [...] for numbers without order)"
+        )
+        return Relation(text, self._spellings(text)[0], {}, {}, hint)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
+
+
+def require_visible(function: str, relation: Relation) -> None:
+    """Raise unless the planner can see the columns of `relation`."""
+    if not relation.visible:
+        raise AnonError(f"{function}: {relation.hint}")

@@ -1,0 +1,292 @@
+"""Cells to SQL: the two halves of one walk.
+
+While planning, `Decoder` walks the layout and writes the SQL that reads the lists the kernel will send.
+While running, `Packer` walks the same layout and fills those lists. Both visit the columns in the same
+order and ask for lists in the same order, so that a list's number is its meaning.
+
+The kernel's answer is one struct: `i` lists of integers, `d` lists of doubles, `s` lists of texts, `l` lists
+of integer lists. Codes travel as the row number of a row that has the value, once a code, so every value is
+read from the source and keeps its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon import cells as c
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.errors import ColumnError
+from duckdb_anon.spec import ColumnPlan, Method, Params, Roles
+from duckdb_anon.table import Attribute, IntArray
+
+Offsets = tuple[IntArray, IntArray]
+
+
+@dataclass
+class Lists:
+    """The kernel's answer before it becomes arrow: lists by type, in the order they were asked for."""
+
+    i: list[IntArray] = field(default_factory=list)
+    d: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    s: list[Sequence[str | None]] = field(default_factory=list)
+    l: list[Offsets] = field(default_factory=list)  # noqa: E741  (named as in the SQL it becomes)
+
+
+@dataclass
+class Decoder:
+    """Writes the decoding SQL for one layout.
+
+    Values are looked up where the rows are few: once a group for framed cells, once a row for others, and
+    always before a join, so that the value lists stay single constants.
+    """
+
+    counts: dict[str, int] = field(default_factory=lambda: {"i": 0, "d": 0, "s": 0, "l": 0})
+    row_lists: list[str] = field(default_factory=list)
+    row_values: list[str] = field(default_factory=list)
+    frames: dict[str, _Frame] = field(default_factory=dict)
+    constants: list[str] = field(default_factory=list)
+    dictionaries: dict[str, tuple[int, str]] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, kind: str) -> str:
+        """Ask for the next list of `kind`; return the SQL that reads it from `_anon_r`."""
+        self.counts[kind] += 1
+        return f"r.{kind}[{self.counts[kind]}]"
+
+    def row(self, kind: str) -> str:
+        """Ask for a list with one entry a released row; return its name inside `_anon_cells`."""
+        name = f"_c{len(self.row_lists)}"
+        self.row_lists.append(f"unnest({self.ask(kind)}) as {name}")
+        return name
+
+    def value(self, sql: str) -> str:
+        """Have `sql` computed once a released row; return the column to select."""
+        self.row_values.append(sql)
+        return f"_anon_cells._x{len(self.row_values) - 1}"
+
+    def frame(self, name: str) -> _Frame:
+        """The frame `name`, asking for its index and its number of groups the first time."""
+        if name not in self.frames:
+            index = self.value(self.row("i"))
+            self.frames[name] = _Frame(f"_anon_f{len(self.frames)}", index, self.ask("i") + "[1]")
+        return self.frames[name]
+
+    def grouped(self, frame: str, kind: str) -> str:
+        """Ask for a list with one entry a group of `frame`; return its name inside the frame."""
+        lists = self.frame(frame).lists
+        lists.append(f"unnest({self.ask(kind)}) as _v{len(lists)}")
+        return f"_v{len(lists) - 1}"
+
+    def dictionary(self, attribute: str, declared_type: str = "") -> str:
+        """SQL of the list of values of `attribute`, by code; with a type, declared values no row has follow."""
+        if attribute not in self.dictionaries:
+            self.ask("i")
+            number = self.counts["i"]
+            more = f"(select {self.ask('s')}::{declared_type}[] from _anon_r)" if declared_type else ""
+            self.dictionaries[attribute] = (number, more)
+        return f"_anon_dict.d{self.dictionaries[attribute][0]}"
+
+    def column(self, plan: ColumnPlan) -> str:
+        """SQL expression of one released column, for the final SELECT."""
+        attribute = plan.column or plan.name
+        if plan.cells is c.Struct:
+            return "{" + ", ".join(f"{literal(f.name)}: {self.column(f)}" for f in plan.fields) + "}"
+        if plan.cells is c.Source:
+            if plan.frame not in self.sources:
+                self.sources[plan.frame] = self.value(self.row("i"))
+            return f"_anon_s{list(self.sources).index(plan.frame)}.{ident(attribute)}"
+        if plan.cells in (c.Whole, c.Real):
+            return self.value(self.row("i" if plan.cells is c.Whole else "d"))
+        if plan.cells in (c.Node, c.NodeSet):
+            self.frame(plan.frame)
+            labels = self.ask("s")
+            if plan.cells is c.Node:
+                return self._framed(plan, f"{labels}[{self.grouped(plan.frame, 'i')} + 1]")
+            return self._framed(plan, f"list_select({labels}, {self.grouped(plan.frame, 'l')})")
+        return self._valued(plan, self.dictionary(attribute, plan.declared_type))
+
+    def _framed(self, plan: ColumnPlan, sql: str) -> str:
+        frame = self.frame(plan.frame)
+        frame.values.append(sql)
+        return f"{frame.table}._y{len(frame.values) - 1}"
+
+    def _valued(self, plan: ColumnPlan, values: str) -> str:
+        if plan.cells is c.Coded:
+            return self.value(f"{values}[{self.row('i')} + 1]")
+        if plan.cells is c.Channel:
+            sql = f"{{'p': {self.ask('d')}[1], 'domain': list_select({values}, {self.ask('l')}[1])}}"
+            self.constants.append(sql)
+            return f"_anon_const._k{len(self.constants) - 1}"
+        if plan.cells is c.Interval:
+            lower, upper = self.grouped(plan.frame, "i"), self.grouped(plan.frame, "i")
+            box = f"{{'lower': {values}[{lower} + 1], 'upper': {values}[{upper} + 1]}}"
+            return self._framed(plan, f"case when {lower} >= 0 and {values}[{lower} + 1] is null then null else {box} end")
+        codes = self.grouped(plan.frame, "l")
+        if plan.cells is c.ValueSet:
+            return self._framed(plan, f"list_select({values}, {codes})")
+        return self._framed(plan, f"map(list_select({values}, {codes}), {self.grouped(plan.frame, 'l')})")
+
+    def sql(self, columns: Mapping[str, str]) -> str:
+        """CTEs and SELECT around the column expressions; `_anon_src` and `_anon_run` stand before it."""
+        values = ", _anon_dict" if self.dictionaries else ""
+        looked_up = "".join(f", {sql} as _x{k}" for k, sql in enumerate(self.row_values))
+        parts = [
+            "_anon_r as materialized (select r from _anon_run where "
+            "case when r.error is null then true else error(r.error) end)",
+            *self._dictionary_ctes(),
+            f"_anon_rows as (select {', '.join(['unnest(range(r.n)) as _ord', *self.row_lists])} from _anon_r)",
+            f"_anon_cells as (select _ord{looked_up} from _anon_rows{values})",
+        ]
+        joins = ["_anon_cells"]
+        if self.constants:
+            constants = ", ".join(f"{sql} as _k{k}" for k, sql in enumerate(self.constants))
+            parts.append(f"_anon_const as materialized (select {constants} from _anon_r{values})")
+            joins.append("cross join _anon_const")
+        for frame in self.frames.values():
+            parts.append(frame.sql(values))
+            joins.append(f"join {frame.table} on {frame.table}._g = {frame.index}")
+        for k, source in enumerate(self.sources.values()):
+            joins.append(f"left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {source}")
+        released = ", ".join(f"{sql} as {ident(name)}" for name, sql in columns.items())
+        # joins may hand rows over in the order of the source; the kernel's order is the shuffled one
+        ordered = " order by _anon_cells._ord" if len(joins) > 1 else ""
+        return ",\n".join(parts) + f"\nselect {released}\nfrom {' '.join(joins)}{ordered}"
+
+    def _dictionary_ctes(self) -> list[str]:
+        if not self.dictionaries:
+            return []
+        each = [
+            f"select {k} as _a, unnest(r.i[{k}]) as _rn, generate_subscripts(r.i[{k}], 1) as _k from _anon_r"
+            for k, _ in self.dictionaries.values()
+        ]
+        lists = []
+        for attribute, (k, more) in self.dictionaries.items():
+            found = f"list(_s.{ident(attribute)} order by _k) filter (where _a = {k})"
+            lists.append((f"list_concat({found}, {more})" if more else found) + f" as d{k}")
+        return [
+            f"_anon_reps as ({' union all '.join(each)})",
+            f"_anon_dict as materialized (select {', '.join(lists)} from _anon_reps join _anon_src as _s "
+            "on _s._anon_rn = _anon_reps._rn)",
+        ]
+
+
+@dataclass
+class _Frame:
+    """Cells that share one group index: their lists, and what is looked up once a group."""
+
+    table: str
+    index: str
+    groups: str
+    lists: list[str] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+
+    def sql(self, dictionary: str) -> str:
+        unnested = ", ".join([f"unnest(range({self.groups})) as _g", *self.lists])
+        # r is kept beside the lists for the labels of nodes
+        looked_up = "".join(f", {sql} as _y{k}" for k, sql in enumerate(self.values))
+        labels = ", _anon_r" if any("r.s[" in sql for sql in self.values) else ""
+        return f"{self.table} as (select _g{looked_up} from (select {unnested} from _anon_r) as _u{labels}{dictionary})"
+
+
+@dataclass
+class Packer:
+    """Fills the lists a `Decoder` asked for."""
+
+    attributes: Mapping[str, Attribute]
+    source_row: IntArray  # the source row number of each kernel row
+    lists: Lists = field(default_factory=Lists)
+    frames: set[str] = field(default_factory=set)
+    dictionaries: set[str] = field(default_factory=set)
+    sources: set[str] = field(default_factory=set)
+
+    def column(self, plan: ColumnPlan, cells: Any) -> None:
+        """Add the lists of one released column, in the order `Decoder.column` asks for them."""
+        if not isinstance(cells, plan.cells):
+            raise TypeError(f"column '{plan.name}' was planned as {plan.cells.__name__}, got {type(cells).__name__}")
+        attribute = plan.column or plan.name
+        if isinstance(cells, c.Struct):
+            for part in plan.fields:
+                self.column(part, cells.fields[part.name])
+        elif isinstance(cells, c.Source):
+            if plan.frame not in self.sources:
+                self.sources.add(plan.frame)
+                self.lists.i.append(np.where(cells.rows < 0, -1, self.source_row[cells.rows]))
+        elif isinstance(cells, c.Whole):
+            self.lists.i.append(cells.values)
+        elif isinstance(cells, c.Real):
+            self.lists.d.append(cells.values)
+        elif isinstance(cells, (c.Node, c.NodeSet)):
+            self._nodes(plan, cells)
+        else:
+            self._valued(plan, cells, attribute)
+
+    def _nodes(self, plan: ColumnPlan, cells: c.Node | c.NodeSet) -> None:
+        groups = len(cells.node) if isinstance(cells, c.Node) else len(cells.offsets) - 1
+        self._frame(plan.frame, cells.index, groups)
+        self.lists.s.append(cells.labels)
+        if isinstance(cells, c.Node):
+            self.lists.i.append(cells.node)
+        else:
+            self.lists.l.append((cells.offsets, cells.nodes + 1))
+
+    def _valued(self, plan: ColumnPlan, cells: Any, attribute: str) -> None:
+        if attribute not in self.dictionaries:
+            self.dictionaries.add(attribute)
+            self.lists.i.append(self.source_row[self.attributes[attribute].first_row])
+            if plan.declared_type:
+                self.lists.s.append(self.attributes[attribute].declared)
+        if isinstance(cells, c.Coded):
+            self.lists.i.append(cells.codes)
+        elif isinstance(cells, c.Channel):
+            self.lists.d.append(np.array([cells.p]))
+            self.lists.l.append((np.array([0, len(cells.codes)]), cells.codes + 1))
+        elif isinstance(cells, c.Interval):
+            self._frame(plan.frame, cells.index, len(cells.lower))
+            self.lists.i += [cells.lower, cells.upper]
+        elif isinstance(cells, c.ValueSet):
+            self._frame(plan.frame, cells.index, len(cells.offsets) - 1)
+            self.lists.l.append((cells.offsets, cells.codes + 1))
+        else:
+            self._frame(plan.frame, cells.index, len(cells.offsets) - 1)
+            self.lists.l += [(cells.offsets, cells.codes + 1), (cells.offsets, cells.counts)]
+
+    def _frame(self, frame: str, index: IntArray, groups: int) -> None:
+        if frame not in self.frames:
+            self.frames.add(frame)
+            self.lists.i += [index, np.array([groups], dtype=np.int64)]
+
+
+def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Released columns of a call, `row_id` last when asked for."""
+    layout = entry.layout(roles, params)
+    if params["row_id"]:
+        layout += (ColumnPlan("row_id", c.Source, "_anon_rn", frame="row_id"),)
+    names = [plan.name.lower() for plan in layout]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}; rename the source's")
+    return layout
+
+
+def shuffled(cells: Any, order: IntArray) -> Any:
+    """Return the same cells with released row k taken from row order[k]."""
+    if isinstance(cells, c.Struct):
+        return c.Struct({name: shuffled(part, order) for name, part in cells.fields.items()})
+    if isinstance(cells, c.Channel):
+        return cells
+    values = dict(vars(cells))
+    per_row = {c.Source: "rows", c.Coded: "codes", c.Whole: "values", c.Real: "values"}.get(type(cells), "index")
+    values[per_row] = values[per_row][order]
+    return type(cells)(**values)
+
+
+def length(cells: Any) -> int:
+    """Number of released rows of some cells."""
+    if isinstance(cells, c.Struct):
+        return length(next(iter(cells.fields.values())))
+    per_row = {c.Source: "rows", c.Coded: "codes", c.Whole: "values", c.Real: "values"}.get(type(cells), "index")
+    return len(vars(cells)[per_row])

@@ -1,0 +1,196 @@
+"""The planning half: a checked call becomes the SQL text that carries it out.
+
+Nothing is read here but names, types and comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.decode import Decoder, layout_of
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.roles import ROLE_PARAMETERS, resolve_roles
+from duckdb_anon.engine.run import LIST_OF, to_json
+from duckdb_anon.errors import ColumnError
+from duckdb_anon.spec import ColumnInfo, Entry, Method, Parameter, PureSql, Query, Report, Roles
+
+SEED = Parameter("seed", "whole number that makes the run repeatable; by default the system's entropy", "integer")
+ROW_ID = Parameter(
+    "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
+)
+SHAPE_COLUMNS = ("bucket", "noisy_count", "sampling_rate", "rr", "row_id")
+
+
+def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
+    """All SQL parameters of an entry in order: tables, its own, roles, row_id, seed."""
+    tables: tuple[Parameter, ...] = ()
+    if not isinstance(entry, (Method, PureSql)):
+        own = {p.name for p in entry.parameters}
+        tables = tuple(Parameter(t, "a table") for t in entry.tables if t not in own)
+    else:
+        tables = (Parameter("tbl", "a table"),)
+    taken = {p.name for p in entry.parameters}
+    added: tuple[Parameter, ...] = ()
+    if not isinstance(entry, Query) and (tables or isinstance(entry, PureSql)):
+        added += ROLE_PARAMETERS
+    if isinstance(entry, Method):
+        added += (ROW_ID,)
+    if isinstance(entry, (Method, Report)):
+        added += (SEED,)
+    return tables + entry.parameters + tuple(p for p in added if p.name not in taken)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a planner can ask: relations, roles, and the raw arguments of the call."""
+
+    function: str
+    catalog: Catalog
+    arguments: Mapping[str, Any]
+
+    def relation(self, parameter: str, given: object = None) -> Relation:
+        """Resolve the table argument `parameter` (or `given` in its place)."""
+        return self.catalog.relation(self.function, parameter, given or self.arguments.get(parameter))
+
+    def roles(self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False) -> Roles:
+        """Resolve roles of `relation` from comments and this call's role arguments."""
+        checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
+        return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
+
+    def tree_sql(self, info: ColumnInfo) -> str:
+        """Scalar subquery that lists the rows of a column's hierarchy table."""
+        tree = self.catalog.relation(self.function, f"hierarchy of {info.name}", info.hierarchy)
+        return f"(select list(_anon_h) from {tree.sql} as _anon_h)"
+
+
+def plan(entry: Entry, context: Context) -> str:
+    """Return the SQL of one SELECT that answers the call.
+
+    Raises:
+        AnonError: whatever is wrong with the call.
+    """
+    params = {p.name: p.check(entry.name, context.arguments.get(p.name)) for p in _own(entry)}
+    refine = getattr(entry, "refine", None)
+    if refine is not None:
+        params = refine(params)
+    if isinstance(entry, Method):
+        return _plan_method(entry, context, params)
+    if isinstance(entry, Report):
+        return _plan_report(entry, context, params)
+    if isinstance(entry, PureSql):
+        return _plan_pure(entry, context, params)
+    return entry.plan(context, params)
+
+
+def _own(entry: Entry) -> Iterable[Parameter]:
+    roles = {p.name for p in ROLE_PARAMETERS} - {p.name for p in entry.parameters}
+    tables = {"tbl"} if isinstance(entry, (Method, PureSql)) else set(entry.tables)
+    return (p for p in parameters_of(entry) if p.name not in roles | tables)
+
+
+def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str:
+    relation = context.relation("tbl")
+    roles = context.roles(relation, needs=entry.needs)
+    layout = layout_of(entry, roles, params)
+    decoder = Decoder()
+    columns = {plan.name: decoder.column(plan) for plan in layout}
+    return f"with {_run_ctes(entry, context, relation, roles, params)},\n{decoder.sql(columns)}"
+
+
+def _run_ctes(entry: Method | Report, context: Context, relation: Relation, roles: Roles, params: Params) -> str:
+    """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table."""
+    coded = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
+    names = dict.fromkeys(info.name for info in coded + roles.keep)
+    needed = "".join(f"{ident(n)}, " for n in names)
+    row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
+    trees, tree_sql = _trees(context, coded)
+    call = to_json(entry.name, roles, params, {"trees": trees})
+    return (
+        f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
+        f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, "
+        f"t0: list({{rn: _anon_rn{row}}}){tree_sql}}}) as r from _anon_src)"
+    )
+
+
+def _trees(context: Context, infos: Iterable[ColumnInfo]) -> tuple[list[str], str]:
+    named = {info.hierarchy: info for info in infos if info.hierarchy}
+    sql = "".join(f", h{k}: {context.tree_sql(info)}" for k, info in enumerate(named.values()))
+    return [str(name) for name in named], sql
+
+
+def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
+    if not entry.tables:
+        call = to_json(entry.name, Roles(), params, {"trees": []})
+        run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}}}) as r)"
+        return f"with {run},\n{_report_select(entry, ())}"
+    relation = context.relation(entry.tables[0])
+    if entry.reads == "coded":
+        roles = context.roles(relation, needs=entry.needs)
+        return (
+            f"with {_run_ctes(entry, context, relation, roles, params)},\n"
+            f"{_report_select(entry, roles.qi + roles.sensitive)}"
+        )
+    flat = replace(relation, columns=context.catalog.flattened(relation.columns))
+    roles = context.roles(flat, needs=entry.needs, nested=True)
+    infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
+    others = [context.relation(name) for name in entry.tables[1:]]
+    trees, tree_sql = _trees(context, infos)
+    call = to_json(entry.name, roles, params, {"trees": trees})
+    wanted = {info.name for info in infos}
+    lists = "".join(
+        f", t{k}: (select list({_row_struct(r, wanted, context.catalog)}) from {r.sql})"
+        for k, r in enumerate([relation, *others])
+    )
+    run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
+    return f"with {run},\n{_report_select(entry, ())}"
+
+
+def _row_struct(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
+    """Struct of the columns a measure reads: labelled names, slices that hold some, and shape columns."""
+    if not relation.visible:
+        names: Sequence[str] = sorted(wanted)
+    else:
+        folded = {w.lower() for w in wanted}
+        names = [
+            column
+            for column, kind in relation.columns.items()
+            if column.lower() in folded | set(SHAPE_COLUMNS)
+            or folded & {f.lower() for f in catalog.flattened({column: kind})}
+        ]
+    if not names:
+        raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
+    spelled = {w.lower(): w for w in wanted}
+    return "{" + ", ".join(f"{ident(spelled.get(n.lower(), n))}: {ident(n)}" for n in names) + "}"
+
+
+def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
+    """SELECT over the lists of a report; CODE columns become the text of the value they stand for."""
+    decoder = Decoder()
+    raw = {name: decoder.row(LIST_OF[kind]) for name, kind in entry.returns.items()}
+    has_codes = "CODE" in entry.returns.values()
+    values_of = {info.name: decoder.dictionary(info.name) for info in coded} if has_codes else {}
+    columns: dict[str, str] = {}
+    for name, kind in entry.returns.items():
+        sql = raw[name]
+        if kind == "CODE":
+            cases = "".join(f" when {literal(a)} then {v}[{sql} + 1]::varchar" for a, v in values_of.items())
+            sql = f"case {raw['attribute']}{cases} end"
+        elif kind == "BOOLEAN":
+            sql = f"{sql} <> 0"
+        elif kind == "INTEGER":
+            sql = f"{sql}::integer"
+        columns[name] = decoder.value(sql)
+    return decoder.sql(columns)
+
+
+def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
+    relation = context.relation("tbl")
+    roles = context.roles(relation, needs=entry.needs, nested=True)
+    arguments = [literal(relation.sql), literal([info.name for info in roles.qi])]
+    if "sensitive" in entry.needs:
+        arguments.append(literal(roles.sensitive[0].name))
+    named = "".join(f", {p.name} := {literal(params[p.name])}" for p in entry.parameters if params[p.name] is not None)
+    return f"from _anon_{entry.name}({', '.join(arguments)}{named})"

@@ -1,0 +1,36 @@
+"""The one place where names and values become SQL text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def ident(name: str) -> str:
+    """Quote a column or table name.
+
+    >>> print(ident('a "b" c'))
+    "a ""b"" c"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: object) -> str:
+    """Quote a value: text, number, boolean, None or a list of those.
+
+    >>> literal("it's"), literal([1, None])
+    ("'it''s'", '[1, NULL]')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(literal(v) for v in value) + "]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def idents(names: Iterable[str]) -> str:
+    """Quote several names, comma separated."""
+    return ", ".join(ident(n) for n in names)

@@ -1,0 +1,191 @@
+"""Arrow tables of any release shape to `ReadTable`s on a common domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckdb_anon.engine.coding import code_column, plain
+from duckdb_anon.engine.trees import Tree
+from duckdb_anon.errors import ColumnError
+from duckdb_anon.reading import Domain, ReadColumn, ReadTable
+from duckdb_anon.spec import ColumnInfo
+from duckdb_anon.table import CodeArray
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """One column of one table before coding: its shape and the value arrays it contributes."""
+
+    shape: str
+    arrays: tuple[pa.Array, ...]
+    rest: dict[str, Any]
+    slice: str = ""
+
+
+def read_tables(
+    function: str, tables: Sequence[pa.StructArray], infos: Mapping[str, ColumnInfo], trees: Mapping[str, Tree]
+) -> list[ReadTable]:
+    """Code the columns of several tables together.
+
+    Args:
+        function: SQL function, for messages.
+        tables: one struct array a table; fields are columns.
+        infos: kind and hierarchy by column name; a column without entry is taken by its type.
+        trees: hierarchies by column name.
+
+    Raises:
+        ColumnError: when columns of one name have types that cannot be compared.
+    """
+    raws = [_raw_columns(table, trees) for table in tables]
+    names = dict.fromkeys(name for raw in raws for name in raw)
+    coded = {name: _code_together(function, name, [r.get(name) for r in raws], infos, trees) for name in names}
+    return [
+        ReadTable(len(table), {name: coded[name][k] for name in raws[k]}) for k, table in enumerate(tables)
+    ]
+
+
+def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree]) -> dict[str, _Raw]:
+    columns: dict[str, _Raw] = {}
+    for i in range(table.type.num_fields):
+        name, array = table.type.field(i).name, plain(table.field(i))
+        kind = array.type
+        if pa.types.is_struct(kind) and {f.name for f in kind} != {"lower", "upper"}:
+            for j in range(kind.num_fields):
+                inner = kind.field(j).name
+                columns[inner] = _raw(plain(array.field(j)), inner in trees, name)
+        else:
+            columns[name] = _raw(array, name in trees, "")
+    return columns
+
+
+def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        lower, upper = plain(array.field("lower")), plain(array.field("upper"))
+        missing = array.is_null().to_numpy(zero_copy_only=False)
+        return _Raw("interval", (lower, upper), {"null": missing}, slice_name)
+    if pa.types.is_map(kind):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        counts = pc.cast(array.items, pa.int64()).to_numpy(zero_copy_only=False)
+        return _Raw("counts", (plain(array.keys),), {"offsets": offsets, "counts": counts}, slice_name)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return _Raw("nodeset" if in_tree else "set", (plain(array.flatten()),), {"offsets": offsets}, slice_name)
+    return _Raw("value", (array,), {}, slice_name)
+
+
+def _code_together(
+    function: str, name: str, raws: Sequence[_Raw | None], infos: Mapping[str, ColumnInfo], trees: Mapping[str, Tree]
+) -> list[ReadColumn | None]:
+    info = infos.get(name, ColumnInfo(name))
+    tree = trees.get(name)
+    arrays = [a for raw in raws if raw is not None for a in raw.arrays]
+    whole = _concatenated(function, name, arrays)
+    if tree is not None:
+        return _code_in_tree(function, name, raws, whole, tree)
+    kind = "" if info.kind == "hierarchy" else info.kind
+    attribute = code_column(function, name, whole, kind)
+    null_code = attribute.null_code
+    discrete = not pa.types.is_floating(whole.type) and not pa.types.is_decimal(whole.type)
+    domain = Domain(name, attribute.kind, attribute.positions, attribute.special_from, null_code, discrete)
+    out: list[ReadColumn | None] = []
+    at = 0
+    for raw in raws:
+        if raw is None:
+            out.append(None)
+            continue
+        parts = []
+        for array in raw.arrays:
+            parts.append(attribute.codes[at : at + len(array)])
+            at += len(array)
+        out.append(_column(raw, domain, parts))
+    return out
+
+
+def _column(raw: _Raw, domain: Domain, parts: list[CodeArray]) -> ReadColumn:
+    if raw.shape == "value":
+        return ReadColumn("value", domain, codes=parts[0], slice=raw.slice)
+    if raw.shape == "interval":
+        anything = (parts[0] == domain.null_code) & ~raw.rest["null"]
+        lower = np.where(anything, -1, parts[0]).astype(np.int32)
+        upper = np.where(anything, -1, parts[1]).astype(np.int32)
+        return ReadColumn("interval", domain, lower=lower, upper=upper, slice=raw.slice)
+    shape = "counts" if raw.shape == "counts" else "set"
+    return ReadColumn(
+        shape, domain, codes=parts[0], offsets=raw.rest["offsets"], counts=raw.rest.get("counts"), slice=raw.slice
+    )
+
+
+def _code_in_tree(
+    function: str, name: str, raws: Sequence[_Raw | None], whole: pa.Array, tree: Tree
+) -> list[ReadColumn | None]:
+    """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
+    leaves = pa.array([path[-1] for path in tree.paths])
+    coded = code_column(function, name, pa.concat_arrays([leaves, pa.nulls(1, pa.string())]), "hierarchy", tree)
+    if coded.hierarchy is None or coded.leaf_of_code is None:
+        raise ColumnError(f"{function}: column '{name}' has no hierarchy")
+    node_of_label = {label: v for v, label in reversed(list(enumerate(coded.hierarchy.labels)))}
+    domain = Domain(
+        name, "hierarchy", coded.positions, coded.special_from, coded.null_code, True, coded.hierarchy,
+        coded.leaf_of_code, node_of_label,
+    )  # fmt: skip
+    code_of_leaf = np.empty(coded.hierarchy.leaves, dtype=np.int32)
+    code_of_leaf[coded.leaf_of_code] = np.arange(len(coded.leaf_of_code), dtype=np.int32)
+    leaf_of_node = np.full(len(coded.hierarchy.labels), -1, dtype=np.int32)
+    leaf_of_node[coded.hierarchy.node_of_leaf] = np.arange(coded.hierarchy.leaves, dtype=np.int32)
+    nodes = _nodes(function, name, whole, node_of_label, tree)
+    out: list[ReadColumn | None] = []
+    at = 0
+    for raw in raws:
+        if raw is None:
+            out.append(None)
+            continue
+        mine = nodes[at : at + len(raw.arrays[0])]
+        at += sum(len(a) for a in raw.arrays)
+        leaf = leaf_of_node[mine]
+        if raw.shape in ("nodeset", "set"):
+            out.append(ReadColumn("set", domain, offsets=raw.rest["offsets"], node=mine, slice=raw.slice))
+        elif raw.shape == "counts":
+            rest = raw.rest
+            out.append(
+                ReadColumn("counts", domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
+            )
+        elif (leaf >= 0).all():
+            out.append(ReadColumn("value", domain, codes=code_of_leaf[leaf], node=mine, slice=raw.slice))
+        else:
+            out.append(ReadColumn("node", domain, node=mine, slice=raw.slice))
+    return out
+
+
+def _nodes(function: str, name: str, whole: pa.Array, node_of_label: Mapping[str, int], tree: Tree) -> CodeArray:
+    encoded = whole.dictionary_encode()
+    labels = encoded.dictionary.cast(pa.string()).to_pylist()
+    missing = [label for label in labels if label not in node_of_label]
+    if missing:
+        raise ColumnError(f"{function}: {len(missing)} value(s) of '{name}' are not nodes of hierarchy '{tree.name}'")
+    null_node = node_of_label["(null)"]
+    numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
+    return numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
+
+
+def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:
+    types = {a.type for a in arrays if not pa.types.is_null(a.type)}
+    try:
+        if len(types) > 1:
+            target = pa.unify_schemas([pa.schema([("v", t)]) for t in types], promote_options="permissive").field(0).type
+            arrays = [a.cast(target) for a in arrays]
+        elif types:
+            target = next(iter(types))
+            arrays = [a.cast(target) if pa.types.is_null(a.type) else a for a in arrays]
+        return pa.concat_arrays(arrays)
+    except pa.ArrowInvalid as error:
+        raise ColumnError(
+            f"{function}: column '{name}' has types that cannot be compared: {sorted(str(t) for t in types)}"
+        ) from error

@@ -1,0 +1,187 @@
+"""Column roles, from comments `anon: ROLE` and from arguments (which override)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.errors import ColumnError, listed, nearest
+from duckdb_anon.spec import ColumnInfo, Parameter, Roles
+
+ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
+_COMMENT = re.compile(r"\banon:\s*(\w+)((?:\s+(?:categorical|hierarchy=(?:\"[^\"]+\"|[^\s;,]+)))*)")
+_HIERARCHY = re.compile(r"hierarchy=(?:\"([^\"]+)\"|([^\s;,]+))")
+_ORDERED = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|DATE|TIME\b.*|TIMESTAMP.*|BIGNUM)$"
+)
+_NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]$")
+
+ROLE_PARAMETERS = (
+    Parameter("qi", "list of quasi-identifiers (default: columns commented 'anon: quasi')", "names"),
+    Parameter("sensitive", "sensitive column(s) (default: commented 'anon: sensitive')", "names"),
+    Parameter("keep", "columns released as they are (default: commented 'anon: insensitive')", "names"),
+    Parameter("person", "column that says whose row it is (default: commented 'anon: person')", "text"),
+    Parameter("categorical", "numbers to be taken as names, without order", "names"),
+    Parameter("hierarchies", "column to hierarchy table, {'diagnosis': 'diagnosis_hierarchy'}", "mapping"),
+)
+
+
+@dataclass
+class _Labels:
+    roles: dict[str, list[str]] = field(default_factory=lambda: {role: [] for role in ROLES})
+    categorical: set[str] = field(default_factory=set)
+    hierarchies: dict[str, str] = field(default_factory=dict)
+
+
+def resolve_roles(
+    function: str,
+    relation: Relation,
+    arguments: Mapping[str, Any],
+    *,
+    needs: tuple[str, ...] = ("qi",),
+    nested: bool = False,
+) -> Roles:
+    """Merge comments and arguments into roles; `nested` allows released (STRUCT, list) columns.
+
+    Raises:
+        ColumnError: for an unknown column or role word, a column with two roles, or a missing role.
+    """
+    labels = _from_comments(function, relation)
+    _override(function, relation, arguments, labels)
+    _check_clash(function, labels.roles)
+    if "qi" in needs and not labels.roles["quasi"]:
+        raise ColumnError(f"{function}: {_missing(relation, 'qi', 'quasi')}")
+    if "sensitive" in needs and not labels.roles["sensitive"]:
+        raise ColumnError(f"{function}: {_missing(relation, 'sensitive', 'sensitive')}")
+    if "person" in needs and not labels.roles["person"]:
+        raise ColumnError(f"{function}: {_missing(relation, 'person', 'person')}")
+
+    def info(name: str, nested_allowed: bool = nested) -> ColumnInfo:
+        return _info(function, relation, name, labels, nested_allowed)
+
+    person = labels.roles["person"]
+    if len(person) > 1:
+        raise ColumnError(f"{function}: only one column can be the person, found {listed(person)}")
+    return Roles(
+        qi=tuple(info(n) for n in labels.roles["quasi"]),
+        sensitive=tuple(info(n) for n in labels.roles["sensitive"]),
+        keep=tuple(info(n, True) for n in labels.roles["insensitive"]),
+        person=info(person[0]) if person else None,
+        identifier=tuple(labels.roles["identifier"]),
+    )
+
+
+def kind_of_type(duckdb_type: str) -> Literal["ordered", "nominal", ""]:
+    """Tell ordered types (numbers, dates, times) from nominal ones; '' when the type is unknown.
+
+    >>> kind_of_type('DECIMAL(9,2)'), kind_of_type('VARCHAR')
+    ('ordered', 'nominal')
+    """
+    if not duckdb_type:
+        return ""
+    return "ordered" if _ORDERED.match(duckdb_type) else "nominal"
+
+
+def column_of(function: str, relation: Relation, name: str) -> str:
+    """Return the column's own spelling, or raise a ColumnError with the nearest name."""
+    if not relation.visible:
+        return name
+    folded = {c.lower(): c for c in relation.columns}
+    if name in relation.columns:
+        return name
+    if name.lower() in folded:
+        return folded[name.lower()]
+    raise ColumnError(
+        f"{function}: there is no column '{name}' in {relation.given}{nearest(name, relation.columns)}; "
+        f"its columns are {listed(relation.columns)}"
+    )
+
+
+def _from_comments(function: str, relation: Relation) -> _Labels:
+    labels = _Labels()
+    for column in relation.columns:
+        found = _COMMENT.search(relation.comments.get(column, ""))
+        if not found:
+            continue
+        role = found.group(1).lower()
+        if role == "release":
+            continue
+        if role not in ROLES:
+            raise ColumnError(
+                f"{function}: the comment on {relation.given}.{column} says 'anon: {role}', which is none of "
+                f"{listed(ROLES)}{nearest(role, ROLES)}"
+            )
+        labels.roles[role].append(column)
+        if "categorical" in found.group(2).split():
+            labels.categorical.add(column)
+        tree = _HIERARCHY.search(found.group(2))
+        if tree:
+            labels.hierarchies[column] = tree.group(1) or tree.group(2)
+    return labels
+
+
+def _override(function: str, relation: Relation, arguments: Mapping[str, Any], labels: _Labels) -> None:
+    given = {
+        "quasi": arguments.get("qi"),
+        "sensitive": arguments.get("sensitive"),
+        "insensitive": arguments.get("keep"),
+        "person": [arguments["person"]] if arguments.get("person") else None,
+    }
+    named: dict[str, str] = {}
+    for role, names in given.items():
+        if names is None:
+            continue
+        columns = [column_of(function, relation, n) for n in names]
+        repeated = {c for c in columns if columns.count(c) > 1}
+        if repeated:
+            raise ColumnError(f"{function}: {listed(sorted(repeated))} is named twice as {role}")
+        for column in columns:
+            if column in named:
+                raise ColumnError(f"{function}: column '{column}' is named both {named[column]} and {role}; keep one")
+            named[column] = role
+        labels.roles[role] = columns
+    for role in ROLES:
+        if given.get(role) is None:
+            labels.roles[role] = [c for c in labels.roles[role] if c not in named]
+    for name in arguments.get("categorical") or ():
+        labels.categorical.add(column_of(function, relation, name))
+    for name, tree in (arguments.get("hierarchies") or {}).items():
+        labels.hierarchies[column_of(function, relation, name)] = str(tree)
+
+
+def _check_clash(function: str, roles: Mapping[str, list[str]]) -> None:
+    seen: dict[str, str] = {}
+    for role, columns in roles.items():
+        for column in columns:
+            if column in seen:
+                raise ColumnError(f"{function}: column '{column}' is both {seen[column]} and {role}; keep one")
+            seen[column] = role
+
+
+def _info(function: str, relation: Relation, name: str, labels: _Labels, nested_allowed: bool) -> ColumnInfo:
+    duckdb_type = relation.columns.get(name, "")
+    if _NESTED.match(duckdb_type) and nested_allowed:
+        tree = labels.hierarchies.get(name)
+        return ColumnInfo(name, duckdb_type, "hierarchy" if tree else "", tree)
+    if _NESTED.match(duckdb_type):
+        raise ColumnError(
+            f"{function}: column '{name}' is {duckdb_type}; quasi-identifiers and sensitive columns are numbers, "
+            "dates, texts, booleans or enums"
+        )
+    if name in labels.hierarchies:
+        return ColumnInfo(name, duckdb_type, "hierarchy", labels.hierarchies[name])
+    if name in labels.categorical:
+        return ColumnInfo(name, duckdb_type, "nominal")
+    return ColumnInfo(name, duckdb_type, kind_of_type(duckdb_type))
+
+
+def _missing(relation: Relation, argument: str, role: str) -> str:
+    if not relation.visible:
+        return relation.hint
+    return (
+        f"no {role} column in {relation.given}; say {argument} := [...] or COMMENT ON COLUMN ... IS 'anon: {role}'; "
+        f"its columns are {listed(relation.columns)}"
+    )

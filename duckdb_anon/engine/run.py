@@ -1,0 +1,217 @@
+"""The execution half: arrow in, kernel, arrow out. Knows no DuckDB.
+
+One function runs every method and report. It gets the planned call as JSON, the needed columns of each table
+as a list of structs, and the hierarchies; it returns the struct of lists described in `decode`. Errors
+meant for users travel as data, so that DuckDB shows their text alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.cells import ROWS, Source
+from duckdb_anon.engine import interrupt
+from duckdb_anon.engine.coding import canonical_order, code_column
+from duckdb_anon.engine.decode import Lists, Packer, layout_of, length, shuffled
+from duckdb_anon.engine.read import read_tables
+from duckdb_anon.engine.trees import Tree, read_tree
+from duckdb_anon.errors import AnonError, RequirementError
+from duckdb_anon.spec import ColumnInfo, Method, Params, Report, Roles
+from duckdb_anon.table import Attribute, CodedTable, IntArray
+
+RETURN_TYPE = (
+    "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
+)
+_INTS = pa.list_(pa.list_(pa.int64()))
+_ARROW = pa.struct(
+    [
+        ("error", pa.string()),
+        ("n", pa.int64()),
+        ("i", _INTS),
+        ("d", pa.list_(pa.list_(pa.float64()))),
+        ("s", pa.list_(pa.list_(pa.string()))),
+        ("l", pa.list_(_INTS)),
+    ]
+)
+LIST_OF = {"CODE": "i", "BIGINT": "i", "INTEGER": "i", "BOOLEAN": "i", "DOUBLE": "d", "VARCHAR": "s"}
+
+
+def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
+    """Write a planned call as text that travels inside the planned SQL."""
+    call = {"function": function, "roles": asdict(roles), "params": dict(params), **(extra or {})}
+    return json.dumps(call, default=_encode)
+
+
+def from_json(text: str) -> tuple[str, Roles, dict[str, Any], dict[str, Any]]:
+    """Read a planned call back: function name, roles, parameters, the rest."""
+    call = json.loads(text, object_hook=_decode)
+    raw = call.pop("roles")
+    roles = Roles(
+        qi=tuple(ColumnInfo(**c) for c in raw["qi"]),
+        sensitive=tuple(ColumnInfo(**c) for c in raw["sensitive"]),
+        keep=tuple(ColumnInfo(**c) for c in raw["keep"]),
+        person=ColumnInfo(**raw["person"]) if raw["person"] else None,
+        identifier=tuple(raw["identifier"]),
+    )
+    return call.pop("function"), roles, call.pop("params"), call
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, Fraction):
+        return {"fraction": str(value)}
+    return str(value)
+
+
+def _decode(value: dict[str, Any]) -> Any:
+    return Fraction(value["fraction"]) if set(value) == {"fraction"} else value
+
+
+def generator(seed: int | None) -> np.random.Generator:
+    """Return PCG64 seeded with `seed`, or from the operating system's entropy."""
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def run_call(entry: Method | Report, call: str, tables: Sequence[pa.Array], trees: Mapping[str, pa.Array]) -> pa.Array:
+    """Run one planned call; return a one-element struct array of type `RETURN_TYPE`."""
+    _, roles, params, extra = from_json(call)
+    try:
+        with interrupt.watching():
+            forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
+            run = _method if isinstance(entry, Method) else _report
+            count, lists = run(entry, roles, params, extra, tables, forest)
+    except AnonError as error:
+        return pa.array([{"error": str(error), "n": 0}], type=_ARROW)
+    return _answer(count, lists)
+
+
+def _method(
+    entry: Method,
+    roles: Roles,
+    params: Params,
+    extra: Mapping[str, Any],
+    tables: Sequence[pa.StructArray],
+    trees: Mapping[str, Tree],
+) -> tuple[int, Lists]:
+    table, source_row = coded_table(entry.name, roles, tables[0], trees, canonical=params["seed"] is not None)
+    rng = generator(params["seed"])
+    cells = entry.release(table, params, rng)
+    attributes = {a.name: a for a in table.qi + table.sensitive}
+    if table.person is not None:
+        attributes[table.person.name] = table.person
+    packer = Packer(attributes, source_row)
+    layout = layout_of(entry, roles, params)
+    count = length(next(iter(cells.values())))
+    order = rng.permutation(count)
+    for plan in layout:
+        given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
+        if given is None:
+            raise TypeError(f"{entry.name} planned the column '{plan.name}' and did not release it")
+        packer.column(plan, shuffled(given, order))
+    return count, packer.lists
+
+
+def _report(
+    entry: Report,
+    roles: Roles,
+    params: Params,
+    extra: Mapping[str, Any],
+    tables: Sequence[pa.StructArray],
+    trees: Mapping[str, Tree],
+) -> tuple[int, Lists]:
+    rng = generator(params["seed"])
+    if entry.reads == "coded":
+        coded, source_row = coded_table(entry.name, roles, tables[0], trees, canonical=params["seed"] is not None)
+        columns = entry.compute([coded], params, rng)
+    elif not entry.tables:
+        columns = entry.compute([], params, rng)
+    else:
+        infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep}
+        of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
+        columns = entry.compute(read_tables(entry.name, tables, infos, of_column), {**params, "roles": roles}, rng)
+    lists = Lists()
+    for name, kind in entry.returns.items():
+        values = columns[name]
+        bucket = LIST_OF[kind]
+        if bucket == "s":
+            lists.s.append(list(values))
+        elif bucket == "d":
+            lists.d.append(np.asarray(values, dtype=np.float64))
+        else:
+            lists.i.append(np.asarray(values, dtype=np.int64))
+    if "CODE" in entry.returns.values():
+        lists.i += [source_row[a.first_row] for a in coded.qi + coded.sensitive]
+    return len(columns[next(iter(entry.returns))]), lists
+
+
+def coded_table(
+    function: str, roles: Roles, rows: pa.StructArray, trees: Mapping[str, Tree], *, canonical: bool
+) -> tuple[CodedTable, IntArray]:
+    """Code the columns of one table; return it with the source row number of each of its rows.
+
+    With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
+    on the order in which DuckDB hands rows over.
+
+    Raises:
+        RequirementError: when the table has no rows.
+    """
+    if len(rows) == 0:
+        raise RequirementError(f"{function}: the table is empty; there is nothing to work on")
+    source_row = rows.field("rn").to_numpy(zero_copy_only=False)
+    infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
+    arrays = [rows.field(f"c{k}") for k in range(len(infos))]
+
+    def code(which: Sequence[pa.Array]) -> list[Attribute]:
+        return [
+            code_column(function, info.name, array, info.kind, trees.get(info.hierarchy or ""))
+            for info, array in zip(infos, which, strict=True)
+        ]
+
+    attributes = code(arrays)
+    if canonical or not bool((np.diff(source_row) > 0).all()):
+        order = canonical_order(attributes) if canonical else np.argsort(source_row, kind="stable")
+        attributes = [_reordered(a, order) for a in attributes]
+        source_row = source_row[order]
+    q, s = len(roles.qi), len(roles.sensitive)
+    person = attributes[q + s] if roles.person else None
+    return CodedTable(len(rows), tuple(attributes[:q]), tuple(attributes[q : q + s]), person), source_row
+
+
+def _reordered(attribute: Attribute, order: IntArray) -> Attribute:
+    codes = attribute.codes[order]
+    first = np.zeros(attribute.domain, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
+    values = {**vars(attribute), "codes": codes, "first_row": first}
+    return Attribute(**values)
+
+
+def _answer(count: int, lists: Lists) -> pa.Array:
+    ints = _nested([np.asarray(a) for a in lists.i], pa.int64())
+    reals = _nested([np.asarray(a) for a in lists.d], pa.float64())
+    texts = pa.array([[list(t) for t in lists.s]], type=pa.list_(pa.list_(pa.string())))
+    inner = [_list_array(offsets, np.asarray(values), pa.int64()) for offsets, values in lists.l]
+    middle = pa.concat_arrays(inner) if inner else pa.array([], type=pa.list_(pa.int64()))
+    sizes = np.cumsum([0] + [len(a) for a in inner])
+    nested = pa.ListArray.from_arrays(pa.array(sizes, pa.int32()), middle)
+    lists_of_lists = pa.ListArray.from_arrays(pa.array([0, len(nested)], pa.int32()), nested)
+    return pa.StructArray.from_arrays(
+        [pa.array([None], pa.string()), pa.array([count], pa.int64()), ints, reals, texts, lists_of_lists],
+        fields=list(_ARROW),
+    )
+
+
+def _nested(arrays: list[np.ndarray[Any, Any]], kind: pa.DataType) -> pa.Array:
+    flat = np.concatenate(arrays) if arrays else np.zeros(0)
+    offsets = np.cumsum([0] + [len(a) for a in arrays])
+    inner = _list_array(offsets, flat, kind)
+    return pa.ListArray.from_arrays(pa.array([0, len(arrays)], pa.int32()), inner)
+
+
+def _list_array(offsets: IntArray, flat: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(flat, kind))

@@ -1,0 +1,45 @@
+"""The macros of sql/, found in a wheel or beside a checkout, one statement each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+from duckdb_anon.errors import AnonError
+
+_OPENING = "create or replace temp macro "
+
+
+def sql_folder() -> Path:
+    """Folder of the pure-SQL files: inside the installed package, or sql/ of a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "sql", package.parent / "sql"):
+        if folder.is_dir():
+            return folder
+    raise AnonError(f"the folder sql/ is neither inside {package.name} nor beside it; reinstall duckdb-anon")
+
+
+@cache
+def macros_of(file: str) -> tuple[tuple[str, str], ...]:
+    """(name, statement) of each macro of a file, in order."""
+    text = (sql_folder() / file).read_text(encoding="utf-8")
+    found = []
+    for statement in duckdb.extract_statements(text):
+        sql = statement.query.strip()
+        start = sql.index(_OPENING) + len(_OPENING)
+        found.append((sql[start : sql.index("(", start)], sql[sql.index(_OPENING) :]))
+    return tuple(found)
+
+
+def macro_statements(files: Iterable[str], wrapped: set[str]) -> Iterator[tuple[str, str]]:
+    """Statements that create every macro; those in `wrapped` get the name `_anon_NAME`.
+
+    A wrapped macro keeps its own name in the stock shell; here that name belongs to the function that fills
+    in the columns from their roles.
+    """
+    for file in files:
+        for name, sql in macros_of(file):
+            yield name, sql.replace(f"{_OPENING}{name}(", f"{_OPENING}_anon_{name}(", 1) if name in wrapped else sql

@@ -1,0 +1,52 @@
+"""The one family of errors users see.
+
+Every message names the function, the bad value, what is allowed, the nearest match and what to do.
+Messages speak of columns, parameters and counts; they never quote a value of the data.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AnonError(Exception):
+    """Root of all errors raised on purpose by duckdb_anon."""
+
+
+class ParameterError(AnonError):
+    """A parameter is missing, of the wrong type or out of range."""
+
+
+class ColumnError(AnonError):
+    """A column does not exist, has no role, or has two."""
+
+
+class RequirementError(AnonError):
+    """The table cannot meet the privacy requirement asked for; the message says what it can meet."""
+
+
+class RewriteError(AnonError):
+    """A query contains something that cannot be estimated from the release."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for the closest of `known`, or the empty string.
+
+    >>> nearest('agee', ['age', 'sex'])
+    " (did you mean 'age'?)"
+    """
+    folded = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(str(word).lower(), list(folded), n=1, cutoff=0.5)
+    return f" (did you mean '{folded[close[0]]}'?)" if close else ""
+
+
+def listed(names: Iterable[str], limit: int = 12) -> str:
+    """Join `names` for a message, cutting long lists.
+
+    >>> listed(['a', 'b'])
+    'a, b'
+    """
+    names = list(names)
+    text = ", ".join(names[:limit])
+    return text + (f", ... ({len(names)} in all)" if len(names) > limit else "")

@@ -1,0 +1,180 @@
+"""Registry entries to SQL functions: one TEMP macro an entry, over one planner and one runner.
+
+The planner is a scalar function that DuckDB folds while it binds; it returns SQL text, or '!' and a message.
+The runner is called by that SQL when it executes. Both are registered once a database; macros belong to a
+connection and leave nothing in the file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from duckdb_anon.engine import interrupt, run
+from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.plan import Context, parameters_of, plan
+from duckdb_anon.engine.sqlfiles import macro_statements
+from duckdb_anon.errors import AnonError
+from duckdb_anon.registry import ENTRIES, PURE_FILES
+from duckdb_anon.spec import Entry, Method, PureSql, Query, Report
+
+# DuckDB ends the process when a registered function is collected while the database lives.
+_KEEP: list[Any] = []
+_CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
+_NUMBERS = itertools.count()
+_BY_NAME = {entry.name: entry for entry in ENTRIES}
+
+
+def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Make every function of the package available on `con`; calling it again is harmless.
+
+    Nothing is written to the database: functions are registered in memory and macros are temporary, so it
+    works on read-only files too. A cursor of a loaded connection needs its own `load`.
+
+    Args:
+        con: an open DuckDB connection.
+
+    Returns:
+        The same connection.
+
+    Example:
+        >>> import duckdb, duckdb_anon
+        >>> con = duckdb_anon.load(duckdb.connect())
+        >>> con.execute("select count(*) > 0 from anon_functions()").fetchone()
+        (True,)
+    """
+    interrupt.install()
+    number = _instance_number(con)
+    _CONNECTIONS[number].append(weakref.ref(con))
+    for name, statement in macro_statements(PURE_FILES, {e.name for e in ENTRIES if isinstance(e, PureSql)}):
+        _run(con, statement, name)
+    for entry in ENTRIES:
+        _run(con, _macro(entry), entry.name)
+    return con
+
+
+def connect(database: str = ":memory:", *, read_only: bool = False, **config: Any) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB database with the package's functions loaded.
+
+    Args:
+        database: path of a database file, or ':memory:'.
+        read_only: open the file read-only.
+        config: further settings, passed to DuckDB.
+
+    Example:
+        >>> import duckdb_anon
+        >>> duckdb_anon.connect().execute("select 1").fetchone()
+        (1,)
+    """
+    return load(duckdb.connect(database, read_only=read_only, config=config))
+
+
+def _run(con: duckdb.DuckDBPyConnection, statement: str, name: str) -> None:
+    try:
+        con.execute(statement)
+    except duckdb.Error as error:
+        raise AnonError(f"load: the macro {name} could not be created: {error}\n{statement}") from error
+
+
+def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
+    """Number of the database instance behind `con`, registering the functions on first sight."""
+    try:
+        found = con.execute("select _anon_instance()").fetchone()
+    except duckdb.CatalogException:
+        found = None
+    if found is not None:
+        return int(found[0])
+    number = next(_NUMBERS)
+    _CONNECTIONS[number] = []
+
+    def instance() -> int:
+        return number
+
+    def planner(call: pa.Array) -> pa.Array:
+        return pa.array([_planned(number, c) for c in _whole(call).to_pylist()], pa.string())
+
+    def runner(call: pa.Array) -> pa.Array:
+        parts = [_ran(_whole(call).slice(k, 1)) for k in range(len(call))]
+        return pa.concat_arrays(parts)
+
+    _KEEP.extend([instance, planner, runner])
+    con.create_function("_anon_instance", instance, [], "BIGINT")
+    con.create_function("_anon_plan", planner, None, "VARCHAR", type="arrow", null_handling="special")
+    con.create_function(
+        "_anon_run", runner, None, run.RETURN_TYPE, type="arrow", null_handling="special", side_effects=True
+    )
+    return number
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _planned(number: int, call: dict[str, Any]) -> str:
+    """Plan one call; errors come back as '!' and their text."""
+    interrupt.install()
+    entry = _BY_NAME[call["function"]]
+    cursor = _cursor(number)
+    try:
+        catalog = Catalog(cursor, call["database"], call["schema"])
+        return plan(entry, Context(entry.name, catalog, call["arguments"]))
+    except AnonError as error:
+        return f"!{error}"
+    finally:
+        if cursor is not None:
+            cursor.close()
+
+
+def _cursor(number: int) -> duckdb.DuckDBPyConnection | None:
+    """A fresh cursor of the instance, through whichever loaded connection is still open."""
+    alive = []
+    cursor = None
+    for reference in _CONNECTIONS[number]:
+        con = reference()
+        if con is None:
+            continue
+        try:
+            cursor = cursor or con.cursor()
+        except duckdb.ConnectionException:
+            continue
+        alive.append(reference)
+    _CONNECTIONS[number] = alive
+    return cursor
+
+
+def _ran(call: pa.StructArray) -> pa.Array:
+    names = [field.name for field in call.type]
+    text = call.field("call")[0].as_py()
+    function, _, _, extra = run.from_json(text)
+    entry = _BY_NAME[function]
+    if not isinstance(entry, (Method, Report)):
+        raise TypeError(f"{function} does not run a kernel")
+    tables = [_rows(call.field(n)) for n in names if n.startswith("t")]
+    trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
+    return run.run_call(entry, text, tables, trees)
+
+
+def _rows(array: pa.Array) -> pa.StructArray:
+    """Rows of a one-element list array; an aggregate over no rows arrives as NULL."""
+    flat = array.flatten()
+    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+
+
+def _macro(entry: Entry) -> str:
+    """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing."""
+    parameters = [p.name for p in parameters_of(entry)]
+    first = {"tbl"} if isinstance(entry, (Method, PureSql)) else set(entry.tables)
+    signature = ", ".join(p if p in first else f"{p} := NULL" for p in parameters)
+    arguments = ", ".join(f"{p}: {p}" for p in parameters)
+    call = (
+        f"{{function: '{entry.name}', database: current_database(), schema: current_schema(), "
+        f"arguments: {{{arguments or 'none: NULL'}}}}}"
+    )
+    checked = f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"
+    if isinstance(entry, Query) and entry.scalar:
+        return f"create or replace temp macro {entry.name}({signature}) as {checked}"
+    return f"create or replace temp macro {entry.name}({signature}) as table from query({checked})"

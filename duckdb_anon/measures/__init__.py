@@ -1,0 +1,1 @@
+"""Measures that SQL alone cannot express, one file each."""

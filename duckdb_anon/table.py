@@ -1,0 +1,106 @@
+"""Coded tables: what every kernel works on.
+
+A kernel never sees values. Each attribute is an array of integer codes, one a row, and the few facts about
+its codes that methods need: their places on a number line, or their places in a hierarchy. Codes keep the
+order of the values, so results do not depend on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+CodeArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+Kind = Literal["ordered", "nominal", "hierarchy"]
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A tree over the values of one attribute, nodes numbered in depth-first preorder (root = 0).
+
+    Attributes:
+        labels: label of each node, shape (nodes,).
+        parent: parent of each node, -1 for the root.
+        level: height above the deepest leaf: 0 for leaves, `height` for the root.
+        leaf_count: number of leaves at or below each node.
+        first_leaf: number of the first leaf below each node; its leaves are
+            `first_leaf[v] .. first_leaf[v] + leaf_count[v] - 1` in leaf numbering (left to right).
+        node_of_leaf: node number of each leaf, shape (leaves,).
+    """
+
+    labels: tuple[str, ...]
+    parent: CodeArray
+    level: CodeArray
+    leaf_count: CodeArray
+    first_leaf: CodeArray
+    node_of_leaf: CodeArray
+
+    @property
+    def height(self) -> int:
+        """Levels above the leaves: 0 for a single node."""
+        return int(self.level[0])
+
+    @property
+    def leaves(self) -> int:
+        """Number of leaves of the whole tree."""
+        return int(self.leaf_count[0])
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column as codes.
+
+    Attributes:
+        name: column name.
+        kind: 'ordered' (numbers, dates), 'nominal' (0/1 distance) or 'hierarchy' (tree distance).
+        codes: code of each row, shape (n,), int32. Ordered codes rise with the value; nominal codes follow
+            the sorted text. NULL, if present, has the largest code.
+        positions: place of each code on a number line, shape (domain,), non-decreasing and finite. Ordered:
+            the value as a number; NaN, infinities and NULL lie one whole range apart beyond the maximum,
+            so that they are farthest from every value. Nominal: 0, 1, 2, ...
+        special_from: codes from here on are NULL or not finite (= domain size if there are none).
+        null_code: the code of NULL, or -1.
+        first_row: for each code the first row that holds it, shape (domain,).
+        hierarchy: the tree, for kind 'hierarchy'.
+        leaf_of_code: leaf number of each code, for kind 'hierarchy'. NULL is a leaf of its own under the root.
+        declared: text of the values an enum column declares and no row has.
+    """
+
+    name: str
+    kind: Kind
+    codes: CodeArray
+    positions: FloatArray
+    special_from: int
+    null_code: int
+    first_row: IntArray
+    hierarchy: Hierarchy | None = None
+    leaf_of_code: CodeArray | None = None
+    declared: tuple[str, ...] = ()
+
+    @property
+    def domain(self) -> int:
+        """Number of distinct values in the table, NULL included."""
+        return len(self.positions)
+
+    @property
+    def span(self) -> float:
+        """Largest finite value minus smallest (0 when there is none)."""
+        if self.special_from == 0:
+            return 0.0
+        return float(self.positions[self.special_from - 1] - self.positions[0])
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """The columns a method works on, row i of every attribute being the same source row."""
+
+    rows: int
+    qi: tuple[Attribute, ...] = ()
+    sensitive: tuple[Attribute, ...] = ()
+    person: Attribute | None = None
+    other: dict[str, Attribute] = field(default_factory=dict)
