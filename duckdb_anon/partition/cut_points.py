@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.partition.frame import Frame
-from duckdb_anon.partition.packed import count_cells, offsets_of, order_by
+from duckdb_anon.partition.packed import count_runs, offsets_of, order_by
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import range_width, set_width
 from duckdb_anon.table import Attribute, FloatArray, IntArray
@@ -48,9 +48,9 @@ class Cells(NamedTuple):
     offsets: IntArray
 
     @staticmethod
-    def of(frame: Frame, codes: NDArray[Any], domain: int) -> Cells:
+    def of(frame: Frame, codes: NDArray[Any]) -> Cells:
         """Count the cells of a frame."""
-        group, code, count = count_cells(frame.group_of_row(), codes, len(frame), domain)
+        group, code, count = count_runs(codes, frame.starts, frame.sizes)
         return Cells(group, code, count, offsets_of(group, len(frame)))
 
     def running(self, rows: IntArray) -> IntArray:
@@ -79,7 +79,7 @@ def cut_points(
     codes = frame.codes[index]
     if tree is not None:
         return _tree_cuts(frame, index, codes, tree)
-    cells = Cells.of(frame, codes, attribute.domain)
+    cells = Cells.of(frame, codes)
     if attribute.kind == "nominal":
         return _nominal_cuts(frame, index, attribute, cells, min_size)
     return _ordered_cuts(frame, index, attribute, cells, min_size), codes

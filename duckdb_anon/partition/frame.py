@@ -3,18 +3,18 @@
 Rows of a group are neighbours. Groups are numbered by where they came from (parent, then part), which makes
 the numbering a function of the table's content and not of the order of its rows.
 
-Cost: one level costs a few passes and one sort over the rows still active.
+Cost: one level costs a few passes over the rows still active; nothing is sorted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.partition.packed import order_by, ranges
+from duckdb_anon.partition.packed import ranges, stable_order
 from duckdb_anon.partition.requirements import BoolArray, Groups, Requirement
 from duckdb_anon.table import Attribute, CodeArray, IntArray
 
@@ -36,8 +36,7 @@ class Problem:
     table_counts: IntArray
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """How the groups of a frame are cut: part of each row, and which groups are cut at all.
 
     Attributes:
@@ -46,9 +45,34 @@ class Cut:
         accepted: for each group whether its cut satisfies the requirement.
     """
 
-    part: Integers
+    part: IntArray
     parts: int
     accepted: BoolArray
+
+
+class Proposal(NamedTuple):
+    """A cut proposed for some groups of a frame.
+
+    Attributes:
+        groups: these groups, ascending.
+        places: where their rows are in the frame, as `Frame.rows_of` gives them.
+        local: position in `groups` of each of these rows.
+        part: part of each of these rows.
+        parts: exclusive bound of `part`.
+    """
+
+    groups: IntArray
+    places: IntArray | slice
+    local: IntArray
+    part: IntArray
+    parts: int
+
+
+class Settled(NamedTuple):
+    """Groups that are final: their source rows, group after group, and their sizes."""
+
+    rows: CodeArray
+    sizes: IntArray
 
 
 @dataclass(frozen=True)
@@ -77,7 +101,7 @@ class Frame:
             if attribute.leaf_of_code is None:
                 place[:] = attribute.codes
             else:
-                place[:] = attribute.leaf_of_code[attribute.codes]
+                np.take(attribute.leaf_of_code, attribute.codes, out=place, mode="clip")
         every = np.arange(rows, dtype=np.int32)
         return Frame(every, codes, sensitive, np.zeros(1, dtype=np.int64), np.array([rows]))
 
@@ -96,61 +120,72 @@ class Frame:
             return slice(None), local
         return ranges(self.starts[groups], self.sizes[groups]), local
 
-    def keep(self, groups: BoolArray) -> tuple[Frame, Frame]:
-        """Split into the groups where `groups` is true and the others, order kept."""
-        return self._only(np.flatnonzero(groups)), self._only(np.flatnonzero(~groups))
+    def settled(self) -> Settled:
+        """Declare all groups final."""
+        return Settled(self.rows, self.sizes)
 
-    def _only(self, groups: IntArray) -> Frame:
-        if len(groups) == len(self):
-            return self
-        places, _ = self.rows_of(groups)
-        return self._taken(places, self.sizes[groups])
+    def cut(self, cut: Cut, min_size: int) -> tuple[list[Settled], Frame]:
+        """Carry out a cut.
 
-    def _taken(self, places: IntArray | slice, sizes: IntArray) -> Frame:
-        codes = np.empty((len(self.codes), int(sizes.sum())), dtype=np.int32)
+        Args:
+            cut: the cut of each group.
+            min_size: parts too small to be cut again into two of this size are final.
+
+        Returns:
+            The final groups (those not cut, then the small parts), and the frame of the other parts.
+        """
+        refused = np.flatnonzero(~cut.accepted)
+        places, _ = self.rows_of(refused)
+        final = [Settled(self.rows[places], self.sizes[refused])] if len(refused) else []
+        groups = np.flatnonzero(cut.accepted)
+        places, local = self.rows_of(groups)
+        order, sizes = stable_order(local, cut.part[places], len(groups), cut.parts)
+        if not isinstance(places, slice):
+            order = places[order]
+        starts = np.cumsum(sizes) - sizes
+        small = sizes < 2 * min_size
+        if small.any():
+            rows = self.rows[order[ranges(starts[small], sizes[small])]]
+            final.append(Settled(rows, sizes[small]))
+            order = order[ranges(starts[~small], sizes[~small])]
+        return final, self._taken(order, sizes[~small])
+
+    def _taken(self, order: IntArray, sizes: IntArray) -> Frame:
+        codes = np.empty((len(self.codes), len(order)), dtype=np.int32)
         for new, old in zip(codes, self.codes, strict=True):
-            new[:] = old[places]
-        sensitive = None if self.sensitive is None else self.sensitive[places]
-        return Frame(self.rows[places], codes, sensitive, np.cumsum(sizes) - sizes, sizes)
-
-    def cut(self, cut: Cut) -> Frame:
-        """Return the frame of all parts; every group of this frame must be accepted."""
-        child = self.group_of_row() * cut.parts + cut.part
-        order = order_by(child, np.zeros(1, dtype=np.int64), 1)
-        counts = np.bincount(child)
-        return self._taken(order, counts[counts > 0])
+            np.take(old, order, out=new, mode="clip")
+        sensitive = None if self.sensitive is None else self.sensitive[order]
+        return Frame(self.rows[order], codes, sensitive, np.cumsum(sizes) - sizes, sizes)
 
 
-def acceptable(
-    problem: Problem, frame: Frame, groups: IntArray, places: IntArray | slice, child: IntArray, parts: int
-) -> BoolArray:
-    """Say which groups may be cut as proposed.
-
-    Args:
-        problem: holds the requirement.
-        frame: the active rows.
-        groups: the groups for which a cut is proposed.
-        places: their rows, as `Frame.rows_of` gives them.
-        child: position in `groups` times `parts` plus part, for each of these rows.
-        parts: exclusive bound of the part numbers.
+def acceptable(problem: Problem, frame: Frame, proposal: Proposal) -> BoolArray:
+    """Say which groups may be cut as proposed: two parts or more, each satisfying the requirement.
 
     Returns:
-        Shape (groups,): there are two parts or more, and each satisfies the requirement.
+        Shape (groups of the proposal,).
     """
+    groups, places, local, part, parts = proposal
+    child = local * parts + part
     sizes = np.bincount(child, minlength=len(groups) * parts).reshape(-1, parts)
     enough: BoolArray = ((sizes == 0) | (sizes >= problem.requirement.min_size)).all(axis=1)
     enough &= (sizes > 0).sum(axis=1) > 1
     if not enough.any():
         return enough
     wanted = (sizes > 0) & enough[:, None]
+    parent = np.nonzero(wanted)[0]
     number = np.cumsum(wanted.ravel()) - 1
-    whole = bool(enough.all())
-    kept = slice(None) if whole else enough[child // parts]
-    sensitive = None if frame.sensitive is None else frame.sensitive[places][kept]
-    parents = Groups((child // parts)[kept], sensitive, problem.table_counts, frame.sizes[groups])
-    children = Groups(
-        number[child[kept]], sensitive, problem.table_counts, sizes[wanted], parents, np.nonzero(wanted)[0]
-    )
-    failed = ~problem.requirement.holds(children)
-    enough[np.nonzero(wanted)[0][failed]] = False
+    # Rows are looked at only if the requirement asks for more than sizes.
+    kept: BoolArray | slice = slice(None) if enough.all() else enough[local]
+
+    def rows_of_parts() -> tuple[Integers, Integers | None]:
+        sensitive = None if frame.sensitive is None else frame.sensitive[places][kept]
+        return number[child[kept]], sensitive
+
+    def rows_of_parents() -> tuple[Integers, Integers | None]:
+        return local, None if frame.sensitive is None else frame.sensitive[places]
+
+    counts = problem.table_counts
+    parents = Groups.on_demand(rows_of_parents, counts, frame.sizes[groups])
+    children = Groups.on_demand(rows_of_parts, counts, sizes[wanted], parents, parent)
+    enough[parent[~problem.requirement.holds(children)]] = False
     return enough

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.partition.cut_points import CHILDREN, ONLY, Candidates, cut_points
-from duckdb_anon.partition.frame import Cut, Frame, Problem, acceptable
+from duckdb_anon.partition.frame import Cut, Frame, Problem, Proposal, acceptable
 from duckdb_anon.partition.packed import run_starts
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.table import IntArray
@@ -71,7 +71,7 @@ class LossCuts:
             proposal = np.where(kind == CHILDREN, place, proposal)
             parts = int(proposal.max()) + 1
         part[rows] = proposal
-        return acceptable(self.problem, frame, trial.group, rows, local * parts + proposal, parts)
+        return acceptable(self.problem, frame, Proposal(trial.group, rows, local, proposal, parts))
 
 
 def _best_of_each_group(candidates: Candidates) -> IntArray:

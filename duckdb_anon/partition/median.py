@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.partition.frame import Cut, Frame, Problem, acceptable
-from duckdb_anon.partition.packed import count_cells, offsets_of, order_by
+from duckdb_anon.partition.frame import Cut, Frame, Problem, Proposal, acceptable
+from duckdb_anon.partition.packed import count_runs, offsets_of, order_by
 from duckdb_anon.partition.requirements import BoolArray
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import range_width
@@ -80,10 +80,8 @@ class MedianCuts:
     ) -> None:
         places, local = frame.rows_of(groups)
         part = tree.child_parts(frame.codes[index][places], local)
-        bound = tree.most_children
-        progress.accepted[groups] = acceptable(
-            self.problem, frame, groups, places, local * bound + part, bound
-        )
+        proposal = Proposal(groups, places, local, part, tree.most_children)
+        progress.accepted[groups] = acceptable(self.problem, frame, proposal)
         progress.part[places] = part
 
     def _at_median(
@@ -96,7 +94,8 @@ class MedianCuts:
         upper = (
             upper_half(values, local, sizes) if self.relaxed else above_median(values, local, sizes, below)
         )
-        progress.accepted[groups] = acceptable(self.problem, frame, groups, places, local * 2 + upper, 2)
+        proposal = Proposal(groups, places, local, upper, 2)
+        progress.accepted[groups] = acceptable(self.problem, frame, proposal)
         progress.part[places] = upper
 
     def _widths(self, frame: Frame) -> tuple[FloatArray, BoolArray]:
@@ -126,13 +125,9 @@ def above_median(values: NDArray[Any], local: IntArray, sizes: IntArray, below: 
     >>> above_median(np.array([3, 1, 2, 2]), np.zeros(4, dtype=np.int64), np.array([4])).tolist()
     [1, 0, 0, 0]
     """
-    bound = int(values.max()) + 1
-    key: NDArray[Any] = local.astype(np.int32 if len(sizes) * bound < 2**31 else np.int64)
-    np.multiply(key, bound, out=key)
-    np.add(key, values, out=key, casting="same_kind")
-    key.sort()
-    middle = np.cumsum(sizes) - sizes + (sizes - 1) // 2
-    median = key[middle].astype(np.int64) - np.arange(len(sizes)) * bound
+    starts = np.cumsum(sizes) - sizes
+    _, code, count = count_runs(values, starts, sizes)
+    median = code[np.searchsorted(np.cumsum(count), starts + (sizes - 1) // 2, side="right")]
     upper = values >= median[local] if below else values > median[local]
     part: IntArray = upper.astype(np.int64)
     return part
@@ -157,7 +152,7 @@ def _counted_width(frame: Frame, place: int, attribute: Attribute, width: Width)
     The factor is the same for all attributes of a group, and keeps ties of whole-number attributes exact.
     """
     codes = frame.codes[place]
-    group, code, count = count_cells(frame.group_of_row(), codes, len(frame), int(codes.max()) + 1)
+    group, code, count = count_runs(codes, frame.starts, frame.sizes)
     offsets = offsets_of(group, len(frame))
     if width == "distinct":
         return np.diff(offsets).astype(np.float64)

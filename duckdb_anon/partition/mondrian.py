@@ -16,10 +16,10 @@ from typing import Literal, Protocol
 import numpy as np
 
 from duckdb_anon.errors import ParameterError, RequirementError, listed, nearest
-from duckdb_anon.partition.frame import Cut, Frame, Problem
+from duckdb_anon.partition.frame import Cut, Frame, Problem, Settled
 from duckdb_anon.partition.loss_cut import LossCuts
 from duckdb_anon.partition.median import MedianCuts, Width
-from duckdb_anon.partition.requirements import Groups, Requirement
+from duckdb_anon.partition.requirements import BoolArray, Groups, Requirement
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.table import Attribute, CodeArray, IntArray
 
@@ -113,16 +113,18 @@ class _Result:
         self.finished = 0
         self._parents = 0
 
-    def settle(self, frame: Frame) -> None:
-        """Number the groups of a frame as final."""
-        self.group_of_row[frame.rows] = frame.group_of_row() + self.finished
-        self.finished += len(frame)
+    def settle(self, final: Settled) -> None:
+        """Number groups that are final."""
+        number = np.arange(self.finished, self.finished + len(final.sizes))
+        self.group_of_row[final.rows] = np.repeat(number, final.sizes)
+        self.finished += len(final.sizes)
 
-    def remember(self, frame: Frame) -> None:
-        """Note the groups of a frame as parents of the parts they are about to be cut into."""
+    def remember(self, frame: Frame, accepted: BoolArray) -> None:
+        """Note the groups that are about to be cut as parents of their parts."""
         if self.parent_of_row is not None:
-            self.parent_of_row[frame.rows] = frame.group_of_row() + self._parents
-            self._parents += len(frame)
+            places, local = frame.rows_of(np.flatnonzero(accepted))
+            self.parent_of_row[frame.rows[places]] = local + self._parents
+            self._parents += int(accepted.sum())
 
     def groups(self, sensitive: CodeArray | None, counts: IntArray) -> Groups:
         """Return the finished groups, ready to be checked again."""
@@ -142,18 +144,14 @@ def _cut_all(
     while len(frame):
         if tick is not None:
             tick()
-        small, frame = frame.keep(frame.sizes < 2 * requirement.min_size)
-        result.settle(small)
-        if not len(frame):
-            break
         cut = cutter.choose(frame)
-        places, _ = frame.rows_of(np.flatnonzero(cut.accepted))
-        going, done = frame.keep(cut.accepted)
-        result.settle(done)
-        if not len(going):
+        if not cut.accepted.any():
+            result.settle(frame.settled())
             break
-        result.remember(going)
-        frame = going.cut(Cut(cut.part[places], cut.parts, np.ones(len(going), dtype=bool)))
+        result.remember(frame, cut.accepted)
+        final, frame = frame.cut(cut, requirement.min_size)
+        for groups in final:
+            result.settle(groups)
     return result
 
 

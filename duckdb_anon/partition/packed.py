@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from duckdb_anon.table import IntArray
 
 _KEY_BITS = 62
+# Counting into this many cells a row is still cheaper than sorting.
+_DENSE = 8
 Integers = NDArray[Any]
 
 
@@ -67,7 +69,7 @@ def count_cells(
     [[0, 1], [3, 3], [2, 1]]
     """
     cells = groups * domain
-    if cells <= 2 * len(group) + 4096:
+    if cells <= _DENSE * len(group) + 4096:
         key = group.astype(np.int64)
         key *= domain
         key += code
@@ -84,6 +86,60 @@ def count_cells(
         count = np.diff(first, append=len(key))
     cell_group = occupied // domain
     return cell_group, occupied - cell_group * domain, count
+
+
+def count_runs(codes: Integers, starts: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Count the rows of every occupied (group, code) cell where the rows of a group are neighbours.
+
+    Only codes between the smallest and largest of each group are counted, so small groups are cheap even
+    where the domain is large.
+
+    Args:
+        codes: code of each row, shape (n,).
+        starts: first row of each group.
+        sizes: rows of each group, all positive.
+
+    Returns:
+        Group, code and count of each occupied cell, sorted by (group, code).
+
+    >>> [a.tolist() for a in count_runs(np.array([3, 3, 9, 8]), np.array([0, 2]), np.array([2, 2]))]
+    [[0, 1, 1], [3, 8, 9], [2, 1, 1]]
+    """
+    low = np.minimum.reduceat(codes, starts).astype(np.int64)
+    high = np.maximum.reduceat(codes, starts).astype(np.int64)
+    width = high - low + 1
+    total = int(width.sum())
+    if total > _DENSE * len(codes) + 4096:
+        return count_cells(np.repeat(np.arange(len(starts)), sizes), codes, len(starts), int(high.max()) + 1)
+    first = np.cumsum(width) - width
+    counts = np.bincount(codes + np.repeat(first - low, sizes), minlength=total)
+    occupied = np.flatnonzero(counts)
+    group = np.repeat(np.arange(len(starts)), width)[occupied]
+    return group, occupied - (first - low)[group], counts[occupied]
+
+
+def stable_order(local: IntArray, part: IntArray, groups: int, parts: int) -> tuple[IntArray, IntArray]:
+    """Return the order of rows by (group, part), ties kept, and the sizes of the occupied cells.
+
+    Args:
+        local: group of each row, non-decreasing, shape (n,).
+        part: part of each row, 0 .. parts - 1.
+        groups: number of groups.
+        parts: exclusive bound of the parts.
+
+    >>> [a.tolist() for a in stable_order(np.array([0, 0, 1]), np.array([1, 0, 1]), 2, 2)]
+    [[1, 0, 2], [1, 1, 1]]
+    """
+    sizes = np.bincount(local * parts + part, minlength=groups * parts)
+    present = sizes[sizes > 0]
+    if parts > _DENSE:
+        return order_by(local, part, parts), present
+    starts = (np.cumsum(sizes) - sizes).reshape(groups, parts)
+    by_part = sizes.reshape(groups, parts)
+    order = np.empty(len(local), dtype=np.int64)
+    for number in range(parts):
+        order[ranges(starts[:, number], by_part[:, number])] = np.flatnonzero(part == number)
+    return order, present
 
 
 def run_starts(values: Integers) -> IntArray:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +30,7 @@ from duckdb_anon.partition.packed import count_cells, offsets_of, order_by
 from duckdb_anon.table import FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
+Integers = NDArray[Any]
 TOLERANCE = 1e-9
 _DENOMINATOR = 10**6
 
@@ -45,11 +47,9 @@ class SensitiveCells(NamedTuple):
 class Groups:
     """Groups of rows put before a requirement.
 
-    Args:
-        group_of_row: group of each row, 0 .. groups - 1, every group occupied, shape (n,).
-        sensitive: sensitive code of each row, shape (n,), or None.
+    Attributes:
+        sizes: rows of each group, shape (groups,).
         table_counts: rows of the whole table with each sensitive code, shape (domain,).
-        sizes: rows of each group, when the caller knows them.
         parents: the groups these were cut from, None for the whole table (and for a finished partition,
             unless the requirement `uses_parents`).
         parent_of_group: for each group its place in `parents`.
@@ -57,20 +57,44 @@ class Groups:
 
     def __init__(
         self,
-        group_of_row: NDArray[Any],
-        sensitive: NDArray[Any] | None,
+        group_of_row: Integers,
+        sensitive: Integers | None,
         table_counts: IntArray,
-        sizes: IntArray | None = None,
         parents: Groups | None = None,
         parent_of_group: IntArray | None = None,
     ) -> None:
-        """Keep the arrays; cells are counted when first asked for."""
-        self.sizes: IntArray = np.bincount(group_of_row) if sizes is None else sizes
+        """Take the rows as they are.
+
+        Args:
+            group_of_row: group of each row, 0 .. groups - 1, every group occupied, shape (n,).
+            sensitive: sensitive code of each row, shape (n,), or None.
+            table_counts: see the class.
+            parents: see the class.
+            parent_of_group: see the class.
+        """
+        self._rows: Callable[[], tuple[Integers, Integers | None]] = lambda: (group_of_row, sensitive)
+        self.sizes: IntArray = np.bincount(group_of_row)
         self.table_counts = table_counts
         self.parents = parents
         self.parent_of_group = parent_of_group
-        self._group_of_row = group_of_row
-        self._sensitive = sensitive
+
+    @classmethod
+    def on_demand(
+        cls,
+        rows: Callable[[], tuple[Integers, Integers | None]],
+        table_counts: IntArray,
+        sizes: IntArray,
+        parents: Groups | None = None,
+        parent_of_group: IntArray | None = None,
+    ) -> Groups:
+        """Make groups of known sizes whose rows are fetched only if cells are asked for."""
+        groups = cls.__new__(cls)
+        groups._rows = rows
+        groups.sizes = sizes
+        groups.table_counts = table_counts
+        groups.parents = parents
+        groups.parent_of_group = parent_of_group
+        return groups
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -79,10 +103,11 @@ class Groups:
     @cached_property
     def cells(self) -> SensitiveCells:
         """The sensitive values of each group with their counts."""
-        if self._sensitive is None:
+        group_of_row, sensitive = self._rows()
+        if sensitive is None:
             raise ValueError("this requirement needs a sensitive column")
         domain = max(1, len(self.table_counts))
-        group, code, count = count_cells(self._group_of_row, self._sensitive, len(self), domain)
+        group, code, count = count_cells(group_of_row, sensitive, len(self), domain)
         return SensitiveCells(group, code, count, offsets_of(group, len(self)))
 
     @cached_property
