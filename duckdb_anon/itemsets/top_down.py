@@ -1,0 +1,135 @@
+"""Publishing fingerprints so that at least k persons share each: Partition, top down.
+
+Guarantee: k-anonymity of fingerprints (Gong, Luo, Yang, Ni & Li 2017, definition 3): every published set of
+nodes is that of at least k persons, each item of a person lies below exactly one node of the set, and every
+node of the set stands for at least one item of the person. Re-checked on the finished result.
+
+Paper: He & Naughton 2009, local recoding of sets along a hierarchy. All persons start with the roots; a
+bucket of persons with equal nodes is refined by expanding nodes into the children that cover each person's
+items. Departure: each person chooses which node to expand (see `options` and `settle`), which loses less.
+All buckets are refined at once, in rounds; rounds number about as many as the hierarchy has levels, plus the
+rests of buckets taken up again. Cost: O(entries log entries) a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.itemsets.hashing import fixed_words, starts
+from duckdb_anon.itemsets.options import options_of
+from duckdb_anon.itemsets.persons import Persons
+from duckdb_anon.itemsets.settle import settle
+from duckdb_anon.table import CodeArray, IntArray
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """Published fingerprints.
+
+    Attributes:
+        fingerprint_of_person: number of the fingerprint of each person, shape (persons,).
+        offsets: fingerprint f has nodes[offsets[f]:offsets[f + 1]], ascending.
+        nodes: forest nodes.
+        node_of_entry: the node published for each entry of `Persons.items`.
+    """
+
+    fingerprint_of_person: IntArray
+    offsets: IntArray
+    nodes: CodeArray
+    node_of_entry: CodeArray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def publish_top_down(
+    persons: Persons, k: int, function: str = "one_to_m_generalize", tick: Callable[[], None] | None = None
+) -> Fingerprints:
+    """Generalize fingerprints until at least k persons share each.
+
+    Args:
+        persons: fingerprints, none empty.
+        k: least number of persons with equal published fingerprints, 1 or more.
+        function: name used in messages.
+        tick: called once a round, to poll for interrupts.
+
+    Raises:
+        RequirementError: there are fewer than k persons, or the finished result breaks the guarantee.
+    """
+    if 0 < len(persons) < k:
+        raise RequirementError(
+            f"{function}: k := {k} persons must share each fingerprint, but the table has {len(persons)} persons; "
+            f"use k <= {len(persons)}"
+        )
+    person_of_entry = persons.person_of_entry
+    node = persons.forest.roots[persons.items]
+    bucket = _numbered(node, person_of_entry, persons.offsets)
+    refining = np.ones(len(persons), dtype=bool)
+    while refining.any():
+        if tick is not None:
+            tick()
+        refining = _refine(persons, person_of_entry, node, bucket, refining, k)
+    return _checked(persons, node, k, function)
+
+
+def _refine(
+    persons: Persons, person_of_entry: IntArray, node: CodeArray, bucket: IntArray, refining: IntArray, k: int
+) -> IntArray:
+    """Refine the buckets of the persons marked once, in place; return the persons worth another round."""
+    active = np.flatnonzero(refining)
+    options = options_of(persons, person_of_entry, node, np.flatnonzero(refining[person_of_entry]), bucket, k)
+    again = np.zeros(len(persons), dtype=bool)
+    if not options.count:
+        return again
+    chosen = settle(options, bucket, active, k)
+    moved = active[chosen >= 0]
+    pairs = chosen[chosen >= 0]
+    expanded = np.zeros(len(options.person), dtype=bool)
+    expanded[pairs] = True
+    below = np.repeat(expanded, np.diff(options.first))
+    node[options.entries[below]] = options.children[below]
+    buckets = int(bucket.max()) + 1
+    split = np.zeros(buckets, dtype=bool)
+    split[bucket[moved]] = True
+    again[active] = split[bucket[active]]
+    bucket[moved] = buckets + options.option[pairs]
+    used = np.bincount(bucket) > 0
+    bucket[:] = (np.cumsum(used) - 1)[bucket]
+    return again
+
+
+def _numbered(node: CodeArray, person_of_entry: IntArray, offsets: IntArray) -> IntArray:
+    """Number the persons by the set of nodes that covers their items; equal sets, equal numbers."""
+    if not len(node):
+        return np.empty(0, dtype=np.int64)
+    words = fixed_words(int(node.max()) + 1, 4)
+    fresh = starts(person_of_entry, node)
+    sums = np.add.reduceat(np.where(fresh, words[node], np.uint64(0)), offsets[:-1])
+    return np.unique(sums, return_inverse=True)[1]
+
+
+def _checked(persons: Persons, node: CodeArray, k: int, function: str) -> Fingerprints:
+    """Collect the fingerprints and check the guarantee on the nodes themselves, not on their hashes."""
+    person_of_entry, forest = persons.person_of_entry, persons.forest
+    number = _numbered(node, person_of_entry, persons.offsets)
+    fresh = starts(person_of_entry, node)
+    published, owner = node[fresh], person_of_entry[fresh]
+    count = np.bincount(owner, minlength=len(persons))
+    start = np.cumsum(count) - count
+    sharing = np.bincount(number)
+    _, example = np.unique(number, return_index=True)
+    same = len(persons) == 0 or (
+        np.array_equal(count, count[example][number])
+        and np.array_equal(published, published[start[example][number][owner] + np.arange(len(owner)) - start[owner]])
+    )
+    covers = np.array_equal(forest.path[forest.depth[node], persons.items], node)
+    if not (same and covers and (sharing >= k).all()):
+        raise RequirementError(f"{function}: the result failed its own check of k = {k}; nothing is released")
+    width = count[example]
+    offsets = np.r_[0, np.cumsum(width)].astype(np.int64)
+    among = np.repeat(start[example] - offsets[:-1], width) + np.arange(offsets[-1])
+    return Fingerprints(number, offsets, published[among], node)

@@ -1,0 +1,118 @@
+"""1:M-generalization: a table in which a person may have several rows, as one generalized row a person.
+
+Releases, for each person, a box on every quasi-identifier and a list of hierarchy nodes for the sensitive
+values. Guarantee, (k,l)-diversity: every list is that of at least k persons, and in every class of equal boxes
+no list has a share above 1/l (or there are l different ones, or their entropy is at least ln l). So neither
+who knows a person's quasi-identifiers nor who knows some of its sensitive values finds it with a probability
+above max(1/k, 1/l); nothing is claimed against who knows both.
+
+Paper: Gong, Luo, Yang, Ni & Li (2017), Knowledge-Based Systems 115, algorithm 1. Departures: frequency
+diversity as the text defines it (the printed experiments count distinct fingerprints: `diversity :=
+'distinct'`); loss-guided cuts by default; Partition as in `itemsets.top_down`; several sensitive attributes
+make one fingerprint; quasi-identifiers that change over a person's rows (`changing`).
+Cost: O(r log r) for r rows, times the depth of the hierarchy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckdb_anon.cells import Cells
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.itemsets.changing import boxes_of_persons, of_persons, row_of_person
+from duckdb_anon.itemsets.persons import fingerprints_of
+from duckdb_anon.itemsets.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.itemsets.top_down import publish_top_down
+from duckdb_anon.partition import DistinctDiversity, EntropyDiversity, FrequencyDiversity, Requirement, partition
+from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.table import CodedTable
+
+NAME = "one_to_m_generalize"
+CHANGING = Parameter(
+    "changing",
+    "persons whose quasi-identifiers differ between rows: 'error', 'set' (a box around all of a person's values), "
+    "'first' or 'last' (the smallest or largest vector, attributes compared in the order of qi)",
+    "text",
+    "error",
+    ("error", "first", "last", "set"),
+)
+EXPLODE = Parameter(
+    "explode", "true gives a row for each person and node, with a fresh number for the person", "boolean", False
+)
+_REQUIREMENT: dict[str, type[FrequencyDiversity] | type[DistinctDiversity] | type[EntropyDiversity]] = {
+    "frequency": FrequencyDiversity,
+    "distinct": DistinctDiversity,
+    "entropy": EntropyDiversity,
+}
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Generalize persons.
+
+    Args:
+        table: quasi-identifiers, sensitive attributes with hierarchies, and the person of each row.
+        params: see `METHOD`.
+        rng: numbers the persons when the release is exploded.
+
+    Returns:
+        A box a quasi-identifier and a list of nodes a sensitive attribute, one row a person; or one row a
+        person and node.
+
+    Raises:
+        RequirementError: k or l cannot be met, or a person's quasi-identifiers differ and may not.
+    """
+    attribute, person = person_of_row(NAME, table)
+    row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
+    persons = fingerprints_of(person, table.sensitive)
+    prints = publish_top_down(persons, params["k"], NAME, tick)
+    requirement: Requirement = _REQUIREMENT[params["diversity"]](params["l"])
+    group = partition(
+        tuple(of_persons(a, row) for a in table.qi),
+        prints.fingerprint_of_person.astype(np.int32),
+        requirement,
+        cut=params["cut"],
+        width=params["width"],
+        tick=tick,
+        function=NAME,
+    )
+    boxes: dict[str, Cells] = {
+        a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi
+    }
+    lists = NodeLists(persons.forest, prints.offsets, prints.nodes, prints.fingerprint_of_person)
+    return released(table, lists, boxes, row, params, rng)
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Boxes and lists of nodes."""
+    return layout_of_persons(NAME, roles, params)
+
+
+METHOD = Method(
+    name=NAME,
+    summary="a row a person: boxes on the quasi-identifiers, a list of hierarchy nodes for the sensitive values",
+    paper="Gong, Q., Luo, J., Yang, M., Ni, W., Li, X.-B. (2017), Knowledge-Based Systems 115, algorithm 1",
+    parameters=(
+        Parameter("k", "persons who share each list of nodes, at least; 1 or more", "integer", REQUIRED, low=1),
+        Parameter("l", "diversity of lists in each class of equal boxes, 1 or more", "number", REQUIRED, low=1),
+        Parameter(
+            "diversity",
+            "'frequency': no list has a share above 1/l; 'distinct': l different lists; 'entropy': at least ln l",
+            "text",
+            "frequency",
+            ("frequency", "distinct", "entropy"),
+        ),
+        Parameter("cut", "'loss': where it saves most; 'median': Mondrian's", "text", "loss", ("loss", "median")),
+        Parameter(
+            "width",
+            "attribute a median cut takes first: its range, distinct values or squared spread",
+            "text",
+            "range",
+            ("range", "distinct", "spread"),
+        ),
+        CHANGING,
+        EXPLODE,
+    ),
+    layout=layout,
+    release=release,
+    needs=("qi", "sensitive", "person"),
+)
