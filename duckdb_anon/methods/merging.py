@@ -1,0 +1,165 @@
+"""Merging: slicing with fake tuples and generalized cells, against the composition attack.
+
+Releases one row a record and a few fakes nobody can tell apart: its bucket and one STRUCT a column, the
+sensitive attribute alone in the last one (Hasan, Jiang, Chen and Wang, Applied Sciences 8(5):783, 2018,
+Algorithms 1 and 2). Guarantees: in every bucket no sensitive value has a share above 1/l, hence no record is
+linked to one with probability above 1/l, fakes counted as records; no row contradicts a validity rule with
+certainty. Within a generalized cell, parts have at least k rows; that is no guarantee of the whole table.
+
+Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the
+check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;
+fakes are a total by default; the association is cut into `bins` intervals; how a cell is generalized is told
+in `slices.cell_parts` and `slices.repair`.
+Cost: O(d n log n).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.cells import Cells
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.methods.slicing import find_grouping
+from duckdb_anon.partition.mondrian import partition
+from duckdb_anon.partition.requirements import All, FrequencyDiversity, KAnonymity
+from duckdb_anon.slices.covers import Cover
+from duckdb_anon.slices.fakes import Records, taken, with_fakes
+from duckdb_anon.slices.grouping import Grouping, checked_grouping
+from duckdb_anon.slices.released import check_columns, check_covers, check_diversity, sliced_cells
+from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
+from duckdb_anon.slices.rule_text import parse_rules, rule_of
+from duckdb_anon.slices.rules import Rules, unseen_pairs
+from duckdb_anon.slices.shuffle import shuffled_slots
+from duckdb_anon.spec import Params
+from duckdb_anon.table import CodeArray, CodedTable, IntArray
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """The permuted table: for every slot its bucket and the records its columns come from."""
+
+    bucket: IntArray
+    orders: list[IntArray]
+    codes: list[CodeArray]
+    sensitive: CodeArray
+
+
+def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
+    """Bucket of each record, fakes included; no sensitive value has a share above 1/l in any of them."""
+    diverse = FrequencyDiversity(float(params["l"]))
+    return partition(
+        tuple(taken(attribute, records.qi_row) for attribute in table.qi),
+        table.sensitive[0].codes[records.sensitive_row],
+        All((KAnonymity(params["min_bucket"]), diverse)) if params["min_bucket"] > 1 else diverse,
+        cut=params["cut"],
+        width=params["width"],
+        function="merging",
+    )
+
+
+def rules_of(table: CodedTable, params: Params) -> Rules:
+    """All validity rules of a call, as codes."""
+    sensitive = table.sensitive[0]
+    written = parse_rules("merging", params["rules"], [a.name for a in table.qi], sensitive.name)
+    found = unseen_pairs(table.qi, sensitive, params["min_expected"]) if params["unseen_pairs"] else ()
+    return Rules(tuple(rule_of(rule, table.qi, sensitive, table.other) for rule in written), found)
+
+
+def _permuted(
+    table: CodedTable, records: Records, bucket: IntArray, columns: list[tuple[int, ...]], orders: list[IntArray]
+) -> _Slots:
+    codes: list[CodeArray] = [a.codes for a in table.qi]
+    for column, order in zip(columns, orders, strict=False):
+        for q in column:
+            codes[q] = table.qi[q].codes[records.qi_row[order]]
+    sensitive = table.sensitive[0].codes[records.sensitive_row[orders[-1]]]
+    return _Slots(np.sort(bucket), orders, codes, sensitive)
+
+
+def _swapped(slots: _Slots, trial: _Slots, rules: Rules) -> list[IntArray]:
+    """Take the trial permutation in the buckets where fewer rows violate a rule."""
+    buckets = int(slots.bucket[-1]) + 1
+    before, after = (
+        np.bincount(s.bucket[rules.violated(s.codes, s.sensitive)[0]], minlength=buckets) for s in (slots, trial)
+    )
+    better = (after < before)[slots.bucket]
+    return [np.where(better, new, old) for new, old in zip(trial.orders, slots.orders, strict=True)]
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Merge a table.
+
+    Args:
+        table: quasi-identifiers and one sensitive attribute; `other` holds the truth of written rules.
+        params: see `METHOD`.
+        rng: source of randomness.
+
+    Returns:
+        `bucket` and one struct a column.
+
+    Raises:
+        RequirementError: the table with its fakes is not l-diverse; the message says which l it could meet.
+        ParameterError: a rule cannot be satisfied by any generalization.
+    """
+    names, sensitive = [a.name for a in table.qi], table.sensitive[0]
+    grouping = (
+        find_grouping(table, params, alone=True)
+        if params["columns"] is None
+        else checked_grouping("merging", params["columns"], names, sensitive.name, alone=True)
+    )
+    columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
+    records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
+    bucket = buckets(table, records, params)
+    rules = rules_of(table, params)
+    orders = [shuffled_slots(bucket, rng) for _ in grouping.columns]
+    slots = _permuted(table, records, bucket, columns, orders)
+    for _ in range(params["try_repermute"] if rules else 0):
+        trial = [shuffled_slots(bucket, rng) for _ in grouping.columns]
+        orders = _swapped(slots, _permuted(table, records, bucket, columns, trial), rules)
+        slots = _permuted(table, records, bucket, columns, orders)
+    forced = forced_columns(grouping, params["force_k"] or ())
+    check_columns("merging", orders, bucket)
+    check_diversity("merging", slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
+    covers = _generalized(table, params, grouping, slots, rules, forced)
+    rows = {name: records.qi_row[order] for order, c in zip(orders, grouping.qi, strict=False) for name in c}
+    rows[sensitive.name] = records.sensitive_row[orders[-1]]
+    return sliced_cells(grouping, slots.bucket, rows, covers)
+
+
+def forced_columns(grouping: Grouping, names: list[str] | tuple[str, ...]) -> frozenset[int]:
+    """Places of the columns that hold one of `names`."""
+    wanted = {name.lower() for name in names}
+    return frozenset(i for i, column in enumerate(grouping.qi) if wanted & {name.lower() for name in column})
+
+
+def generalizable(grouping: Grouping, params: Params, named: set[str]) -> set[str]:
+    """Names of the attributes that may be printed generalized: those of columns a rule or `force_k` names."""
+    wanted = {name.lower() for name in named | set(params["force_k"] or ())}
+    return {
+        name
+        for column in grouping.qi
+        for name in column
+        if params["unseen_pairs"] or wanted & {other.lower() for other in column}
+    }
+
+
+def _generalized(
+    table: CodedTable, params: Params, grouping: Grouping, slots: _Slots, rules: Rules, forced: frozenset[int]
+) -> dict[str, Cover]:
+    """Covers of the attributes that may be generalized, re-checked against values and rules."""
+    written = parse_rules("merging", params["rules"], [a.name for a in table.qi], table.sensitive[0].name)
+    boxed = generalizable(grouping, params, {p.column for rule in written for p in rule})
+    if not boxed:
+        return {}
+    names = [a.name for a in table.qi]
+    columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
+    sliced = SlicedTable(table.qi, columns, slots.codes, slots.sensitive, slots.bucket, params["k"], forced)
+    covers = repair(sliced, rules)
+    check_covers("merging", covers, slots.codes)
+    violated, numbers = rules.violated(slots.codes, slots.sensitive)
+    left = len(still_violated(rules, covers, violated, numbers)) if len(violated) else 0
+    if left:
+        raise RequirementError(f"merging: {left} rows still contradict a rule; nothing is released")
+    return {a.name: cover for a, cover in zip(table.qi, covers, strict=True) if a.name in boxed}

@@ -1,0 +1,119 @@
+"""Validity rules: combinations of values that cannot be true, such as a man with ovarian cancer.
+
+Permuting columns can print rows that contradict what everybody knows; a reader rules them out and learns
+from that (Hasan, Jiang, Luo, Li and Chen 2016; no rule format is given there). Here a rule is a forbidden
+conjunction of predicates, at most one an attribute. `unseen_pairs` finds rules in the table itself: a value
+of a quasi-identifier and a sensitive value that never occur together although their expected count under
+independence is large. Cost: one pass over the rows a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.partition.requirements import BoolArray
+from duckdb_anon.table import Attribute, CodeArray, IntArray
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A forbidden conjunction.
+
+    Attributes:
+        qi: quasi-identifier's place in the table to the truth of its predicate for each code.
+        sensitive: truth of the predicate on the sensitive value for each code.
+    """
+
+    qi: Mapping[int, BoolArray]
+    sensitive: BoolArray
+
+
+@dataclass(frozen=True)
+class PairRule:
+    """Pairs of a value of one quasi-identifier and a sensitive value: forbidden[code, sensitive code]."""
+
+    qi: int
+    forbidden: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All rules; rule numbers count the conjunctions first, then each pair rule's sensitive codes."""
+
+    conjunctions: tuple[Rule, ...] = ()
+    pairs: tuple[PairRule, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is any rule."""
+        return bool(self.conjunctions or self.pairs)
+
+    def attributes(self) -> set[int]:
+        """Places of the quasi-identifiers that some rule names."""
+        return {q for rule in self.conjunctions for q in rule.qi} | {pair.qi for pair in self.pairs}
+
+    def violated(self, codes: Sequence[CodeArray], sensitive: CodeArray) -> tuple[IntArray, IntArray]:
+        """Find the rows that satisfy a rule by their exact values.
+
+        Args:
+            codes: code of each quasi-identifier in each slot, each of shape (slots,).
+            sensitive: sensitive code of each slot.
+
+        Returns:
+            Slots and rule numbers, one entry for each violation.
+        """
+        slots: list[IntArray] = []
+        rules: list[IntArray] = []
+        for number, rule in enumerate(self.conjunctions):
+            hit = rule.sensitive[sensitive]
+            for q, holds in rule.qi.items():
+                hit = hit & holds[codes[q]]
+            slots.append(np.flatnonzero(hit).astype(np.int64))
+            rules.append(np.full(len(slots[-1]), number, dtype=np.int64))
+        base = len(self.conjunctions)
+        for pair in self.pairs:
+            slots.append(np.flatnonzero(pair.forbidden[codes[pair.qi], sensitive]).astype(np.int64))
+            rules.append(base + sensitive[slots[-1]].astype(np.int64))
+            base += pair.forbidden.shape[1]
+        none = np.empty(0, dtype=np.int64)
+        return np.concatenate([none, *slots]), np.concatenate([none, *rules])
+
+    def predicates(self, number: int) -> Mapping[int, BoolArray]:
+        """Return the predicates of a rule on quasi-identifiers."""
+        if number < len(self.conjunctions):
+            return self.conjunctions[number].qi
+        number -= len(self.conjunctions)
+        for pair in self.pairs:
+            if number < pair.forbidden.shape[1]:
+                return {pair.qi: pair.forbidden[:, number]}
+            number -= pair.forbidden.shape[1]
+        raise IndexError("no such rule")
+
+
+def unseen_pairs(qi: Sequence[Attribute], sensitive: Attribute, min_expected: float = 5.0) -> tuple[PairRule, ...]:
+    """Pairs that never occur together although at least `min_expected` rows were to be expected.
+
+    Args:
+        qi: quasi-identifiers.
+        sensitive: the sensitive attribute.
+        min_expected: least expected count, n p(value) p(sensitive value), for absence to be a rule.
+
+    Returns:
+        One rule for each quasi-identifier that has such pairs.
+    """
+    found = []
+    n = len(sensitive.codes)
+    per_value = np.bincount(sensitive.codes, minlength=sensitive.domain).astype(np.float64)
+    for place, attribute in enumerate(qi):
+        key = attribute.codes.astype(np.int64) * sensitive.domain + sensitive.codes
+        seen = np.zeros(attribute.domain * sensitive.domain, dtype=bool)
+        seen[key] = True
+        per_code = np.bincount(attribute.codes, minlength=attribute.domain)
+        expected = np.outer(per_code, per_value) / max(n, 1)
+        forbidden = ~seen.reshape(expected.shape) & (expected >= min_expected)
+        if forbidden.any():
+            found.append(PairRule(place, forbidden))
+    return tuple(found)

@@ -1,0 +1,113 @@
+"""Slow, obvious versions of what slicing and merging compute, and the worked example of their paper."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine.coding import code_column
+from duckdb_anon.engine.trees import read_tree
+from duckdb_anon.table import Attribute, CodedTable
+
+# Hasan, Jiang, Chen and Wang (2018), Tables 1 and 2: age, sex, zip code, disease.
+HOSPITAL_A = [
+    (22, "M", 47905, "Gastritis"),
+    (22, "F", 47905, "Ovarian Cancer"),
+    (33, "F", 47901, "Breast Cancer"),
+    (52, "M", 47901, "Flu"),
+    (54, "M", 47902, "Dyspepsia"),
+    (60, "F", 47902, "Fever"),
+    (60, "F", 47308, "Cancer"),
+    (64, "F", 47308, "Fever"),
+]
+HOSPITAL_B = [
+    (22, "M", 47905, "Gastritis"),
+    (22, "M", 47905, "Blood Cancer"),
+    (33, "F", 47907, "Breast Cancer"),
+    (58, "M", 47903, "Flu"),
+    (30, "M", 47902, "Dyspepsia"),
+    (60, "F", 47902, "Fever"),
+    (65, "F", 47308, "Flu"),
+    (65, "F", 47309, "Cancer"),
+]
+FEMALE_DISEASES = {"Ovarian Cancer", "Breast Cancer"}
+
+
+def attribute(name: str, values: Sequence[object], kind: str = "", tree: Sequence[Sequence[str]] = ()) -> Attribute:
+    """Code a list of values; `tree` lists leaf, ancestors, root."""
+    paths = None
+    if tree:
+        rows = [{f"level{i}": label for i, label in enumerate(path)} for path in tree]
+        paths = read_tree("test", name, pa.array(rows))
+    return code_column("test", name, pa.array(values), kind, paths)
+
+
+def zip_tree(zips: Sequence[int]) -> list[tuple[str, ...]]:
+    """Zip codes, one digit less at each level."""
+    return [(str(z), f"{z}"[:4] + "*", f"{z}"[:3] + "**", "*") for z in sorted(set(zips))]
+
+
+def hospital(rows: Sequence[tuple[int, str, int, str]], *, zip_as_tree: bool = False) -> CodedTable:
+    """A hospital's table with the rule 'no man has a disease of women' as truth columns."""
+    age, sex, code, disease = (list(column) for column in zip(*rows, strict=True))
+    tree = zip_tree(code + [r[2] for r in HOSPITAL_A + HOSPITAL_B])
+    zips = attribute("zip", [str(z) for z in code], "hierarchy", tree) if zip_as_tree else attribute("zip", code)
+    return CodedTable(
+        len(rows),
+        (zips, attribute("age", age), attribute("sex", sex)),
+        (attribute("disease", disease),),
+        other={
+            "rule_0_0": attribute("rule_0_0", [int(s == "M") for s in sex]),
+            "rule_0_1": attribute("rule_0_1", [int(d in FEMALE_DISEASES) for d in disease]),
+        },
+    )
+
+
+RULE = [["sex = 'M'", "disease in ('Ovarian Cancer', 'Breast Cancer')"]]
+
+
+def phi_squared(left: Sequence[int], right: Sequence[int]) -> float:
+    """Mean square contingency coefficient, cell by cell."""
+    n = len(left)
+    a, b, both = Counter(left), Counter(right), Counter(zip(left, right, strict=True))
+    if min(len(a), len(b)) < 2:
+        return 0.0
+    total = 0.0
+    for x, y in itertools.product(a, b):
+        expected = a[x] / n * b[y] / n
+        total += (both[x, y] / n - expected) ** 2 / expected
+    return total / (min(len(a), len(b)) - 1)
+
+
+def association(parts: Sequence[Sequence[int]], sensitive: Sequence[int], bucket: Sequence[int]) -> list[float]:
+    """Largest p(t, s) of each record by the definition; the last of `parts` belongs to the sensitive column."""
+    rows = range(len(sensitive))
+    members = {b: [r for r in rows if bucket[r] == b] for b in set(bucket)}
+    result = []
+    for t in rows:
+        mass: dict[int, float] = {}
+        linked: Counter[int] = Counter()
+        for b, inside in members.items():
+            f = 1.0
+            for part in parts:
+                f *= sum(part[r] == part[t] for r in inside) / len(inside)
+            if f > 0:
+                mass[b] = f
+        for b, f in mass.items():
+            same = [r for r in members[b] if parts[-1][r] == parts[-1][t]]
+            for r in same:
+                linked[sensitive[r]] += f / sum(mass.values()) / len(same)
+        result.append(max(linked.values()))
+    return result
+
+
+def best_medoids(distance: np.ndarray, count: int) -> float:
+    """Least total distance of any choice of medoids."""
+    items = range(len(distance))
+    return min(
+        sum(min(distance[i, m] for m in chosen) for i in items) for chosen in itertools.combinations(items, count)
+    )
