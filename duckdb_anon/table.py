@@ -68,7 +68,7 @@ class Attribute:
         first_row: for each code the first row that holds it, shape (domain,).
         hierarchy: the tree, for kind 'hierarchy'.
         leaf_of_code: leaf number of each code, for kind 'hierarchy'. NULL is a leaf of its own under the root.
-        declared: text of the values an enum column declares and no row has.
+        declared: text of the values that an enum or a hierarchy declares and no row has.
     """
 
     name: str

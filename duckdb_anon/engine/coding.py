@@ -86,7 +86,8 @@ def code_column(
     if tree is None:
         raise ColumnError(f"{function}: column '{name}' has no hierarchy table")
     hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)
-    return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code)
+    unseen = tuple(sorted({path[-1] for path in tree.paths} - set(labels)))
+    return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code, declared=unseen)
 
 
 def _declared(array: pa.Array) -> list[str]:

@@ -242,6 +242,11 @@ class Packer:
         if isinstance(cells, c.Coded):
             self.lists.i.append(cells.codes)
         elif isinstance(cells, c.Channel):
+            if not plan.declared_type and (cells.codes >= self.attributes[attribute].domain).any():
+                raise ColumnError(
+                    f"column '{attribute}' declares values that no row has, but the planner cannot see its type; "
+                    "commit the table first, or take the table's values: domain := 'observed'"
+                )
             self.lists.d.append(np.array([cells.p]))
             self.lists.l.append((np.array([0, len(cells.codes)]), cells.codes + 1))
         elif isinstance(cells, c.Interval):

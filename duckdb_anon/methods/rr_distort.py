@@ -1,0 +1,77 @@
+"""Randomized response: each value is kept with a published probability, else replaced at random.
+
+Releases every row with its randomized columns drawn anew from their domains, and a constant column `rr` that
+tells each one's probability p and domain, from which counts and sums are estimated without bias. Guarantee
+with `l`: the disclosure risk of every record (Result 1 of the paper; see duckdb_anon/randomized/risk.py for
+what it counts and what it does not) is at most 1/l on the table itself, re-evaluated at the published p.
+
+Paper: Guo, Ying and Wu (2011), sections III and IV. Departures: several sensitive columns share the QI
+channels and each is held to the bound; ordered columns may be binned first; `target` and `min_count` relax
+the bound where randomizing the sensitive column alone cannot meet it. Cost: O(n) draws per column; finding p
+some hundred passes over the product of the QI domains.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon import cells
+from duckdb_anon.cells import Cells
+from duckdb_anon.randomized import choice
+from duckdb_anon.randomized.choice import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
+from duckdb_anon.spec import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.table import CodedTable
+
+NAME = "rr_distort"
+
+
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Check l, p and bins before the table is read."""
+    return choice.refine(NAME, params)
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Return the released columns: every one keeps its type, and `rr` says how it was randomized."""
+    infos = roles.qi + roles.sensitive
+    chosen = choice.randomized_names(NAME, [i.name for i in roles.qi], [i.name for i in roles.sensitive], params)
+    coded = tuple(ColumnPlan(i.name, cells.Coded, declared_type=_declared_type(i)) for i in infos)
+    channels = tuple(
+        ColumnPlan(i.name, cells.Channel, declared_type=_declared_type(i)) for i in infos if i.name in chosen
+    )
+    kept = tuple(ColumnPlan(info.name, cells.Source) for info in roles.keep)
+    return (*coded, *kept, ColumnPlan("rr", cells.Struct, fields=channels))
+
+
+def _declared_type(info: ColumnInfo) -> str:
+    """Type of a column whose domain is declared outside its rows, '' for others."""
+    return info.type if info.type.startswith("ENUM") or info.hierarchy else ""
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Draw the randomized columns; everything else passes through."""
+    chosen = choose(table, params, NAME)
+    released: dict[str, Cells] = {}
+    channels: dict[str, Cells] = {}
+    for column, channel in zip(chosen.columns, chosen.channels, strict=True):
+        name = column.attribute.name
+        drawn = channel.distort(column.places, rng)
+        released[name] = cells.Coded(name, column.domain[drawn])
+        if column.randomized:
+            channels[name] = cells.Channel(name, channel.p, column.domain)
+    released[cells.ROWS] = cells.Source(np.arange(table.rows, dtype=np.int64))
+    released["rr"] = cells.Struct(channels)
+    return released
+
+
+METHOD = Method(
+    name=NAME,
+    summary="values randomized with published probabilities; release has the original's types and a column rr",
+    paper=f"{PAPER}, sections III-IV",
+    parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
+    layout=layout,
+    release=release,
+    needs=(),
+    refine=refine,
+)

@@ -1,0 +1,248 @@
+"""From a coded table and the arguments of a call to domains and channels.
+
+Shared by rr_distort, rr_parameters and rr_risk, so that they speak of the same domains, bins and parameters.
+The domain of an attribute is the declared one (the values of an enum, the leaves of a hierarchy); where
+nothing is declared, or with `domain := 'observed'`, it is the values of the table; after binning, the values
+that stand for its bins. NULL is a value of the domain when the table holds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.randomized.bins import representatives
+from duckdb_anon.randomized.channel import Channel, inverse_terms
+from duckdb_anon.randomized.occupied import occupied_cells
+from duckdb_anon.randomized.optimise import optimal_channels
+from duckdb_anon.randomized.problem import Problem
+from duckdb_anon.randomized.risk import RiskModel
+from duckdb_anon.spec import Parameter, Params
+from duckdb_anon.table import Attribute, CodeArray, CodedTable
+
+PAPER = "Guo, L., Ying, X., Wu, X. (2011), JCSE 5(3)"
+
+RISK_PARAMETERS = (
+    Parameter("scope", "what is randomized", "text", "both", ("both", "qi", "sensitive")),
+    Parameter(
+        "bins",
+        "ordered columns to bin first: {'age': 10} equal widths, or {'age': [30, 50]} cut points",
+        "mapping",
+    ),
+    Parameter(
+        "domain",
+        "'declared': an enum's values, a hierarchy's leaves; 'observed': the table's values",
+        "text",
+        "declared",
+        ("declared", "observed"),
+    ),
+    Parameter(
+        "prior",
+        "what the attacker expects of S: its distribution in the person's QI cell, or in the table",
+        "text",
+        "cell",
+        ("cell", "marginal"),
+    ),
+    Parameter("target", "bound the largest risk of a record, or the mean", "text", "max", ("max", "mean")),
+    Parameter("min_count", "records in QI cells with fewer rows are outside the bound", "integer", 1, low=1),
+)
+LEVEL = Parameter("l", "risk at most 1/l; finds the p of least error", "number", low=1)
+GIVEN = Parameter("p", "probability of keeping a value: one number, or {'age': 0.8, ...}")
+
+
+@dataclass(frozen=True)
+class Column:
+    """An attribute over its domain.
+
+    Attributes:
+        attribute: the coded column.
+        domain: released code of each place of the domain, shape (size,); codes from `attribute.domain` on are
+            its declared values that no row has.
+        places: place in the domain of each row's value, shape (n,).
+        randomized: whether the call randomizes it.
+    """
+
+    attribute: Attribute
+    domain: CodeArray
+    places: CodeArray
+    randomized: bool
+
+    @property
+    def size(self) -> int:
+        """Number of values in the domain."""
+        return len(self.domain)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Channels of a call.
+
+    Attributes:
+        qi, sensitive: the columns, in the order of their roles.
+        channels: one per column, QI first; the identity where a column is left alone.
+        problem: the bound and the risk model, None without a sensitive column.
+    """
+
+    qi: tuple[Column, ...]
+    sensitive: tuple[Column, ...]
+    channels: tuple[Channel, ...]
+    problem: Problem | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns, QI first."""
+        return self.qi + self.sensitive
+
+
+def refine(function: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Check what can be checked without the table; turn p and bins into plain numbers, lists and dicts."""
+    if params["l"] is None and params["p"] is None:
+        raise ParameterError(f"{function}: give l (the risk is kept at most 1/l) or p, such as l := 3 or p := 0.8")
+    params["p"] = _plain_p(function, params["p"])
+    if params["bins"] is not None:
+        params["bins"] = {name: _plain_cut(given) for name, given in params["bins"].items()}
+    return params
+
+
+def _plain_p(function: str, given: Any) -> float | dict[str, float] | None:
+    if given is None:
+        return None
+    try:
+        if isinstance(given, Mapping) or (isinstance(given, Sequence) and not isinstance(given, str)):
+            named = {str(name): float(p) for name, p in dict(given).items()}
+            _check_shares(function, named.values())
+            return named
+        if isinstance(given, (bool, str)):
+            raise TypeError
+        _check_shares(function, [float(given)])
+        return float(given)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{function}: p := {given!r} is neither a number nor a MAP or STRUCT from column to number"
+        ) from error
+
+
+def _check_shares(function: str, shares: Any) -> None:
+    wrong = [p for p in shares if not 0.0 <= p <= 1.0]
+    if wrong:
+        raise ParameterError(f"{function}: p := {wrong[0]:g} is no probability; take a number in (1/domain size, 1]")
+
+
+def _plain_cut(given: Any) -> Any:
+    """Turn a count or a list of cut points into floats; dates become days, timestamps microseconds."""
+    if isinstance(given, (list, tuple)):
+        return [_plain_cut(part) for part in given]
+    if isinstance(given, datetime):
+        return (given.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() * 1e6  # noqa: DTZ001
+    if isinstance(given, date):
+        return float((given - date(1970, 1, 1)).days)
+    if given is None or isinstance(given, (bool, str)):
+        return None
+    return float(given)
+
+
+def randomized_names(
+    function: str, qi: Sequence[str], sensitive: Sequence[str], params: Params
+) -> tuple[str, ...]:
+    """Return the columns a call randomizes, known before any row is read.
+
+    Raises:
+        ColumnError: nothing to randomize, or `p` names a column that is neither QI nor sensitive.
+    """
+    within = {"both": (*qi, *sensitive), "qi": tuple(qi), "sensitive": tuple(sensitive)}[params["scope"]]
+    if params["l"] is not None and not sensitive:
+        raise ColumnError(f"{function}: l bounds the risk of a sensitive column; say sensitive := '...'")
+    if not within:
+        raise ColumnError(
+            f"{function}: scope := '{params['scope']}' leaves nothing to randomize; say qi := [...] and sensitive := ..."
+        )
+    if not isinstance(params["p"], dict):
+        return within
+    named = matched(function, "p", params["p"], within)
+    return tuple(name for name in within if name in named)
+
+
+def matched(function: str, parameter: str, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return `given` under the columns' own spelling."""
+    folded = {name.lower(): name for name in names}
+    for name in given:
+        if name.lower() not in folded:
+            raise ColumnError(
+                f"{function}: {parameter} names '{name}'{nearest(name, names)}; it may name {listed(names)}"
+            )
+    return {folded[name.lower()]: value for name, value in given.items()}
+
+
+def choose(table: CodedTable, params: Params, function: str) -> Choice:
+    """Return domains and channels of a call on a table.
+
+    Args:
+        table: the coded table.
+        params: RISK_PARAMETERS, `l` and `p` after `refine`.
+        function: SQL function named in errors.
+
+    Raises:
+        RequirementError: l cannot be met, or not with the p given.
+        ParameterError: a p forgets everything, bins of a column without order, or too many QI cells.
+    """
+    qi, sensitive = columns_of(table, params, function)
+    level = params["l"]
+    problem = None
+    if sensitive:
+        tables = tuple(
+            occupied_cells([c.places for c in qi], [c.size for c in qi], s.places, s.size) for s in sensitive
+        )
+        model = RiskModel(tables, params["prior"])
+        limit = 1.0 / level if level else 1.0
+        problem = Problem(model, limit, params["scope"], params["target"], params["min_count"])
+    if params["p"] is None:
+        if problem is None:
+            raise ColumnError(f"{function}: l bounds the risk of a sensitive column; say sensitive := '...'")
+        return Choice(qi, sensitive, optimal_channels(problem, function).channels, problem)
+    channels = tuple(_given_channel(c, params["p"], function) for c in qi + sensitive)
+    if level and problem and (risk := problem.bounded_risk(channels)) > problem.limit:
+        raise RequirementError(
+            f"{function}: with the p given the risk is {risk:.6g}, above 1/l = {problem.limit:.6g}; lower p, or"
+            " leave p out to have it found"
+        )
+    return Choice(qi, sensitive, channels, problem)
+
+
+def columns_of(
+    table: CodedTable, params: Params, function: str
+) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """Return the QI and sensitive columns over their domains, binned as asked."""
+    attributes = table.qi + table.sensitive
+    names = [a.name for a in attributes]
+    chosen = randomized_names(function, names[: len(table.qi)], names[len(table.qi) :], params)
+    bins = matched(function, "bins", params["bins"] or {}, names)
+    declared = params["domain"] == "declared"
+    columns = tuple(_column(a, bins.get(a.name), declared, a.name in chosen, function) for a in attributes)
+    return columns[: len(table.qi)], columns[len(table.qi) :]
+
+
+def _column(attribute: Attribute, bins: Any, declared: bool, randomized: bool, function: str) -> Column:
+    if bins is not None:
+        stands_for = representatives(attribute, bins, function)
+        domain, place = np.unique(stands_for, return_inverse=True)
+        return Column(attribute, domain, place.astype(np.int32)[attribute.codes], randomized)
+    size = attribute.domain + (len(attribute.declared) if declared else 0)
+    return Column(attribute, np.arange(size, dtype=np.int32), attribute.codes, randomized)
+
+
+def _given_channel(column: Column, given: Any, function: str) -> Channel:
+    p = given
+    if isinstance(given, dict):
+        folded = {name.lower(): value for name, value in given.items()}
+        p = folded.get(column.attribute.name.lower(), 1.0)
+    channel = Channel(column.size, p if column.randomized else 1.0)
+    try:
+        inverse_terms(channel)
+    except ParameterError as error:
+        raise ParameterError(f"{function}: column '{column.attribute.name}': {error}") from error
+    return channel
