@@ -15,24 +15,28 @@ Cost: O(d n log n).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from duckdb_anon.cells import Cells
-from duckdb_anon.errors import RequirementError
+from duckdb_anon.cells import Cells, Source
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.errors import ColumnError, RequirementError, nearest
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.partition.mondrian import partition
 from duckdb_anon.partition.requirements import All, FrequencyDiversity, KAnonymity
 from duckdb_anon.slices.covers import Cover
 from duckdb_anon.slices.fakes import Records, taken, with_fakes
-from duckdb_anon.slices.grouping import Grouping, checked_grouping
+from duckdb_anon.slices.grouping import Grouping, checked_grouping, one_sensitive
+from duckdb_anon.slices.layout import COLUMNS, CUTS, sliced_layout
 from duckdb_anon.slices.released import check_columns, check_covers, check_diversity, sliced_cells
 from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
 from duckdb_anon.slices.rule_text import parse_rules, rule_of
 from duckdb_anon.slices.rules import Rules, unseen_pairs
 from duckdb_anon.slices.shuffle import shuffled_slots
-from duckdb_anon.spec import Params
+from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
 
 
@@ -55,6 +59,7 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
         All((KAnonymity(params["min_bucket"]), diverse)) if params["min_bucket"] > 1 else diverse,
         cut=params["cut"],
         width=params["width"],
+        tick=tick,
         function="merging",
     )
 
@@ -125,7 +130,10 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     covers = _generalized(table, params, grouping, slots, rules, forced)
     rows = {name: records.qi_row[order] for order, c in zip(orders, grouping.qi, strict=False) for name in c}
     rows[sensitive.name] = records.sensitive_row[orders[-1]]
-    return sliced_cells(grouping, slots.bucket, rows, covers)
+    kept = shuffled_slots(bucket, rng)
+    cells = sliced_cells(grouping, slots.bucket, rows, covers, records.qi_row[kept])
+    cells["row_id"] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
+    return cells
 
 
 def forced_columns(grouping: Grouping, names: list[str] | tuple[str, ...]) -> frozenset[int]:
@@ -163,3 +171,70 @@ def _generalized(
     if left:
         raise RequirementError(f"merging: {left} rows still contradict a rule; nothing is released")
     return {a.name: cover for a, cover in zip(table.qi, covers, strict=True) if a.name in boxed}
+
+
+def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
+    """Columns of the call, checked, or found in the table's rows."""
+    if params["columns"] is None:
+        one_sensitive("merging", roles)
+        grouping = find_grouping(rows(), params, alone=True)
+    else:
+        grouping = _given(roles, params)
+    _check_names(grouping, params["force_k"] or ())
+    return {"columns": [list(column) for column in grouping.columns]}
+
+
+def _given(roles: Roles, params: Params) -> Grouping:
+    names = [info.name for info in roles.qi]
+    return checked_grouping("merging", params["columns"], names, one_sensitive("merging", roles), alone=True)
+
+
+def _check_names(grouping: Grouping, names: list[str] | tuple[str, ...]) -> None:
+    known = {name.lower(): name for column in grouping.qi for name in column}
+    for name in names:
+        if name.lower() not in known:
+            raise ColumnError(
+                f"merging: force_k := names '{name}', which is no quasi-identifier{nearest(name, known.values())}"
+            )
+
+
+def conditions(roles: Roles, params: Params) -> dict[str, str]:
+    """Conditions of the written rules, to be evaluated by DuckDB."""
+    names = [info.name for info in roles.qi]
+    rules = parse_rules("merging", params["rules"], names, one_sensitive("merging", roles))
+    return {predicate.name: predicate.sql for rule in rules for predicate in rule}
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """`bucket`, one STRUCT a column, insensitive columns; boxes where a rule or `force_k` may generalize."""
+    grouping = _given(roles, params)
+    names = [info.name for info in roles.qi]
+    rules = parse_rules("merging", params["rules"], names, grouping.sensitive)
+    boxed = generalizable(grouping, params, {predicate.column for rule in rules for predicate in rule})
+    return sliced_layout("merging", roles, grouping, boxed)
+
+
+METHOD = Method(
+    name="merging",
+    summary="slicing with fake tuples and generalized cells, against the composition attack",
+    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2 (with readings)",
+    parameters=(
+        Parameter("l", "no sensitive value has a share above 1/l in a bucket", "number", REQUIRED, low=1),
+        Parameter("k", "rows in each part of a generalized cell", "integer", 2, low=1),
+        *COLUMNS,
+        Parameter("fake", "number of fake rows", "integer", 1, low=0),
+        Parameter("fake_mode", "whether `fake` is a total or counts per row", "text", "total", ("total", "per_record")),
+        Parameter("rules", "forbidden conjunctions, [['sex = ''M''', 'disease = ''Ovarian Cancer''']]"),
+        Parameter("unseen_pairs", "also forbid pairs that never occur though expected", "boolean", False),
+        Parameter("min_expected", "expected count from which on absence is a rule", "number", 5.0, above=0),
+        Parameter("try_repermute", "new permutations tried before cells are generalized", "integer", 0, low=0),
+        Parameter("force_k", "attributes whose columns are always made k-anonymous cell by cell", "names"),
+        Parameter("min_bucket", "least number of rows of a bucket", "integer", 1, low=1),
+        *CUTS,
+    ),
+    layout=layout,
+    release=release,
+    needs=("qi", "sensitive"),
+    settle=settle,
+    conditions=conditions,
+)

@@ -11,17 +11,22 @@ Cost: O(d n log n).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from duckdb_anon.cells import Cells
+from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.partition.mondrian import partition
 from duckdb_anon.slices.columns import related_columns
 from duckdb_anon.slices.diversity import ConditionalDiversity
-from duckdb_anon.slices.grouping import Grouping, checked_grouping
+from duckdb_anon.slices.grouping import Grouping, checked_grouping, one_sensitive
+from duckdb_anon.slices.layout import COLUMNS, CUTS, sliced_layout
 from duckdb_anon.slices.released import check_columns, check_diversity, sliced_cells
 from duckdb_anon.slices.shuffle import shuffled_slots
 from duckdb_anon.slices.subgroups import compact
-from duckdb_anon.spec import Params
+from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodedTable, IntArray
 
 
@@ -58,6 +63,7 @@ def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:
         ConditionalDiversity(float(params["l"]), pair // sensitive.domain),
         cut=params["cut"],
         width=params["width"],
+        tick=tick,
         function="slicing",
     )
 
@@ -89,4 +95,47 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     last = orders[-1]
     check_diversity("slicing", bucket[last], part[last], sensitive.codes[last], float(params["l"]))
     rows = {name: order for order, column in zip(orders, grouping.columns, strict=True) for name in column}
-    return sliced_cells(grouping, np.sort(bucket), rows, {})
+    return sliced_cells(grouping, np.sort(bucket), rows, {}, shuffled_slots(bucket, rng))
+
+
+def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
+    """Columns of the call, checked, or found in the table's rows."""
+    if params["columns"] is None:
+        one_sensitive("slicing", roles)
+        grouping = find_grouping(rows(), params, alone=params["sensitive_column"] == "alone")
+    else:
+        grouping = _given(roles, params)
+    return {"columns": [list(column) for column in grouping.columns]}
+
+
+def _given(roles: Roles, params: Params) -> Grouping:
+    names = [info.name for info in roles.qi]
+    return checked_grouping("slicing", params["columns"], names, one_sensitive("slicing", roles), alone=False)
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """`bucket`, one STRUCT a column, insensitive columns."""
+    return sliced_layout("slicing", roles, _given(roles, params))
+
+
+METHOD = Method(
+    name="slicing",
+    summary="columns of related attributes, permuted independently inside l-diverse buckets",
+    paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), sections 3-5",
+    parameters=(
+        Parameter("l", "no record is linked to a sensitive value with more than 1/l", "number", REQUIRED, low=1),
+        *COLUMNS,
+        Parameter(
+            "sensitive_column",
+            "'clustered': the sensitive attribute may share a column when columns are found; 'alone': it does not",
+            "text",
+            "clustered",
+            ("clustered", "alone"),
+        ),
+        *CUTS,
+    ),
+    layout=layout,
+    release=release,
+    needs=("qi", "sensitive"),
+    settle=settle,
+)

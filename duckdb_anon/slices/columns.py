@@ -45,7 +45,7 @@ def pam(distance: FloatArray, medoids: int) -> IntArray:
             break
         best, chosen = cost, trial
     ordered = np.sort(np.asarray(chosen, dtype=np.int64))
-    medoid_of = ordered[np.argmin(distance[:, ordered], axis=1)]
+    medoid_of: IntArray = ordered[np.argmin(distance[:, ordered], axis=1)]
     medoid_of[ordered] = ordered  # also when another medoid is at distance 0
     return medoid_of
 

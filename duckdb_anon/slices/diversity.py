@@ -55,7 +55,7 @@ class ConditionalDiversity(Requirement):
         cells = groups.cells
         parts = int(self.part_of_code.max(initial=0)) + 1
         key = compact(cells.group * parts + self.part_of_code[cells.code])
-        share = cells.count / np.bincount(key, weights=cells.count)[key]
+        share = cells.counts / np.bincount(key, weights=cells.counts)[key]
         worst: FloatArray = np.maximum.reduceat(share, cells.offsets[:-1])
         return worst
 
@@ -68,5 +68,5 @@ class ConditionalDiversity(Requirement):
         best = 1 / float(self._worst(whole).max())
         return (
             f"l = {self.l:g} is asked of the sensitive value among the rows that agree on the attributes of its "
-            f"column; the largest l this table can meet is {best:.4g}"
+            f"column; the largest l this table can meet is {best:.4g}. A sensitive column of its own asks for less"
         )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from duckdb_anon.cells import Cells, Source, Struct, Whole
+from duckdb_anon.cells import ROWS, Cells, Source, Struct, Whole
 from duckdb_anon.errors import RequirementError
 from duckdb_anon.partition.packed import count_cells
 from duckdb_anon.slices.covers import Cover, as_cells, covers_codes
@@ -56,7 +56,7 @@ def check_covers(function: str, covers: Sequence[Cover], codes: Sequence[CodeArr
 
 
 def sliced_cells(
-    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], covers: Mapping[str, Cover]
+    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], covers: Mapping[str, Cover], kept: IntArray
 ) -> dict[str, Cells]:
     """Cells of a sliced release.
 
@@ -65,8 +65,10 @@ def sliced_cells(
         bucket: bucket of each slot.
         rows: source row of each slot by attribute.
         covers: generalized attributes by name; the others print the value of their source row.
+        kept: source row of each slot for insensitive columns and `row_id`, permuted like a column of its own.
     """
     cells: dict[str, Cells] = {"bucket": Whole(bucket)}
     for name, column in grouping.named().items():
         cells[name] = Struct({a: as_cells(covers[a]) if a in covers else Source(rows[a]) for a in column})
+    cells[ROWS] = Source(kept)
     return cells

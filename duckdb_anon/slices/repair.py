@@ -154,7 +154,7 @@ def build_covers(table: SlicedTable) -> list[Cover]:
     covers: list[Cover] = [None] * len(table.attributes)  # type: ignore[list-item]
     for number, column in enumerate(table.columns):
         members = list(column)
-        touched = (table.level[members] > 0).any(axis=0) | (number in table.forced)
+        touched = np.any(table.level[members] > 0, axis=0) | np.full(len(table.first), number in table.forced)
         slots = np.flatnonzero(touched[table.bucket])
         raised: BoolArray = np.asarray(table.level[members][:, table.bucket[slots]] > 0)
         rows = CellRows(

@@ -88,7 +88,7 @@ def test_the_cheaper_attribute_of_a_rule_is_generalized() -> None:
     sliced = SlicedTable([age, sex], [(0,), (1,)], [age.codes, sex.codes], nothing, bucket, 1)
     covers = repair(sliced, Rules((rule,)))
     assert covers[0].generalized.tolist() == [True, True, False, False, False]  # one year is cheap
-    assert covers[1].generalized.tolist() == [False, False, True, True, False]  # here only the whole range of ages would help
+    assert covers[1].generalized.tolist() == [False, False, True, True, False]  # ages: only the whole range
 
 
 def test_a_rule_that_nothing_can_satisfy_is_an_error() -> None:

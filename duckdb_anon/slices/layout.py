@@ -1,0 +1,72 @@
+"""Which columns a sliced release has, known before any row is read.
+
+`bucket`, then one STRUCT a column of the table; a field keeps its attribute's type, or is a box where its
+cells may be generalized. Cost: none that depends on the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from duckdb_anon.cells import Cells, Interval, Node, Source, Struct, ValueSet, Whole
+from duckdb_anon.errors import ColumnError
+from duckdb_anon.slices.grouping import Grouping
+from duckdb_anon.spec import ColumnInfo, ColumnPlan, Parameter, Roles
+
+_BOX: dict[str, type[Cells]] = {"ordered": Interval, "nominal": ValueSet, "hierarchy": Node}
+
+CUTS = (
+    Parameter(
+        "cut", "'median': Mondrian's cut; 'loss': cut where boxes would save most", "text", "median", ("median", "loss")
+    ),
+    Parameter(
+        "width",
+        "attribute a median cut takes first: its range, distinct values or squared spread",
+        "text",
+        "range",
+        ("range", "distinct", "spread"),
+    ),
+)
+COLUMNS = (
+    Parameter(
+        "columns",
+        "attributes that stay together, [['age', 'sex'], ['zip']]; by default found by association (k-medoids on "
+        "1 - phi squared)",
+    ),
+    Parameter("column_count", "number of columns to find", "integer", 2, low=1),
+    Parameter("bins", "intervals an ordered attribute is cut into when measuring association", "integer", 10, low=1),
+)
+
+
+def sliced_layout(
+    function: str, roles: Roles, grouping: Grouping, boxed: Collection[str] = ()
+) -> tuple[ColumnPlan, ...]:
+    """Plan the columns of a sliced release.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        grouping: which attributes share a column.
+        boxed: attributes whose cells may be generalized.
+
+    Raises:
+        ColumnError: the kind of a boxed attribute is not visible to the planner.
+    """
+    infos = {info.name: info for info in roles.qi + roles.sensitive}
+    plans = [ColumnPlan("bucket", Whole)]
+    for name, column in grouping.named().items():
+        fields = tuple(_field(function, infos[a], name, a in boxed) for a in column)
+        plans.append(ColumnPlan(name, Struct, fields=fields))
+    plans += [ColumnPlan(info.name, Source, frame="keep") for info in roles.keep]
+    return tuple(plans)
+
+
+def _field(function: str, info: ColumnInfo, column: str, boxed: bool) -> ColumnPlan:
+    if not boxed:
+        return ColumnPlan(info.name, Source, frame=f"column {column}")
+    if info.kind not in _BOX:
+        raise ColumnError(
+            f"{function}: the type of '{info.name}' is not visible while the call is planned, so its generalized "
+            f"cells cannot be typed; use a committed table, or say categorical := ['{info.name}'] or hierarchies := ..."
+        )
+    return ColumnPlan(info.name, _BOX[info.kind], frame=f"attribute {info.name}")
