@@ -2,8 +2,9 @@
 
 A kernel returns `dict[str, Cells]`, one entry a released column, all of the same length (the number of
 released rows). The entry `ROWS` says which source row each released row comes from; columns that pass through
-(insensitive ones, `row_id`) take their values from it. The engine decodes them in SQL, so every column keeps its own DuckDB type. Row numbers and
-codes refer to the source table and to `Attribute.codes`. The engine shuffles the rows.
+(insensitive ones, `row_id`) take their values from it. The engine decodes cells in SQL, so every column keeps
+its own DuckDB type. Row numbers and codes refer to the source table and to `Attribute.codes`. The engine
+shuffles the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.table import CodeArray, IntArray
-
 
 ROWS = "*"
 

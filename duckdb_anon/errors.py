@@ -7,6 +7,7 @@ Messages speak of columns, parameters and counts; they never quote a value of th
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 
 
@@ -28,6 +29,13 @@ class RequirementError(AnonError):
 
 class RewriteError(AnonError):
     """A query contains something that cannot be estimated from the release."""
+
+
+def unexpected(function: str, error: Exception) -> str:
+    """Message for an error nobody foresaw: where it happened, never what it said, which may hold data."""
+    places = traceback.extract_tb(error.__traceback__)
+    trail = " < ".join(f"{p.filename.replace(chr(92), '/').rsplit('/', 1)[-1]}:{p.lineno}" for p in places[:-5:-1])
+    return f"{function}: internal error ({type(error).__name__} at {trail}); nothing was written. Please report it"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -13,12 +13,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import interrupt, run
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.plan import Context, parameters_of, plan
 from duckdb_anon.engine.sqlfiles import macro_statements
-from duckdb_anon.errors import AnonError
+from duckdb_anon.errors import AnonError, unexpected
 from duckdb_anon.registry import ENTRIES, PURE_FILES
 from duckdb_anon.spec import Entry, Method, PureSql, Query, Report
 
@@ -103,9 +104,10 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
 
     _KEEP.extend([instance, planner, runner])
     con.create_function("_anon_instance", instance, [], "BIGINT")
-    con.create_function("_anon_plan", planner, None, "VARCHAR", type="arrow", null_handling="special")
+    arrow, special = PythonUDFType.ARROW, FunctionNullHandling.SPECIAL
+    con.create_function("_anon_plan", planner, None, "VARCHAR", type=arrow, null_handling=special)
     con.create_function(
-        "_anon_run", runner, None, run.RETURN_TYPE, type="arrow", null_handling="special", side_effects=True
+        "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
     return number
 
@@ -124,6 +126,8 @@ def _planned(number: int, call: dict[str, Any]) -> str:
         return plan(entry, Context(entry.name, catalog, call["arguments"]))
     except AnonError as error:
         return f"!{error}"
+    except Exception as error:  # a traceback would show paths, the message might show data
+        return f"!{unexpected(entry.name, error)}"
     finally:
         if cursor is not None:
             cursor.close()
@@ -174,7 +178,9 @@ def _macro(entry: Entry) -> str:
         f"{{function: '{entry.name}', database: current_database(), schema: current_schema(), "
         f"arguments: {{{arguments or 'none: NULL'}}}}}"
     )
-    checked = f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"
+    checked = (
+        f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"
+    )
     if isinstance(entry, Query) and entry.scalar:
         return f"create or replace temp macro {entry.name}({signature}) as {checked}"
     return f"create or replace temp macro {entry.name}({signature}) as table from query({checked})"

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from duckdb_anon.measures import anon_functions
+from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
+from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
+from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
+from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
+from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
+from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
+from duckdb_anon.methods.merging import METHOD as MERGING
 from duckdb_anon.methods.muco import METHOD as MUCO
 from duckdb_anon.methods.muco import TABLES as MUCO_TABLES
 from duckdb_anon.methods.one_to_m_generalize import METHOD as ONE_TO_M
+from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
+from duckdb_anon.methods.slicing import METHOD as SLICING
 from duckdb_anon.spec import Entry
 
-METHODS: tuple[Entry, ...] = (MUCO, ONE_TO_M)
-MEASURES: tuple[Entry, ...] = (MUCO_TABLES,)
+METHODS: tuple[Entry, ...] = (MUCO, ONE_TO_M, RR_DISTORT, SLICING, MERGING)
+MEASURES: tuple[Entry, ...] = (
+    INFORMATION_LOSS,
+    DISCLOSURE,
+    MUCO_TABLES,
+    DELTA_PROBABILITY,
+    ANON_SAMPLE,
+    RR_PARAMETERS,
+    RR_RISK,
+)
 PURE_FILES: tuple[str, ...] = ()
-ENTRIES = METHODS + MEASURES
+HELP: tuple[Entry, ...] = (anon_functions.listing(lambda: ENTRIES),)
+ENTRIES: tuple[Entry, ...] = METHODS + MEASURES + HELP

@@ -211,6 +211,10 @@ class Method:
         release: the kernel. It must shuffle nothing: the engine does.
         needs: roles without which the method makes no sense.
         refine: checks across parameters and fills derived defaults; runs when the call is planned.
+        settle: parameters the layout depends on but only rows can tell, as changes to the parameters; runs when
+            the call is planned. Its last argument codes (a systematic sample of) the table when called.
+        conditions: SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in
+            each row, 1 or 0.
     """
 
     name: str
@@ -221,6 +225,8 @@ class Method:
     release: Release
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    settle: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
+    conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
     hidden: tuple[str, ...] = field(default=())
 
 

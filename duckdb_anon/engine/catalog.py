@@ -7,9 +7,11 @@ when the planned SQL runs; for those the caller names the columns.
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.errors import AnonError, ParameterError, listed, nearest
@@ -29,6 +31,7 @@ class Relation:
         columns: column name to type, in table order; empty when the planner cannot see the relation.
         comments: column name to comment.
         hint: what to tell a user when a column of an invisible relation is needed.
+        text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
     """
 
     given: str
@@ -36,6 +39,7 @@ class Relation:
     columns: dict[str, str]
     comments: dict[str, str]
     hint: str = ""
+    text: str = ""
 
     @property
     def visible(self) -> bool:
@@ -68,7 +72,7 @@ class Catalog:
         for sql in self._spellings(text):
             columns = self._describe(sql)
             if columns:
-                return Relation(given, sql, columns, self._comments(sql))
+                return Relation(given, sql, columns, self._comments(sql), text=sql)
         if _FILE.match(text):
             return self._file(function, parameter, text)
         return self._unseen(function, parameter, text)
@@ -83,6 +87,20 @@ class Catalog:
             else:
                 flat[name] = kind
         return flat
+
+    def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
+        """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows."""
+        if self.cursor is None:
+            return pa.array([], pa.struct([]))
+        counted = self.cursor.execute(f"select count(*) from {relation.sql}").fetchone()
+        step = -(-counted[0] // most) if counted else 1
+        numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
+        result = self.cursor.execute(f"select {columns} from {numbered} where _anon_rn % {max(step, 1)} = 0")
+        with warnings.catch_warnings():
+            # DuckDB advises a relation instead, which is refused while a statement is being bound
+            warnings.simplefilter("ignore", UserWarning)
+            table = result.to_arrow_table()
+        return table.to_struct_array().combine_chunks()
 
     def table_names(self) -> list[str]:
         """Names of tables and views a user could mean."""
@@ -123,9 +141,7 @@ class Catalog:
 
         def rank(database: str, schema: str) -> int:
             place = (database.lower(), schema.lower())
-            if qualifiers and not (
-                place[1] == qualifiers[-1] or (len(qualifiers) == 1 and place[0] == qualifiers[0])
-            ):
+            if qualifiers and not (place[1] == qualifiers[-1] or (len(qualifiers) == 1 and place[0] == qualifiers[0])):
                 return 9
             if len(qualifiers) == 2 and place[0] != qualifiers[0]:
                 return 9
@@ -147,7 +163,7 @@ class Catalog:
         sql = f"{text} as _anon_given"
         columns = self._describe(sql)
         hint = "the planner cannot see the tables of this SELECT (temporary, CTE or uncommitted?)"
-        return Relation(text, sql, columns, {}, hint)
+        return Relation(text, sql, columns, {}, hint, text)
 
     def _file(self, function: str, parameter: str, text: str) -> Relation:
         sql = literal(text)
@@ -159,8 +175,10 @@ class Catalog:
                     self.cursor.execute(f"describe from {sql}")
                 except duckdb.Error as error:
                     reason = _first_line(error)
-            raise ParameterError(f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}")
-        return Relation(text, sql, columns, {})
+            raise ParameterError(
+                f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}"
+            )
+        return Relation(text, sql, columns, {}, text=text)
 
     def _unseen(self, function: str, parameter: str, text: str) -> Relation:
         names = self.table_names()
@@ -171,7 +189,8 @@ class Catalog:
             "is a temporary table, a CTE, a DataFrame or not committed yet, name its columns: qi := ['...'], "
             "sensitive := '...', keep := ['...'] (and categorical := [...] for numbers without order)"
         )
-        return Relation(text, self._spellings(text)[0], {}, {}, hint)
+        spelled = self._spellings(text)[0]
+        return Relation(text, spelled, {}, {}, hint, spelled)
 
 
 def _first_line(error: Exception) -> str:

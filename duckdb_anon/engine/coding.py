@@ -135,7 +135,8 @@ def as_numbers(values: pa.Array) -> FloatArray:
         values = values.cast(pa.int64())
     if pa.types.is_decimal(kind):
         values = values.cast(pa.float64())
-    return values.to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
+    return numbers
 
 
 def canonical_order(attributes: list[Attribute]) -> IntArray:

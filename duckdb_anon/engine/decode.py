@@ -23,17 +23,17 @@ from duckdb_anon.errors import ColumnError
 from duckdb_anon.spec import ColumnPlan, Method, Params, Roles
 from duckdb_anon.table import Attribute, IntArray
 
-Offsets = tuple[IntArray, IntArray]
+Array = np.ndarray[Any, Any]
 
 
 @dataclass
 class Lists:
     """The kernel's answer before it becomes arrow: lists by type, in the order they were asked for."""
 
-    i: list[IntArray] = field(default_factory=list)
-    d: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    i: list[Array] = field(default_factory=list)
+    d: list[Array] = field(default_factory=list)
     s: list[Sequence[str | None]] = field(default_factory=list)
-    l: list[Offsets] = field(default_factory=list)  # noqa: E741  (named as in the SQL it becomes)
+    l: list[tuple[Array, Array]] = field(default_factory=list)  # noqa: E741  (named as in the SQL it becomes)
 
 
 @dataclass
@@ -124,7 +124,9 @@ class Decoder:
         if plan.cells is c.Interval:
             lower, upper = self.grouped(plan.frame, "i"), self.grouped(plan.frame, "i")
             box = f"{{'lower': {values}[{lower} + 1], 'upper': {values}[{upper} + 1]}}"
-            return self._framed(plan, f"case when {lower} >= 0 and {values}[{lower} + 1] is null then null else {box} end")
+            return self._framed(
+                plan, f"case when {lower} >= 0 and {values}[{lower} + 1] is null then null else {box} end"
+            )
         codes = self.grouped(plan.frame, "l")
         if plan.cells is c.ValueSet:
             return self._framed(plan, f"list_select({values}, {codes})")

@@ -13,9 +13,10 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS, resolve_roles
-from duckdb_anon.engine.run import LIST_OF, to_json
+from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.spec import ColumnInfo, Entry, Method, Parameter, PureSql, Query, Report, Roles
+from duckdb_anon.spec import ColumnInfo, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
+from duckdb_anon.table import CodedTable
 
 SEED = Parameter("seed", "whole number that makes the run repeatable; by default the system's entropy", "integer")
 ROW_ID = Parameter(
@@ -94,10 +95,26 @@ def _own(entry: Entry) -> Iterable[Parameter]:
 def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
     roles = context.roles(relation, needs=entry.needs)
+    if entry.settle is not None:
+        params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     layout = layout_of(entry, roles, params)
     decoder = Decoder()
     columns = {plan.name: decoder.column(plan) for plan in layout}
     return f"with {_run_ctes(entry, context, relation, roles, params)},\n{decoder.sql(columns)}"
+
+
+def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -> CodedTable:
+    """Code the table, or every m-th row of a large one, while planning; hierarchies count as names."""
+    if not relation.visible:
+        raise ColumnError(
+            f"{entry.name}: the rows of '{relation.given}' are not visible while the call is planned, so its columns "
+            "cannot be found by association; say columns := [['...', '...'], ['...']], or use a committed table"
+        )
+    plain = tuple(replace(i, kind="nominal" if i.hierarchy else i.kind, hierarchy=None) for i in roles.qi)
+    infos = plain + roles.sensitive
+    row = "".join(f", {ident(info.name)} as c{k}" for k, info in enumerate(infos))
+    rows = context.catalog.every_nth_row(relation, f"_anon_rn as rn{row}")
+    return coded_table(entry.name, Roles(plain, roles.sensitive), rows, {}, canonical=False)[0]
 
 
 def _run_ctes(entry: Method | Report, context: Context, relation: Relation, roles: Roles, params: Params) -> str:
@@ -106,8 +123,13 @@ def _run_ctes(entry: Method | Report, context: Context, relation: Relation, role
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{ident(n)}, " for n in names)
     row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
+    asked = getattr(entry, "conditions", None)
+    conditions = asked(roles, params) if asked else {}
+    for k, condition in enumerate(conditions.values()):
+        needed += f"coalesce((\n{condition}\n), false)::integer as _anon_x{k}, "
+        row += f", x{k}: _anon_x{k}"
     trees, tree_sql = _trees(context, coded)
-    call = to_json(entry.name, roles, params, {"trees": trees})
+    call = to_json(entry.name, roles, params, {"trees": trees, "conditions": list(conditions)})
     return (
         f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
         f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, "
@@ -141,7 +163,8 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     call = to_json(entry.name, roles, params, {"trees": trees})
     wanted = {info.name for info in infos}
     lists = "".join(
-        f", t{k}: (select list({_row_struct(r, wanted, context.catalog)}) from {r.sql})"
+        f", t{k}: (select list({_row_struct(r, wanted, context.catalog)}) "
+        f"from (select *, row_number() over () - 1 as _anon_rn from {r.sql}))"
         for k, r in enumerate([relation, *others])
     )
     run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
@@ -163,7 +186,7 @@ def _row_struct(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
     if not names:
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
     spelled = {w.lower(): w for w in wanted}
-    return "{" + ", ".join(f"{ident(spelled.get(n.lower(), n))}: {ident(n)}" for n in names) + "}"
+    return "{_anon_rn: _anon_rn, " + ", ".join(f"{ident(spelled.get(n.lower(), n))}: {ident(n)}" for n in names) + "}"
 
 
 def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
@@ -189,7 +212,7 @@ def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
 def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
     roles = context.roles(relation, needs=entry.needs, nested=True)
-    arguments = [literal(relation.sql), literal([info.name for info in roles.qi])]
+    arguments = [literal(relation.text), literal([info.name for info in roles.qi])]
     if "sensitive" in entry.needs:
         arguments.append(literal(roles.sensitive[0].name))
     named = "".join(f", {p.name} := {literal(params[p.name])}" for p in entry.parameters if params[p.name] is not None)

@@ -42,18 +42,28 @@ def read_tables(
     Raises:
         ColumnError: when columns of one name have types that cannot be compared.
     """
+    tables = [_in_order(table) for table in tables]
     raws = [_raw_columns(table, trees) for table in tables]
     names = dict.fromkeys(name for raw in raws for name in raw)
     coded = {name: _code_together(function, name, [r.get(name) for r in raws], infos, trees) for name in names}
     return [
-        ReadTable(len(table), {name: coded[name][k] for name in raws[k]}) for k, table in enumerate(tables)
+        ReadTable(len(table), {name: c for name in raws[k] if (c := coded[name][k]) is not None})
+        for k, table in enumerate(tables)
     ]
+
+
+def _in_order(table: pa.StructArray) -> pa.StructArray:
+    """Rows as the table has them: DuckDB may list them in any order, their numbers tell."""
+    number = table.field("_anon_rn").to_numpy(zero_copy_only=False)
+    return table if bool((np.diff(number) > 0).all()) else table.take(pa.array(np.argsort(number)))
 
 
 def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree]) -> dict[str, _Raw]:
     columns: dict[str, _Raw] = {}
     for i in range(table.type.num_fields):
         name, array = table.type.field(i).name, plain(table.field(i))
+        if name == "_anon_rn":
+            continue
         kind = array.type
         if pa.types.is_struct(kind) and {f.name for f in kind} != {"lower", "upper"}:
             for j in range(kind.num_fields):
@@ -117,10 +127,10 @@ def _column(raw: _Raw, domain: Domain, parts: list[CodeArray]) -> ReadColumn:
         lower = np.where(anything, -1, parts[0]).astype(np.int32)
         upper = np.where(anything, -1, parts[1]).astype(np.int32)
         return ReadColumn("interval", domain, lower=lower, upper=upper, slice=raw.slice)
-    shape = "counts" if raw.shape == "counts" else "set"
-    return ReadColumn(
-        shape, domain, codes=parts[0], offsets=raw.rest["offsets"], counts=raw.rest.get("counts"), slice=raw.slice
-    )
+    offsets, counts = raw.rest["offsets"], raw.rest.get("counts")
+    if counts is None:
+        return ReadColumn("set", domain, codes=parts[0], offsets=offsets, slice=raw.slice)
+    return ReadColumn("counts", domain, codes=parts[0], offsets=offsets, counts=counts, slice=raw.slice)
 
 
 def _code_in_tree(
@@ -172,14 +182,17 @@ def _nodes(function: str, name: str, whole: pa.Array, node_of_label: Mapping[str
         raise ColumnError(f"{function}: {len(missing)} value(s) of '{name}' are not nodes of hierarchy '{tree.name}'")
     null_node = node_of_label["(null)"]
     numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
-    return numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
+    nodes: CodeArray = numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
+    return nodes
 
 
 def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:
     types = {a.type for a in arrays if not pa.types.is_null(a.type)}
     try:
         if len(types) > 1:
-            target = pa.unify_schemas([pa.schema([("v", t)]) for t in types], promote_options="permissive").field(0).type
+            target = (
+                pa.unify_schemas([pa.schema([("v", t)]) for t in types], promote_options="permissive").field(0).type
+            )
             arrays = [a.cast(target) for a in arrays]
         elif types:
             target = next(iter(types))

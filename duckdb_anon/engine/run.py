@@ -22,13 +22,11 @@ from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length, shuffled
 from duckdb_anon.engine.read import read_tables
 from duckdb_anon.engine.trees import Tree, read_tree
-from duckdb_anon.errors import AnonError, RequirementError
+from duckdb_anon.errors import AnonError, RequirementError, unexpected
 from duckdb_anon.spec import ColumnInfo, Method, Params, Report, Roles
 from duckdb_anon.table import Attribute, CodedTable, IntArray
 
-RETURN_TYPE = (
-    "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
-)
+RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
 _INTS = pa.list_(pa.list_(pa.int64()))
 _ARROW = pa.struct(
     [
@@ -84,10 +82,14 @@ def run_call(entry: Method | Report, call: str, tables: Sequence[pa.Array], tree
     try:
         with interrupt.watching():
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
-            run = _method if isinstance(entry, Method) else _report
-            count, lists = run(entry, roles, params, extra, tables, forest)
+            if isinstance(entry, Method):
+                count, lists = _method(entry, roles, params, extra["conditions"], tables, forest)
+            else:
+                count, lists = _report(entry, roles, params, tables, forest)
     except AnonError as error:
         return pa.array([{"error": str(error), "n": 0}], type=_ARROW)
+    except Exception as error:  # a traceback would show paths, the message might show data
+        return pa.array([{"error": unexpected(entry.name, error), "n": 0}], type=_ARROW)
     return _answer(count, lists)
 
 
@@ -95,11 +97,11 @@ def _method(
     entry: Method,
     roles: Roles,
     params: Params,
-    extra: Mapping[str, Any],
+    names: Sequence[str],
     tables: Sequence[pa.StructArray],
     trees: Mapping[str, Tree],
 ) -> tuple[int, Lists]:
-    table, source_row = coded_table(entry.name, roles, tables[0], trees, canonical=params["seed"] is not None)
+    table, source_row = coded_table(entry.name, roles, tables[0], trees, names, canonical=params["seed"] is not None)
     rng = generator(params["seed"])
     cells = entry.release(table, params, rng)
     attributes = {a.name: a for a in table.qi + table.sensitive}
@@ -121,16 +123,16 @@ def _report(
     entry: Report,
     roles: Roles,
     params: Params,
-    extra: Mapping[str, Any],
     tables: Sequence[pa.StructArray],
     trees: Mapping[str, Tree],
 ) -> tuple[int, Lists]:
     rng = generator(params["seed"])
-    if entry.reads == "coded":
+    coded: CodedTable | None = None
+    if not entry.tables:
+        columns = entry.compute([], params, rng)
+    elif entry.reads == "coded":
         coded, source_row = coded_table(entry.name, roles, tables[0], trees, canonical=params["seed"] is not None)
         columns = entry.compute([coded], params, rng)
-    elif not entry.tables:
-        columns = entry.compute([], params, rng)
     else:
         infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
@@ -140,20 +142,28 @@ def _report(
         values = columns[name]
         bucket = LIST_OF[kind]
         if bucket == "s":
-            lists.s.append(list(values))
+            lists.s.append(values)
         elif bucket == "d":
             lists.d.append(np.asarray(values, dtype=np.float64))
         else:
             lists.i.append(np.asarray(values, dtype=np.int64))
-    if "CODE" in entry.returns.values():
+    if coded is not None and "CODE" in entry.returns.values():
         lists.i += [source_row[a.first_row] for a in coded.qi + coded.sensitive]
     return len(columns[next(iter(entry.returns))]), lists
 
 
 def coded_table(
-    function: str, roles: Roles, rows: pa.StructArray, trees: Mapping[str, Tree], *, canonical: bool
+    function: str,
+    roles: Roles,
+    rows: pa.StructArray,
+    trees: Mapping[str, Tree],
+    conditions: Sequence[str] = (),
+    *,
+    canonical: bool,
 ) -> tuple[CodedTable, IntArray]:
     """Code the columns of one table; return it with the source row number of each of its rows.
+
+    Field x{k} of `rows` holds the truth of the k-th of `conditions`, as 1 or 0.
 
     With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
     on the order in which DuckDB hands rows over.
@@ -174,13 +184,16 @@ def coded_table(
         ]
 
     attributes = code(arrays)
+    truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
     if canonical or not bool((np.diff(source_row) > 0).all()):
         order = canonical_order(attributes) if canonical else np.argsort(source_row, kind="stable")
         attributes = [_reordered(a, order) for a in attributes]
+        truths = [_reordered(a, order) for a in truths]
         source_row = source_row[order]
     q, s = len(roles.qi), len(roles.sensitive)
     person = attributes[q + s] if roles.person else None
-    return CodedTable(len(rows), tuple(attributes[:q]), tuple(attributes[q : q + s]), person), source_row
+    other = {truth.name: truth for truth in truths}
+    return CodedTable(len(rows), tuple(attributes[:q]), tuple(attributes[q : q + s]), person, other), source_row
 
 
 def _reordered(attribute: Attribute, order: IntArray) -> Attribute:
@@ -194,7 +207,7 @@ def _reordered(attribute: Attribute, order: IntArray) -> Attribute:
 def _answer(count: int, lists: Lists) -> pa.Array:
     ints = _nested([np.asarray(a) for a in lists.i], pa.int64())
     reals = _nested([np.asarray(a) for a in lists.d], pa.float64())
-    texts = pa.array([[list(t) for t in lists.s]], type=pa.list_(pa.list_(pa.string())))
+    texts = _texts(lists.s)
     inner = [_list_array(offsets, np.asarray(values), pa.int64()) for offsets, values in lists.l]
     middle = pa.concat_arrays(inner) if inner else pa.array([], type=pa.list_(pa.int64()))
     sizes = np.cumsum([0] + [len(a) for a in inner])
@@ -211,6 +224,14 @@ def _nested(arrays: list[np.ndarray[Any, Any]], kind: pa.DataType) -> pa.Array:
     offsets = np.cumsum([0] + [len(a) for a in arrays])
     inner = _list_array(offsets, flat, kind)
     return pa.ListArray.from_arrays(pa.array([0, len(arrays)], pa.int32()), inner)
+
+
+def _texts(sequences: Sequence[Sequence[str | None]]) -> pa.Array:
+    flat = [pa.array(texts, pa.string()) for texts in sequences]
+    offsets = np.cumsum([0] + [len(a) for a in flat])
+    values = pa.concat_arrays(flat) if flat else pa.array([], pa.string())
+    inner = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), inner)
 
 
 def _list_array(offsets: IntArray, flat: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:

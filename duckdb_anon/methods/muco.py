@@ -143,7 +143,9 @@ METHOD = Method(
     paper=PAPER + ", sections 3-4",
     parameters=(
         *GROUPING,
-        Parameter("min_changed", "quasi-identifiers that must differ from the original, in every row", "integer", 1, low=0),
+        Parameter(
+            "min_changed", "quasi-identifiers that must differ from the original, in every row", "integer", 1, low=0
+        ),
     ),
     layout=layout,
     release=release,

@@ -1,0 +1,197 @@
+"""disclosure: how often an attacker who knows some quasi-identifiers of a person finds her row or her secret.
+
+Measures, for each target (an original record), the published rows that match what the attacker knows: every
+quasi-identifier is known with probability `p_match`, redrawn while none is. Identity disclosure is 1/matches when
+the target's own row is among them, attribute disclosure the share of matches that carry her sensitive value; both
+0 without a match; means over targets (Li et al. 2020, section 5.1). A plain value matches when equal, a box when
+it covers the value. Range [0, 1].
+
+Departure: the mean over what the attacker may know is taken exactly, over all subsets of the quasi-identifiers
+by their probabilities, where there are at most 12; with more, one subset is drawn for each target.
+Cost: for rows one sort a subset; for boxes targets times distinct boxes a subset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.errors import ColumnError, RequirementError
+from duckdb_anon.measures.covering import distinct_boxes, is_plain, mixed_key
+from duckdb_anon.reading import BoolArray, ReadTable
+from duckdb_anon.spec import Parameter, Params, Report
+from duckdb_anon.table import FloatArray, IntArray
+
+EXACT_UP_TO = 12
+_BLOCK = 4_000_000
+
+
+def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row: both disclosures, averaged over the targets."""
+    original, release = tables
+    qi = [info.name for info in params["roles"].qi]
+    sensitive = params["roles"].sensitive[0].name
+    own = _own_rows(original, release)
+    targets = _targets(original.rows, params["targets"], rng)
+    identity = np.zeros(len(targets))
+    attribute = np.zeros(len(targets))
+    matcher = _Rows(original, release, qi, sensitive, own) if is_plain(release, qi) else _Boxes(
+        original, release, qi, sensitive, own
+    )  # fmt: skip
+    for known, weight in _knowledge(len(qi), len(targets), params["p_match"], rng):
+        picked = np.flatnonzero(weight > 0)
+        own_hit, matches, with_secret = matcher.match(targets[picked], known)
+        found = matches > 0
+        at = picked[found]
+        identity[at] += weight[at] * own_hit[found] / matches[found]
+        attribute[at] += weight[at] * with_secret[found] / matches[found]
+    return {
+        "p_match": [params["p_match"]],
+        "targets": [len(targets)],
+        "identity": [identity.mean()],
+        "attribute": [attribute.mean()],
+        "identity_highest": [identity.max()],
+        "attribute_highest": [attribute.max()],
+    }
+
+
+def _own_rows(original: ReadTable, release: ReadTable) -> IntArray:
+    """Row of the release that came from each original row, -1 where it was not released."""
+    if "row_id" not in release.columns:
+        raise ColumnError(
+            "disclosure: the release has no column row_id, so nobody can say whose row a match is; make it again "
+            "with row_id := true (for this check only, never for publication)"
+        )
+    ids = release.columns["row_id"]
+    source = ids.domain.positions[ids.value_codes()].astype(np.int64)
+    if len(source) and (source.max() >= original.rows or source.min() < 0):
+        raise RequirementError(
+            f"disclosure: the release's row_id goes up to {source.max()}, the original has {original.rows} rows; "
+            "these two do not belong together"
+        )
+    own = np.full(original.rows, -1, dtype=np.int64)
+    own[source] = np.arange(len(source))
+    return own
+
+
+def _targets(rows: int, wanted: int | None, rng: np.random.Generator) -> IntArray:
+    if wanted is None or wanted >= rows:
+        return np.arange(rows, dtype=np.int64)
+    return np.sort(rng.choice(rows, wanted, replace=False))
+
+
+def _knowledge(qi: int, targets: int, p: float, rng: np.random.Generator) -> list[tuple[BoolArray, FloatArray]]:
+    """Subsets the attacker may know, each with its weight for every target."""
+    if qi <= EXACT_UP_TO:
+        some = 1 - (1 - p) ** qi
+        subsets = [np.array(bits, dtype=bool) for bits in product((False, True), repeat=qi) if any(bits)]
+        weights = [p ** s.sum() * (1 - p) ** (qi - s.sum()) / some for s in subsets]
+        return [(s, np.full(targets, w)) for s, w in zip(subsets, weights, strict=True) if w > 0]
+    drawn = rng.random((targets, qi)) < p
+    while not (known := drawn.any(axis=1)).all():
+        drawn[~known] = rng.random((int((~known).sum()), qi)) < p
+    different, index = np.unique(drawn, axis=0, return_inverse=True)
+    return [(s, (index == k).astype(np.float64)) for k, s in enumerate(different)]
+
+
+class _Rows:
+    """Matching against published values: equal on everything known."""
+
+    def __init__(self, original: ReadTable, release: ReadTable, qi: list[str], sensitive: str, own: IntArray) -> None:
+        self.theirs = [original.columns[name].value_codes() for name in qi]
+        self.ours = [release.columns[name].value_codes() for name in qi]
+        self.sizes = [original.columns[name].domain.size for name in qi]
+        self.secret = original.columns[sensitive].value_codes()
+        self.published_secret = release.columns[sensitive].value_codes()
+        self.secrets = original.columns[sensitive].domain.size
+        self.own = own
+
+    def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Whether the own row matches, number of matches, and matches with the target's secret."""
+        use = np.flatnonzero(known)
+        both = [np.concatenate([self.ours[a], self.theirs[a][targets]]) for a in use]
+        key, keys = mixed_key(both, [self.sizes[a] for a in use])
+        rows = len(self.published_secret)
+        published, asked = key[:rows], key[rows:]
+        matches = np.bincount(published, minlength=keys)[asked].astype(np.float64)
+        secrets = np.concatenate([self.published_secret, self.secret[targets]]).astype(np.int64)
+        pair, pairs = mixed_key([key, secrets], [keys, self.secrets])
+        with_secret = np.bincount(pair[:rows], minlength=pairs)[pair[rows:]].astype(np.float64)
+        own = self.own[targets]
+        return (own >= 0) & (published[own] == asked), matches, with_secret
+
+
+class _Boxes:
+    """Matching against boxes, sets and nodes: each known value is covered."""
+
+    def __init__(self, original: ReadTable, release: ReadTable, qi: list[str], sensitive: str, own: IntArray) -> None:
+        if release.columns[sensitive].shape != "value":
+            raise ColumnError(
+                f"disclosure: the release's column '{sensitive}' is not plain values; only releases of rows and "
+                "boxes can be read"
+            )
+        self.boxes = distinct_boxes(original, release, qi)
+        self.theirs = [original.columns[name].value_codes() for name in qi]
+        self.secret = original.columns[sensitive].value_codes()
+        domain = original.columns[sensitive].domain.size
+        self.held = np.zeros((domain, self.boxes.number), dtype=np.float32)
+        np.add.at(self.held, (release.columns[sensitive].value_codes(), self.boxes.of_row), 1)
+        self.size = np.bincount(self.boxes.of_row, minlength=self.boxes.number).astype(np.float32)
+        self.own = own
+
+    def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """As `_Rows.match`; targets with equal known values and secret are matched once."""
+        use = np.flatnonzero(known).tolist()
+        columns = [self.theirs[a][targets].astype(np.int64) for a in use]
+        key, _ = mixed_key([*columns, self.secret[targets].astype(np.int64)], None)
+        _, first, index = np.unique(key, return_index=True, return_inverse=True)
+        matches = np.zeros(len(first))
+        with_secret = np.zeros(len(first))
+        step = max(1, _BLOCK // self.boxes.number)
+        for at in range(0, len(first), step):
+            block = first[at : at + step]
+            covered = self.boxes.covers(use[0])[columns[0][block]]
+            for a, column in zip(use[1:], columns[1:], strict=True):
+                covered = covered & self.boxes.covers(a)[column[block]]
+            matches[at : at + step] = covered @ self.size
+            held = self.held[self.secret[targets[block]]]
+            with_secret[at : at + step] = np.einsum("ij,ij->i", covered, held)
+        own = self.own[targets]
+        box = self.boxes.of_row[own]
+        hit = own >= 0
+        for a, column in zip(use, columns, strict=True):
+            hit = hit & self.boxes.covers(a)[column, box]
+        return hit, matches[index], with_secret[index]
+
+
+MEASURE = Report(
+    name="disclosure",
+    summary="identity and attribute disclosure to an attacker who knows each quasi-identifier with probability p_match",
+    paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
+    parameters=(
+        Parameter(
+            "p_match",
+            "probability that the attacker knows a quasi-identifier, in (0, 1]",
+            "number",
+            0.7,
+            high=1,
+            above=0,
+        ),
+        Parameter("targets", "number of randomly chosen targets (default: every original record)", "integer", low=1),
+    ),
+    returns={
+        "p_match": "DOUBLE",
+        "targets": "BIGINT",
+        "identity": "DOUBLE",
+        "attribute": "DOUBLE",
+        "identity_highest": "DOUBLE",
+        "attribute_highest": "DOUBLE",
+    },
+    compute=disclosure,
+    tables=("original", "release"),
+    reads="tables",
+    needs=("qi", "sensitive"),
+)
