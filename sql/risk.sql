@@ -1,0 +1,312 @@
+-- Risk of a table as it is published: how small its equivalence classes are and how much a class gives away.
+--
+-- An equivalence class is a set of rows with the same published quasi-identifiers, compared as published: two
+-- rows with the same interval, set or node are in one class, and NULL is a value of its own, in the
+-- quasi-identifiers as well as in the sensitive column. The macros read raw tables and releases alike.
+--   tbl        table or view name (qualified and quoted as in SQL), file name, CTE, or a SELECT in parentheses
+--   qi         names of the quasi-identifiers, e.g. ['age', 'sex']; an unknown name is an error
+--   sensitive  name of the sensitive column. Where it is a MAP from value to count (an Anatomy release), the
+--              classes of l_diversity and t_closeness are the buckets, whatever the quasi-identifiers are.
+-- An empty table meets every requirement: k and l are infinite; t, risks and sizes are 0.
+-- Cost: one hash aggregation over the rows, then work over the distinct (class, value) pairs.
+
+-- Text of the table to read, named _anon_t: a SELECT in parentheses as it stands, anything else by name.
+create or replace temp macro _anon_from(tbl) as
+    case when ltrim(tbl) like '(%' then tbl else 'query_table(''' || replace(tbl, '''', '''''') || ''')' end
+    || ' as _anon_t';
+
+-- A column of _anon_t by name, quoted so that a misspelt name cannot mean anything else.
+create or replace temp macro _anon_column(name) as '_anon_t."' || replace(name, '"', '""') || '"';
+
+-- The quasi-identifiers as a select list, `_anon_t."age" as _q1, ...`; raises where none is named.
+create or replace temp macro _anon_qi(fn, qi) as
+    case
+        when qi is null or len(qi::varchar[]) = 0
+            then error(fn || ': no quasi-identifier is named; pass them as qi := [''age'', ''sex'']')
+        when list_contains(list_transform(qi::varchar[], lambda name: name is null), true)
+            then error(fn || ': qi holds a NULL; every entry must be a column name')
+        else array_to_string(
+            list_transform(qi::varchar[], lambda name, i: _anon_column(name) || ' as _q' || i), ', '
+        )
+    end;
+
+-- The names the select list above gives the quasi-identifiers, `_q1, _q2, ...`.
+create or replace temp macro _anon_keys(qi) as
+    array_to_string(list_transform(range(1, len(qi::varchar[]) + 1), lambda i: '_q' || i), ', ');
+
+-- The sensitive column, quoted; raises where none is named. A STRUCT is a group of columns (a sliced release),
+-- whose values taken together would look more diverse than the sensitive attribute in it.
+create or replace temp macro _anon_sensitive(fn, name) as
+    'case when typeof(' || _anon_column(name) || ') like ''STRUCT(%'' then error(''' || fn
+    || ': the sensitive column is a STRUCT; name one of its fields in a SELECT: (SELECT *, s.field AS field FROM t)'
+    || ''') else ' || _anon_column(name) || ' end';
+
+-- The name of the sensitive column, which must be given.
+create or replace temp macro _anon_given(fn, name) as
+    coalesce(name::varchar, error(fn || ': no sensitive column is named; pass it as sensitive := ''disease'''));
+
+-- Common table expressions behind l_diversity and t_closeness, one row for each class and value in it:
+--   _anon_cell (class, class_rows, value_rows, place),
+--   _anon_value (place, share, label): each value's share in the table.
+-- A value's place is its rank in the order of the values, NULL last. typeof() is folded when the query is
+-- bound, so of the two readings (plain column, MAP of a bucket) only the one that applies is ever run.
+create or replace temp macro _anon_cells(fn, tbl, qi, sensitive) as
+    'with _anon_row as (select ' || _anon_qi(fn, qi) || ', ' || _anon_sensitive(fn, _anon_given(fn, sensitive))
+    || ' as _v from ' || _anon_from(tbl) || '),
+    _anon_plain_cell as (
+        select ' || _anon_keys(qi) || ', _v, count(*) as _c from _anon_row
+        where typeof(_v) not like ''MAP(%'' group by all
+    ),
+    _anon_plain_class as (
+        select row_number() over () as _id, sum(_c) as _n, list(_v) as _vs, list(_c) as _cs
+        from _anon_plain_cell group by ' || _anon_keys(qi) || '
+    ),
+    _anon_plain as (select _id, _n, unnest(_vs) as _v, unnest(_cs) as _c from _anon_plain_class),
+    _anon_plain_value as (
+        select _v, row_number() over (order by _v nulls last) as _place, _w / sum(_w) over () as _share
+        from (select _v, sum(_c) as _w from _anon_plain_cell group by _v)
+    ),
+    _anon_map as (
+        select coalesce(
+                try_cast(_v::varchar as map(varchar, bigint)),
+                error(''' || fn || ': the sensitive column is neither a value nor a MAP from value to count'')
+            ) as _m, count(*) as _w
+        from _anon_row where typeof(_v) like ''MAP(%'' group by _v
+    ),
+    _anon_bucket as (
+        select row_number() over () as _id, list_sum(map_values(_m)) as _n, _w,
+            map_keys(_m) as _vs, map_values(_m) as _cs
+        from _anon_map
+    ),
+    _anon_piece as (select _id, _n, _w, unnest(_vs) as _v, unnest(_cs) as _c from _anon_bucket),
+    _anon_bucket_value as (
+        select _v, row_number() over (order by try_cast(_v as double), _v) as _place, _w / sum(_w) over () as _share
+        from (select _v, sum(_w * _c / _n) as _w from _anon_piece group by _v)
+    ),
+    _anon_cell as (
+        select _id as class, _n as class_rows, _c as value_rows, _place as place
+        from _anon_plain join _anon_plain_value on _anon_plain._v is not distinct from _anon_plain_value._v
+        union all
+        select _id, _n, _c, _place from _anon_piece join _anon_bucket_value using (_v)
+    ),
+    _anon_value as (
+        select _place as place, _share as share, _v::varchar as label from _anon_plain_value
+        union all
+        select _place, _share, _v from _anon_bucket_value
+    )';
+
+-- equivalence_classes(tbl, qi): one row a class, the quasi-identifiers under their own names and class_size.
+create or replace temp macro equivalence_classes(tbl, qi := NULL) as table
+    from query(
+        'select _anon_c.* from (select '
+        || case
+            when _anon_qi('equivalence_classes', qi) is null then ''
+            else array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', ')
+        end
+        || ', count(*) as class_size from ' || _anon_from(tbl) || ' group by all) as _anon_c'
+    );
+
+-- k_anonymity(tbl, qi): k, the number of rows in the smallest class (Samarati and Sweeney 1998).
+create or replace temp macro k_anonymity(tbl, qi := NULL) as table
+    from query(
+        'select coalesce(min(_n), ''infinity''::double) as k from (select ' || _anon_qi('k_anonymity', qi)
+        || ', count(*) as _n from ' || _anon_from(tbl) || ' group by all)'
+    );
+
+-- l_diversity(tbl, qi, sensitive): the level the least diverse class reaches, one row a measure.
+--   distinct   number of distinct values (Machanavajjhala et al. 2006)
+--   frequency  rows over rows with the most frequent value: l here means that no value has a share above 1/l
+--   entropy    exp of the entropy of the values, so that n equally frequent values count n
+--   recursive  smallest c the table does not quite reach: it is recursive (c, l)-diverse for every larger c.
+--              l is the parameter (default 2); infinite where a class has fewer than l values
+create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l := 2) as table
+    from query(
+        _anon_cells('l_diversity', tbl, qi, sensitive) || ',
+        _anon_group as (
+            select _n, _cs from _anon_plain_class union all select _n, _cs from _anon_bucket
+        ),
+        _anon_class as (
+            select len(_cs) as _m, _n / list_max(_cs) as _frequency,
+                ln(_n) - list_sum(list_transform(_cs, lambda c: c * ln(c))) / _n as _entropy,
+                list_max(_cs) / (_n - ' || case
+                    when l is null or l < 1 or l <> floor(l)
+                        then error('l_diversity: l must be a whole number from 1, got ' || coalesce(l::varchar, 'NULL'))
+                    when l = 1 then '0'
+                    when l = 2 then 'list_max(_cs)'
+                    else 'list_sum(list_reverse_sort(_cs)[:' || (l - 1)::bigint || '])'
+                end || ') as _recursive
+            from _anon_group
+        ),
+        _anon_level as (
+            select min(_m)::double as _m, min(_frequency) as _f, exp(min(_entropy)) as _e, max(_recursive) as _r
+            from _anon_class
+        )
+        select unnest([''distinct'', ''frequency'', ''entropy'', ''recursive'']) as measure,
+            unnest([
+                coalesce(_m, ''infinity''), coalesce(_f, ''infinity''), coalesce(_e, ''infinity''), coalesce(_r, 0)
+            ]) as value
+        from _anon_level'
+    );
+
+-- Earth mover's distance of each class with equal ground distance: the sum of the positive differences of
+-- shares, which only values of the class can have.
+create or replace temp macro _anon_emd_equal() as
+    ',
+    _anon_worst as (
+        select max(_d) as _equal from (
+            select sum(greatest(value_rows / class_rows - share, 0)) as _d
+            from _anon_cell join _anon_value using (place) group by class
+        )
+    )';
+
+-- With ordered ground distance (and equal beside it): P and Q being the cumulative shares of class and table, the
+-- mean of |P - Q| over all places but the last. P is constant between two values of the class and Q rises, so each
+-- stretch splits at one crossing place r (the last with Q <= P) and sums in closed form from A, the running
+-- sum of Q; _past is A just before a place. The cost does not grow with classes x values.
+create or replace temp macro _anon_emd_ordered() as
+    ',
+    _anon_cumulated as (select place, share, sum(share) over (order by place) as _q from _anon_value),
+    _anon_ladder as (
+        select place, share, _q, sum(_q) over (order by place) as _a, _a - _q as _past, count(*) over () as _m
+        from _anon_cumulated
+    ),
+    _anon_end as (select coalesce(max(_m), 1) as _m, coalesce(max(_past), 0) as _past from _anon_ladder),
+    _anon_step as (
+        select class, greatest(value_rows / class_rows - share, 0) as _equal, place as _x, _past,
+            sum(value_rows) over _w / class_rows as _p,
+            lead(place, 1, (select _m from _anon_end)) over _w as _next,
+            lead(_past, 1, (select _past from _anon_end)) over _w as _next_past
+        from _anon_cell join _anon_ladder using (place)
+        window _w as (partition by class order by place)
+    ),
+    _anon_point as (
+        select distinct _p as _at, 0 as _reached, 0 as _sum from _anon_step
+        union all
+        select _q, place, _a from _anon_ladder
+    ),
+    _anon_cross as (
+        select distinct _at, max(_reached) over _w as _reached, max(_sum) over _w as _sum
+        from _anon_point window _w as (order by _at)
+    ),
+    _anon_piece_of_class as (
+        select class, _equal, _past, _p, _x + _next - 2 as _span,
+            greatest(_x - 1, least(_next - 1, _reached)) as _r,
+            greatest(_past, least(_next_past, _sum)) as _a
+        from _anon_step join _anon_cross on _p = _at
+    ),
+    _anon_class as (
+        select sum(_equal) as _equal, sum(2 * (_past - _a) + _p * (2 * _r - _span)) as _excess
+        from _anon_piece_of_class group by class
+    ),
+    _anon_worst as (
+        select max(_equal) as _equal, (max(_excess) + any_value(_past)) / greatest(any_value(_m) - 1, 1) as _ordered
+        from _anon_class, _anon_end
+    )';
+
+-- Earth mover's distance of each class over a tree whose leaves all have one depth: the mean over the levels
+-- below the root of the equal distance between the nodes of the level (edges of equal length 1/(2 height)).
+create or replace temp macro _anon_emd_tree(hierarchy) as
+    ',
+    _anon_leaf as (
+        select distinct _path from (
+            select list_value(*columns(*)) as _path from (select columns(*)::varchar from '
+    || _anon_from(hierarchy) || ')
+        )
+    ),
+    _anon_path as (
+        select place, share, case
+            when _path is null and label is not null
+                then error(''t_closeness: the sensitive column has a value that is not a leaf of the hierarchy'')
+            when list_contains(list_transform(_path, lambda node: node is null), true)
+                then error(''t_closeness: the hierarchy has a NULL; every leaf needs all its ancestors'')
+            when count(*) over (partition by place) > 1
+                then error(''t_closeness: the hierarchy lists a leaf twice, with different ancestors'')
+            else _path end as _path
+        from _anon_value left join _anon_leaf on label = _path[1]
+    ),
+    _anon_height as (select coalesce(max(len(_path)), 1) - 1 as _h from _anon_leaf),
+    _anon_node as (
+        select list(place) as _places, sum(share) as _share, row_number() over () as _node
+        from _anon_path, (select unnest(range(1, _h + 1)) as _level from _anon_height)
+        group by _level, _path[_level:]
+    ),
+    _anon_member as (select _node, _share, unnest(_places) as place from _anon_node),
+    _anon_weight as (
+        select class, _node, sum(value_rows) / any_value(class_rows) - any_value(_share) as _extra
+        from _anon_cell join _anon_member using (place) group by class, _node
+    ),
+    _anon_class as (
+        select sum(greatest(_extra, 0)) / greatest((select _h from _anon_height), 1) as _tree
+        from _anon_weight group by class
+    )';
+
+-- t_closeness(tbl, qi, sensitive): t, the largest earth mover's distance between a class and the whole table
+-- (Li, Li and Venkatasubramanian 2007), and the ground distance it was measured with:
+--   equal      1 between any two values
+--   ordered    difference of ranks over (number of values - 1)
+--   hierarchy  height of the lowest common ancestor over the height of the root
+-- The default is hierarchy where a hierarchy table is named (one row a leaf: the leaf, then its ancestors up to
+-- the root), ordered for numbers, dates and times, and equal for everything else.
+create or replace temp macro t_closeness(
+    tbl, qi := NULL, sensitive := NULL, distance := NULL, hierarchy := NULL
+) as table
+    from query(
+        _anon_cells('t_closeness', tbl, qi, sensitive) || case
+            when distance is not null and distance not in ('equal', 'ordered', 'hierarchy') then error(
+                't_closeness: distance must be ''equal'', ''ordered'' or ''hierarchy'', got ''' || distance || ''''
+            )
+            when distance = 'hierarchy' and hierarchy is null then error(
+                't_closeness: distance ''hierarchy'' needs a hierarchy table, hierarchy := ''name'''
+            )
+            when hierarchy is not null and coalesce(distance, 'hierarchy') <> 'hierarchy' then error(
+                't_closeness: with a hierarchy table distance must be left out or be ''hierarchy'''
+            )
+            when hierarchy is not null
+                then _anon_emd_tree(hierarchy)
+                || ' select coalesce(max(_tree), 0)::double as t, ''hierarchy'' as distance from _anon_class'
+            when distance = 'equal'
+                then _anon_emd_equal()
+                || ' select coalesce(_equal, 0)::double as t, ''equal'' as distance from _anon_worst'
+            when distance = 'ordered'
+                then _anon_emd_ordered()
+                || ' select coalesce(_ordered, 0)::double as t, ''ordered'' as distance from _anon_worst'
+            else _anon_emd_ordered() || ',
+                _anon_kind as (
+                    select case when regexp_matches(
+                        typeof(any_value(_v)),
+                        ''^(MAP\()?(U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|BIGNUM|FLOAT|DOUBLE|DECIMAL|DATE|TIME)''
+                    ) then ''ordered'' else ''equal'' end as distance
+                    from _anon_row
+                )
+                select coalesce(case distance when ''ordered'' then _ordered else _equal end, 0)::double as t, distance
+                from _anon_kind, _anon_worst'
+        end
+    );
+
+-- reidentification_risk(tbl, qi, threshold := 0.2): what somebody who knows a person is in the table and knows
+-- the person's quasi-identifiers gains (prosecutor risk, 1 over class size; El Emam and Dankar 2008): the highest and
+-- the average over the rows, the share of rows with a risk above the threshold, and the rows alone in their class.
+create or replace temp macro reidentification_risk(tbl, qi := NULL, threshold := 0.2) as table
+    from query(
+        'select coalesce(sum(_n), 0)::bigint as rows, coalesce(1 / min(_n), 0) as highest,
+            coalesce(count(*) / sum(_n), 0) as average,
+            coalesce(sum(_n) filter (1 / _n > ' || case
+                when threshold is null or threshold < 0 or threshold > 1 then error(
+                    'reidentification_risk: threshold must lie in [0, 1], got ' || coalesce(threshold::varchar, 'NULL')
+                )
+                else threshold::double::varchar end || '::double) / sum(_n), 0) as above_threshold,
+            count(*) filter (_n = 1) as sample_uniques
+        from (select ' || _anon_qi('reidentification_risk', qi) || ', count(*) as _n from ' || _anon_from(tbl)
+        || ' group by all)'
+    );
+
+-- class_statistics(tbl, qi): number and sizes of the classes, and the discernibility of the table, the sum of
+-- the squared class sizes (Bayardo and Agrawal 2005), between rows and rows squared.
+create or replace temp macro class_statistics(tbl, qi := NULL) as table
+    from query(
+        'select coalesce(sum(_n), 0)::bigint as rows, count(*) as classes, coalesce(min(_n), 0) as smallest,
+            coalesce(avg(_n), 0) as average, coalesce(max(_n), 0) as largest,
+            coalesce(sum(_n::hugeint * _n), 0)::double as discernibility
+        from (select ' || _anon_qi('class_statistics', qi) || ', count(*) as _n from ' || _anon_from(tbl)
+        || ' group by all)'
+    );

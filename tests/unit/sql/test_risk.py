@@ -1,0 +1,200 @@
+"""sql/risk.sql in a plain DuckDB connection, as the stock shell would read it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.reference import diversity
+
+RISK = Path(__file__).resolve().parents[3] / "sql" / "risk.sql"
+HOSPITAL = """
+    create table hospital(zip varchar, age varchar, sex varchar, disease varchar);
+    insert into hospital values
+        ('52001', '22', '*', 'Fever'), ('52001', '22', '*', 'Flu'), ('52002', '33-52', '*', 'Ulcer'),
+        ('52002', '33-52', '*', 'Cancer'), ('52003', '54-60', '*', 'Gout'), ('52003', '54-60', '*', 'Fever'),
+        ('52004', '60-64', 'F', 'Asthma'), ('52004', '60-64', 'F', 'Angina');
+"""
+
+
+@pytest.fixture
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect()
+    connection.execute(RISK.read_text())
+    yield connection
+    connection.close()
+
+
+def _random_rows(seed: int, values: list[Any], rows: int = 60) -> list[tuple[Any, ...]]:
+    pick = random.Random(seed)
+    return [(pick.choice([1, 2, None]), pick.choice(["a", "b", None]), pick.choice(values)) for _ in range(rows)]
+
+
+def _table(con: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]], kind: str) -> None:
+    con.execute(f"create or replace table t(a integer, b varchar, s {kind})")
+    con.executemany("insert into t values (?, ?, ?)", rows)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("least", [1, 2, 3, 5])
+def test_k_and_l_equal_the_obvious_version(plain: duckdb.DuckDBPyConnection, seed: int, least: int) -> None:
+    rows = _random_rows(seed, ["x", "y", "z", None])
+    _table(plain, rows, "varchar")
+    assert plain.execute("from k_anonymity('t', ['a', 'b'])").fetchone() == (diversity.k(rows),)
+    measured = dict(plain.execute(f"from l_diversity('t', ['a', 'b'], 's', l := {least})").fetchall())
+    assert measured == pytest.approx(diversity.levels(rows, least))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["integer", "double", "decimal(9, 2)"])
+def test_ordered_and_equal_distance_equal_the_obvious_version(
+    plain: duckdb.DuckDBPyConnection, seed: int, kind: str
+) -> None:
+    rows = _random_rows(seed, [1, 5, 7, 7, 7, 11, 20, None], rows=40)
+    _table(plain, rows, kind)
+    for distance in ("ordered", "equal"):
+        found = plain.execute(f"from t_closeness('t', ['a', 'b'], 's', distance := '{distance}')").fetchone()
+        assert found == (pytest.approx(diversity.t(rows, distance), abs=1e-12), distance)
+    assert plain.execute("from t_closeness('t', ['a', 'b'], 's')").fetchone()[1] == "ordered"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tree_distance_equals_moving_mass_up_the_tree(plain: duckdb.DuckDBPyConnection, seed: int) -> None:
+    paths = [(leaf, leaf[0].upper(), "x" if leaf[0] == "a" else "y", "*") for leaf in ("a1", "a2", "b1", "b2", "c1")]
+    rows = _random_rows(seed, [path[0] for path in paths])
+    _table(plain, rows, "varchar")
+    plain.execute("create table tree(l0 varchar, l1 varchar, l2 varchar, l3 varchar)")
+    plain.executemany("insert into tree values (?, ?, ?, ?)", paths)
+    found = plain.execute("from t_closeness('t', ['a', 'b'], 's', hierarchy := 'tree')").fetchone()
+    assert found == (pytest.approx(diversity.t(rows, "hierarchy", paths)), "hierarchy")
+
+
+def test_worked_distances_of_the_t_closeness_paper(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("create table pay as select 3000 + 1000 * i as pay, (i in (3, 5, 8))::int as g from range(9) t(i)")
+    plain.execute("create table low as select pay, (pay < 6000)::int as g from pay")
+    measure = "select round(t, 4) from t_closeness('{}', ['g'], 'pay', distance := '{}')"
+    assert plain.execute(measure.format("low", "ordered")).fetchone() == (0.375,)
+    assert plain.execute(measure.format("low", "equal")).fetchone() == (0.6667,)
+    assert plain.execute(measure.format("pay", "ordered")).fetchone() == (0.1667,)
+
+
+def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute(HOSPITAL)
+    qi = "['zip', 'age', 'sex']"
+    assert plain.execute(f"from k_anonymity('hospital', {qi})").fetchone() == (2,)
+    levels = dict(plain.execute(f"from l_diversity('hospital', {qi}, 'disease')").fetchall())
+    assert levels == pytest.approx({"distinct": 2, "frequency": 2, "entropy": 2, "recursive": 1})
+    assert plain.execute(f"from t_closeness('hospital', {qi}, 'disease')").fetchone() == (0.75, "equal")
+    risk = plain.execute(f"from reidentification_risk('hospital', {qi}, threshold := 0.4)").fetchone()
+    assert risk == (8, 0.5, 0.5, 1.0, 0)
+    sizes = plain.execute(f"from class_statistics('hospital', {qi})").fetchone()
+    assert sizes == (8, 4, 2, 2.0, 2, 16.0)
+
+
+def test_sample_uniques_and_threshold_count_rows(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("create table t as select unnest([1, 2, 2, 3, 3, 3, 3, 3]) as a")
+    risk = plain.execute("from reidentification_risk('t', ['a'])").fetchone()
+    assert risk == (8, 1.0, pytest.approx(3 / 8), pytest.approx(3 / 8), 1)
+
+
+def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("""
+        create table r as select unnest([
+            {a: {lower: 1, upper: 4}, b: ['x', 'y'], c: 'node', s: 1},
+            {a: {lower: 1, upper: 4}, b: ['x', 'y'], c: 'node', s: 2},
+            {a: {lower: 1, upper: 5}, b: ['x', 'y'], c: 'node', s: 3},
+            {a: NULL, b: NULL, c: NULL, s: 3}, {a: NULL, b: NULL, c: NULL, s: 4}
+        ], recursive := false) as row
+    """)
+    table = "(select row.a, row.b, row.c, row.s from r)"
+    classes = plain.execute(f"select class_size from equivalence_classes('{table}', ['a', 'b', 'c']) order by 1")
+    assert classes.fetchall() == [(1,), (2,), (2,)]
+
+
+def test_buckets_of_an_anatomy_release_are_its_classes(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("""
+        create table r as
+        select i as age, i // 4 as bucket,
+            case when i < 4 then map {'flu': 2::bigint, 'hiv, old': 1, 'a=b': 1}
+                else map {'flu': 1::bigint, 'mumps': 3} end as disease
+        from range(8) t(i)
+    """)
+    levels = dict(plain.execute("from l_diversity('r', ['age'], 'disease')").fetchall())
+    assert levels == pytest.approx(
+        {"distinct": 2, "frequency": 4 / 3, "entropy": diversity.effective_entropy("fmmm"), "recursive": 3}
+    )
+    rows = [(0, d) for d in ("flu", "flu", "hiv", "a")] + [(1, d) for d in ("flu", "m", "m", "m")]
+    equal = plain.execute("from t_closeness('r', ['age'], 'disease')").fetchone()
+    assert equal == (pytest.approx(diversity.t(rows, "equal")), "equal")
+
+
+def test_places_of_numbers_in_buckets_follow_their_value(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("""
+        create table r as select i as bucket,
+            case i when 0 then map {9: 1::bigint, 10: 1} else map {100: 2::bigint} end as pay from range(2) t(i)
+    """)
+    rows = [(0, 9), (0, 10), (1, 100), (1, 100)]
+    weighted = plain.execute("from t_closeness('r', ['bucket'], 'pay')").fetchone()
+    assert weighted == (pytest.approx(diversity.t(rows, "ordered")), "ordered")
+
+
+@pytest.mark.parametrize("call", ["k_anonymity('t', ['a'])", "class_statistics('t', ['a'])"])
+def test_columns_are_case_insensitive_and_quoted(plain: duckdb.DuckDBPyConnection, call: str) -> None:
+    plain.execute('create table t as select i as "A", i as "q""1, x" from range(3) t(i)')
+    assert plain.execute(f"from {call}").fetchone() is not None
+    assert plain.execute("""from k_anonymity('t', ['q"1, x'])""").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("k_anonymity('t', ['aa'])", 'column named "aa"'),
+        ("k_anonymity('t', ['_anon_t'])", "does not have a column"),
+        ("k_anonymity('t')", "no quasi-identifier is named"),
+        ("k_anonymity('t', [])", "no quasi-identifier is named"),
+        ("k_anonymity('t', ['a', NULL])", "qi holds a NULL"),
+        ("equivalence_classes('t', [])", "no quasi-identifier is named"),
+        ("k_anonymity('nowhere', ['a'])", "nowhere"),
+        ("l_diversity('t', ['a'])", "no sensitive column is named"),
+        ("l_diversity('t', ['a'], 'b')", 'column named "b"'),
+        ("l_diversity('t', ['a'], 's', l := 0)", "whole number from 1"),
+        ("l_diversity('t', ['a'], 's', l := 1.5)", "whole number from 1"),
+        ("l_diversity('t', ['a'], 'g')", "is a STRUCT"),
+        ("t_closeness('t', ['a'], 's', distance := 'euclid')", "must be 'equal', 'ordered'"),
+        ("t_closeness('t', ['a'], 's', distance := 'hierarchy')", "needs a hierarchy table"),
+        ("t_closeness('t', ['a'], 's', distance := 'equal', hierarchy := 't')", "with a hierarchy table"),
+        ("t_closeness('t', ['a'], 's', hierarchy := '(select 7, 8)')", "not a leaf of the hierarchy"),
+        ("t_closeness('t', ['a'], 's', hierarchy := '(select 1, NULL, 2)')", "has a NULL"),
+        ("t_closeness('t', ['a'], 's', hierarchy := '(values (1, 2, 3), (1, 3, 3))')", "lists a leaf twice"),
+        ("reidentification_risk('t', ['a'], threshold := 2)", r"must lie in \[0, 1\]"),
+    ],
+)
+def test_bad_arguments_are_errors(plain: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    plain.execute("create table t as select 1 as a, 1 as s, {x: 1, y: 2} as g")
+    with pytest.raises(duckdb.Error, match=message):
+        plain.execute(f"from {call}").fetchall()
+
+
+def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("create table t(a integer, s integer)")
+    inf = float("inf")
+    assert plain.execute("from k_anonymity('t', ['a'])").fetchone() == (inf,)
+    assert plain.execute("select value from l_diversity('t', ['a'], 's')").fetchall() == [(inf,)] * 3 + [(0.0,)]
+    assert plain.execute("from t_closeness('t', ['a'], 's')").fetchone() == (0.0, "ordered")
+    assert plain.execute("from reidentification_risk('t', ['a'])").fetchone() == (0, 0.0, 0.0, 0.0, 0)
+    assert plain.execute("from class_statistics('t', ['a'])").fetchone() == (0, 0, 0, 0.0, 0, 0.0)
+
+
+def test_sources_may_be_selects_files_and_common_table_expressions(
+    plain: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    file = tmp_path / "it's.parquet"
+    plain.execute(f"copy (select i // 2 as a from range(4) t(i)) to '{str(file).replace(chr(39), chr(39) * 2)}'")
+    assert plain.execute("from k_anonymity($f, ['a'])", {"f": str(file)}).fetchone() == (2,)
+    assert plain.execute("from k_anonymity('(select 1 as a)', ['a'])").fetchone() == (1,)
+    assert plain.execute("with c as (select 1 as x from range(3)) from k_anonymity('c', ['x'])").fetchone() == (3,)
