@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError, listed, nearest
 from duckdb_anon.rewrite.parse import grounded
 from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.select import reads_original, rewrite_select
+from duckdb_anon.rewrite.shape import model_of
 
 
 @dataclass(frozen=True)
@@ -34,28 +35,17 @@ def estimator(
         tree: the query, as `parse.bound` returns it.
         release: the release of the original.
         tables: the original first, then other tables of the query.
-        with_bounds: add low and high of each measure that has them.
+        with_bounds: add low and high of each measure of the outermost SELECT that has them.
 
     Raises:
         RewriteError: naming what cannot be estimated.
     """
-    if not release.columns:
-        raise RewriteError(
-            f"the planner cannot see the columns of the release {release.name}; commit it first, or create "
-            "it as a table that is not temporary"
-        )
-    _require_columns(tree, release, tables[0])
-    return Estimate(grounded(tree, [release, *tables[1:]]))
-
-
-def _require_columns(tree: exp.Query, release: TableInfo, original: TableInfo) -> None:
-    there = release.types
-    aliases = {t.alias_or_name for t in tree.find_all(exp.Table) if t.name == "_t0"}
-    for column in tree.find_all(exp.Column):
-        if column.table in aliases and column.name.lower() not in there:
-            name = original.spelled(column.name)
-            released = [c for c, _ in release.columns]
-            raise RewriteError(
-                f"column '{name}' is not in the release {release.name}{nearest(name, released)}; "
-                f"released are {listed(released)}"
-            )
+    original = tables[0]
+    model = model_of(release, original)
+    tree = tree.copy()
+    bounded: tuple[int, ...] = ()
+    for select in [s for s in tree.find_all(exp.Select, bfs=False)][::-1]:
+        if reads_original(select):
+            found = rewrite_select(select, model, original, with_bounds and select is tree)
+            bounded = found if select is tree else bounded
+    return Estimate(grounded(tree, [release, *tables[1:]]), bounded)

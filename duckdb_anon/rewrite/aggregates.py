@@ -1,0 +1,187 @@
+"""Each aggregate of a query as an expression over the released rows' shares.
+
+COUNT sums the chances that a row qualifies, SUM the expected amounts, AVG divides the two. MIN and MAX are
+the ends of what is possible. Where every original row is one released row, hard bounds follow: a row that
+qualifies whatever its true values counts in full, one that might counts where it moves the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from duckdb_anon.errors import RewriteError
+from duckdb_anon.rewrite.early import Early
+from duckdb_anon.rewrite.logic import Term, amount, event, normal, present, split
+from duckdb_anon.rewrite.parse import to_sql
+from duckdb_anon.rewrite.parts import parsed
+
+_KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate of a query.
+
+    Attributes:
+        kind: 'count', 'sum', 'avg', 'min' or 'max'.
+        value: its argument; None for COUNT.
+        condition: what a row must satisfy: FILTER, and that the argument is not NULL.
+    """
+
+    kind: str
+    value: exp.Expression | None
+    condition: exp.Expression
+
+
+def read_aggregate(node: exp.Expression) -> Aggregate:
+    """Read an aggregate with its FILTER, if it has one.
+
+    Raises:
+        RewriteError: for an aggregate that cannot be estimated.
+    """
+    inner = node.this if isinstance(node, exp.Filter) else node
+    where = node.expression.this if isinstance(node, exp.Filter) else exp.true()
+    text = to_sql(inner, pretty=False)
+    if not isinstance(inner, _KNOWN):
+        raise RewriteError(
+            f"{text} cannot be estimated from the release; estimated are count, count_if, sum, avg, min and max"
+        )
+    argument = inner.this
+    if isinstance(argument, exp.Distinct) or inner.args.get("expressions"):
+        raise RewriteError(
+            f"{text} cannot be estimated from the release: it depends on which rows hold which value; ask for "
+            "count, sum, avg, min or max without DISTINCT"
+        )
+    if isinstance(inner, exp.CountIf):
+        return Aggregate("count", None, exp.and_(where.copy(), argument.copy()))
+    kind = type(inner).__name__.lower()
+    if kind == "count":
+        if isinstance(argument, exp.Star) or argument is None or isinstance(argument, exp.Literal):
+            return Aggregate(kind, None, where.copy())
+        return Aggregate(kind, None, exp.and_(where.copy(), _not_null(argument)))
+    return Aggregate(kind, argument.copy(), where.copy())
+
+
+def estimate(aggregate: Aggregate, where: exp.Expression | None, early: Early) -> exp.Expression:
+    """The estimate, as an expression over the final query's rows.
+
+    Args:
+        aggregate: what to estimate.
+        where: conditions of the query that are still to be satisfied, None if there are none.
+        early: provides shares.
+    """
+    condition = _both(where, aggregate.condition)
+    unit_of = early.units.of
+    if aggregate.kind == "count":
+        return parsed(f"coalesce(sum({_sum(early, event(condition, unit_of))}), 0)")
+    value = aggregate.value
+    assert value is not None  # noqa: S101 -- only COUNT has none
+    if aggregate.kind in ("min", "max"):
+        return _extreme(aggregate, where, early)
+    there = event(_both(condition, present(value, unit_of)), unit_of)
+    amounts = [a.times(b) for a in event(condition, unit_of) for b in amount(value, unit_of)]
+    mass = _sum(early, there)
+    total = f"sum({_sum(early, amounts)}) filter (where {mass} <> 0)"
+    return parsed(total if aggregate.kind == "sum" else f"{total} / sum({mass})")
+
+
+def bounds(
+    aggregate: Aggregate, where: exp.Expression | None, early: Early
+) -> tuple[exp.Expression, exp.Expression] | None:
+    """Hard lower and upper bounds of an aggregate, None where there are none."""
+    if not early.model.bounded or early.spread or any(p.signed or p.counted for p in early.model.parts):
+        return None
+    condition = _both(where, aggregate.condition)
+    value = aggregate.value
+    if value is not None:
+        if early.units.of(value) is None:
+            return None
+        condition = _both(condition, present(value, early.units.of))
+    may, must = possible(condition, early), certain(condition, early)
+    if value is None:
+        ends = [f"coalesce(sum(case when {test} then 1 else 0 end), 0)" for test in (must, may)]
+        return parsed(ends[0]), parsed(ends[1])
+    least, most = (_end(early, value, where, aggregate, is_least) for is_least in (True, False))
+    if aggregate.kind == "sum":
+        low = f"sum(case when {must} then {least} when {may} then least({least}, 0) end)"
+        high = f"sum(case when {must} then {most} when {may} then greatest({most}, 0) end)"
+    elif aggregate.kind == "avg":
+        low, high = f"min(case when {may} then {least} end)", f"max(case when {may} then {most} end)"
+    elif aggregate.kind == "min":
+        low, high = f"min(case when {may} then {least} end)", f"min(case when {must} then {most} end)"
+    else:
+        low, high = f"max(case when {must} then {least} end)", f"max(case when {may} then {most} end)"
+    return parsed(low), parsed(high)
+
+
+def mass(where: exp.Expression, early: Early) -> str:
+    """How many original rows a row of the final query is expected to stand for."""
+    return _sum(early, event(where, early.units.of))
+
+
+def possible(condition: exp.Expression, early: Early) -> str:
+    """Whether a row may qualify; never false for one that does."""
+    return _flag("possible", normal(condition, early.units.of), early)
+
+
+def certain(condition: exp.Expression, early: Early) -> str:
+    """Whether a row qualifies whatever its true values are; never true for one that may not."""
+    return _flag("certain", normal(condition, early.units.of), early)
+
+
+def _flag(wanted: str, condition: exp.Expression, early: Early) -> str:
+    condition = condition.unnest()
+    if isinstance(condition, exp.Boolean):
+        return "true" if condition.this else "false"
+    unit = early.units.of(condition)
+    if unit is not None:
+        return to_sql(early.flag(wanted, condition, unit), pretty=False)
+    word = " and " if isinstance(condition, exp.And) else " or "
+    sides = [_flag(wanted, side, early) for side in (condition.this, condition.expression)]
+    return f"({word.join(sides)})"
+
+
+def _extreme(aggregate: Aggregate, where: exp.Expression | None, early: Early) -> exp.Expression:
+    value = aggregate.value
+    assert value is not None  # noqa: S101 -- MIN and MAX have an argument
+    if not early.model.bounded or any(p.signed or p.counted for p in early.model.parts):
+        raise RewriteError(
+            f"{aggregate.kind}({to_sql(value, pretty=False)}) cannot be bounded from the release "
+            f"{early.model.release.name}, which is sampled, noisy or randomized; ask for count, sum or avg"
+        )
+    condition = _both(_both(where, aggregate.condition), _not_null(value))
+    may = possible(condition, early)
+    end = _end(early, value, where, aggregate, aggregate.kind == "min")
+    return parsed(f"{aggregate.kind}({end}) filter (where {may})")
+
+
+def _end(
+    early: Early, value: exp.Expression, where: exp.Expression | None, aggregate: Aggregate, least: bool
+) -> str:
+    """Least or most the value can be in a row, given what the conditions say of the same part."""
+    unit = early.units.of(value)
+    assert unit is not None  # noqa: S101 -- mixed arguments are late
+    same = [c for c in split(_both(where, aggregate.condition)) if early.units.of(c) == unit]
+    same = [c for c in same if not isinstance(c, exp.Boolean)]
+    condition = exp.and_(*[c.copy() for c in same]) if same else None
+    return to_sql(early.extreme(least, value, unit, condition), pretty=False)
+
+
+def _sum(early: Early, terms: list[Term]) -> str:
+    pieces = [(term.sign, to_sql(early.term(term), pretty=False)) for term in terms]
+    text = " ".join(f"{'+' if sign > 0 else '-'} {piece}" for sign, piece in pieces)
+    return text.removeprefix("+ ") or "0"
+
+
+def _both(where: exp.Expression | None, condition: exp.Expression) -> exp.Expression:
+    if where is None:
+        return condition.copy()
+    if isinstance(condition, exp.Boolean) and condition.this:
+        return where.copy()
+    return exp.and_(where.copy(), condition.copy())
+
+
+def _not_null(value: exp.Expression) -> exp.Expression:
+    return exp.not_(exp.Is(this=exp.paren(value.copy()), expression=exp.null()))

@@ -1,0 +1,209 @@
+"""The early half of a rewritten query: one pass over the release.
+
+    _age_share: cell -> what the query wants to know of it          (one row a distinct cell)
+    _rows:      the columns the final query needs, and sums of products of shares
+
+When the final query spells out values of inexact columns, `_rows` is summed over equal cells first and
+`_spread` joins the values of each cell, so nothing grows with rows times values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.logic import EXACT, LATE, Term
+from duckdb_anon.rewrite.parse import to_sql
+from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, parsed, quoted
+from duckdb_anon.rewrite.shape import Model
+from duckdb_anon.rewrite.units import Units
+
+
+@dataclass
+class Early:
+    """Collects what the final query needs and writes the CTEs that provide it.
+
+    Attributes:
+        units: assignment of expressions to parts; complete before anything is asked for.
+        conditions: conditions on exact columns that every row must satisfy.
+    """
+
+    units: Units
+    conditions: list[exp.Expression] = field(default_factory=list)
+    requests: dict[str, dict[str, Request]] = field(default_factory=dict)
+    columns: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Model:
+        """The release's model."""
+        return self.units.model
+
+    @property
+    def spread(self) -> list[Part]:
+        """Parts whose values the final query sees one by one."""
+        return [p for p in self.model.parts if self.units.late & set(p.columns)]
+
+    def term(self, term: Term) -> exp.Expression:
+        """Provide the early factors of a product; returns what the final query sums."""
+        factors = []
+        if self.model.weight:
+            factors.append(self.model.weight)
+        exact = self._exact(term)
+        if exact is not None:
+            factors.append(exact)
+        for part in self.model.parts:
+            if part in self.spread:
+                continue
+            condition, value = term.conditions.get(part.name), term.values.get(part.name)
+            if condition is not None or value is not None or part.counted:
+                request = Request("mean", self._bare(condition), self._bare(value))
+                factors.append(self._share(part, request))
+        product = " * ".join(factors)
+        pieces = [self.column("sum", product)] if product else []
+        if self.spread:
+            if not product:
+                pieces.append(self.column("sum", "1"))
+            pieces.append(f"{quoted(self.units.alias)}._weight")
+        late = self._late(term)
+        if late is not None:
+            pieces.append(late)
+        return parsed(" * ".join(pieces) or "1")
+
+    def flag(self, wanted: str, condition: exp.Expression, unit: str) -> exp.Expression:
+        """Provide whether a condition on one part is possible or certain."""
+        if unit == LATE:
+            return exp.paren(condition.copy())
+        if unit == EXACT:
+            text = f"coalesce({self._early_text(condition)}, false)"
+        else:
+            part = next(p for p in self.model.parts if p.name == unit)
+            bare = self._bare(condition)
+            text = self._share(part, Request("possible" if wanted == "possible" else "certain", bare))
+        return parsed(self.column("key", text))
+
+    def extreme(
+        self, least: bool, value: exp.Expression, unit: str, condition: exp.Expression | None
+    ) -> exp.Expression:
+        """Provide the least or most a value on one part can be, where `condition` on that part holds."""
+        if unit == LATE:
+            return exp.paren(value.copy())
+        if unit == EXACT:
+            text = self._early_text(value)
+        else:
+            part = next(p for p in self.model.parts if p.name == unit)
+            request = Request("least" if least else "most", self._bare(condition), self._bare(value))
+            text = self._share(part, request)
+        return parsed(self.column("min" if least else "max", text))
+
+    def column(self, kind: str, text: str) -> str:
+        """Name of a column of `_rows`: a sum, a minimum, a maximum, or a key."""
+        name = self.columns.setdefault((kind, text), f"_n{len(self.columns) + 1}")
+        return f"{quoted(self.units.alias)}.{name}"
+
+    def ctes(self) -> list[tuple[str, exp.Expression]]:
+        """The CTEs in order; the last one stands in for the original."""
+        made: list[tuple[str, exp.Expression]] = []
+        for part in self.model.parts:
+            asked = self.requests.get(part.name)
+            if asked:
+                made.append((f"{part.name}_share", part.shares(list(asked.values()))))
+        made.append(("_rows", self._rows()))
+        if self.spread:
+            for part in self.spread:
+                used = sorted(self.units.late & set(part.columns))
+                made.append((f"{part.name}_values", _weighted(part, used)))
+            made.append(("_spread", self._spread()))
+        return made
+
+    def _rows(self) -> exp.Select:
+        summed = bool(self.spread)
+        late = sorted(c for c in self.units.late if c in self.model.exact)
+        keys = [f"{self.model.exact[c]} as {quoted(c)}" for c in late]
+        keys += [f"{part.key} as _cell{i}" for i, part in enumerate(self.spread)]
+        functions = {"sum": "sum({})", "min": "min({})", "max": "max({})", "key": "{}"}
+        columns = [
+            f"{functions[kind].format(text) if summed else text} as {name}"
+            for (kind, text), name in self.columns.items()
+        ]
+        chosen = exp.select(*(keys + columns or ["1 as _n0"]), dialect="duckdb")
+        chosen = chosen.from_(aliased(self.model.release, ROW))
+        for part in self.model.parts:
+            if self.requests.get(part.name):
+                share = f"{part.name}_share"
+                on = f"{part.key} is not distinct from {quoted(share)}.cell"
+                chosen = chosen.join(quoted(share), on=on, join_type="left", dialect="duckdb")
+        for condition in self.conditions:
+            chosen = chosen.where(self._early_text(condition), dialect="duckdb")
+        if summed:
+            chosen.set("group", exp.Group(all=True))
+        return chosen
+
+    def _spread(self) -> exp.Select:
+        weights = []
+        chosen = exp.select("_rows.*").from_("_rows")
+        for i, part in enumerate(self.spread):
+            values = quoted(f"{part.name}_values")
+            for column in sorted(self.units.late & set(part.columns)):
+                chosen = chosen.select(f"{values}.{quoted(column)}", dialect="duckdb")
+            weights.append(f"{values}.weight")
+            on = f"_rows._cell{i} is not distinct from {values}.cell"
+            chosen = chosen.join(values, on=on, dialect="duckdb")
+        return chosen.select(f"{' * '.join(weights)} as _weight", dialect="duckdb")
+
+    def _exact(self, term: Term) -> str | None:
+        condition, value = term.conditions.get(EXACT), term.values.get(EXACT)
+        if condition is None and value is None:
+            return None
+        return _when(
+            self._early_text(condition) if condition is not None else None,
+            self._early_text(value) if value is not None else None,
+        )
+
+    def _late(self, term: Term) -> str | None:
+        condition, value = term.conditions.get(LATE), term.values.get(LATE)
+        if condition is None and value is None:
+            return None
+        return _when(*(to_sql(e, pretty=False) if e is not None else None for e in (condition, value)))
+
+    def _share(self, part: Part, request: Request) -> str:
+        asked = self.requests.setdefault(part.name, {})
+        number = list(asked).index(request.text) + 1 if request.text in asked else len(asked) + 1
+        asked.setdefault(request.text, request)
+        return f"{quoted(part.name + '_share')}.s{number}"
+
+    def _early_text(self, node: exp.Expression) -> str:
+        """An expression on exact columns as SQL over a release row."""
+
+        def spelled(one: exp.Expression) -> exp.Expression:
+            if isinstance(one, exp.Column) and one.table == self.units.alias:
+                return parsed(self.model.exact[one.name.lower()])
+            return one
+
+        return to_sql(exp.paren(node.copy()).transform(spelled), pretty=False)
+
+    def _bare(self, node: exp.Expression | None) -> exp.Expression | None:
+        """An expression on one part, its columns without their table."""
+
+        def stripped(one: exp.Expression) -> exp.Expression:
+            if isinstance(one, exp.Column) and one.table == self.units.alias:
+                return exp.column(one.name.lower(), quoted=True)
+            return one
+
+        return node.copy().transform(stripped) if node is not None else None
+
+
+def _weighted(part: Part, used: list[str]) -> exp.Select:
+    weight = "weight" if part.counted else "weight / sum(weight) over (partition by cell) as weight"
+    columns = [quoted(column) for column in used]
+    listed = exp.select("cell", *columns, weight, dialect="duckdb")
+    return listed.from_(part.values(used).subquery("_v"))
+
+
+def _when(condition: str | None, value: str | None) -> str:
+    if value is None:
+        return f"case when {condition} then 1 else 0 end"
+    if condition is None:
+        return f"coalesce({value}, 0)"
+    return f"coalesce(case when {condition} then {value} end, 0)"
+

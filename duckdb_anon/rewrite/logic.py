@@ -1,0 +1,240 @@
+"""Conditions and amounts as sums of products of independent parts.
+
+A released row stands for an unknown original row whose parts (the columns inside one cell, or one attribute
+group) are independent. So the expectation of a product of per-part functions is the product of their
+expectations, and everything else is algebra: AND multiplies, OR is inclusion-exclusion, a CASE splits into
+its branches, sums add. Conditions on one part are kept whole, as a set of its values: SQL evaluates them, so
+NULL keeps its three-valued meaning and nothing is counted twice.
+
+An event is "the condition is TRUE"; its negation is pushed down to single parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from sqlglot import exp
+
+from duckdb_anon.errors import RewriteError
+
+EXACT = "exact"
+LATE = "late"
+MOST_TERMS = 64
+UnitOf = Callable[[exp.Expression], str | None]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One product: sign * product over parts of E[value if condition].
+
+    Attributes:
+        sign: +1 or -1.
+        conditions: part to the condition its values must satisfy.
+        values: part to the number its values contribute.
+    """
+
+    sign: int = 1
+    conditions: Mapping[str, exp.Expression] = field(default_factory=dict)
+    values: Mapping[str, exp.Expression] = field(default_factory=dict)
+
+    def times(self, other: Term) -> Term:
+        """Multiply: conditions on the same part intersect, values on the same part multiply."""
+        conditions, values = dict(self.conditions), dict(self.values)
+        for part, condition in other.conditions.items():
+            mine = conditions.get(part)
+            conditions[part] = exp.and_(mine.copy(), condition.copy()) if mine is not None else condition
+        for part, value in other.values.items():
+            mine = values.get(part)
+            values[part] = _binary(exp.Mul, mine, value) if mine is not None else value
+        return Term(self.sign * other.sign, conditions, values)
+
+    def negated(self) -> Term:
+        """The same product with the other sign."""
+        return Term(-self.sign, self.conditions, self.values)
+
+
+def split(condition: exp.Expression) -> list[exp.Expression]:
+    """List the operands of the outermost ANDs."""
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        return [*split(condition.left), *split(condition.right)]
+    return [condition]
+
+
+def event(condition: exp.Expression, unit_of: UnitOf) -> list[Term]:
+    """Write the probability that `condition` is TRUE as a sum of products.
+
+    Raises:
+        RewriteError: when it takes more than 64 products.
+    """
+    return _event(normal(condition, unit_of), unit_of)
+
+
+def normal(condition: exp.Expression, unit_of: UnitOf) -> exp.Expression:
+    """Push NOT down to conditions on single parts: same event, AND and OR only above them."""
+    condition = condition.unnest()
+    if unit_of(condition) is not None:
+        return condition
+    if isinstance(condition, (exp.And, exp.Or)):
+        sides = [normal(side, unit_of) for side in (condition.left, condition.right)]
+        return _join(type(condition), sides)
+    if isinstance(condition, exp.Not):
+        inner = condition.this.unnest()
+        if isinstance(inner, exp.Not):
+            return normal(inner.this, unit_of)
+        if isinstance(inner, (exp.And, exp.Or)):
+            other = exp.Or if isinstance(inner, exp.And) else exp.And
+            return _join(other, [normal(exp.not_(side), unit_of) for side in (inner.left, inner.right)])
+    return condition
+
+
+def unless(condition: exp.Expression, unit_of: UnitOf) -> exp.Expression:
+    """The complement of an event: `condition` is FALSE or NULL."""
+    condition = normal(condition, unit_of)
+    if unit_of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
+        other = exp.Or if isinstance(condition, exp.And) else exp.And
+        return _join(other, [unless(side, unit_of) for side in (condition.left, condition.right)])
+    return exp.not_(exp.Is(this=exp.paren(condition.copy()), expression=exp.true()))
+
+
+def amount(value: exp.Expression, unit_of: UnitOf) -> list[Term]:
+    """Write the expectation of a number (NULL counting 0) as a sum of products."""
+    value = value.unnest()
+    unit = unit_of(value)
+    if unit is not None:
+        return [Term(1, {}, {unit: value})]
+    if isinstance(value, (exp.Add, exp.Sub)):
+        left = _all(amount(value.left, unit_of), event(present(value.right, unit_of), unit_of))
+        right = _all(amount(value.right, unit_of), event(present(value.left, unit_of), unit_of))
+        return left + (right if isinstance(value, exp.Add) else [term.negated() for term in right])
+    if isinstance(value, exp.Mul):
+        return _all(amount(value.left, unit_of), amount(value.right, unit_of))
+    if isinstance(value, exp.Div):
+        one = exp.Div(this=exp.Literal.number(1), expression=exp.paren(value.right.copy()))
+        return _all(amount(value.left, unit_of), amount(one, unit_of))
+    if isinstance(value, exp.Neg):
+        return [term.negated() for term in amount(value.this, unit_of)]
+    terms: list[Term] = []
+    for when, then in branches(value, unit_of):
+        terms += _all(event(when, unit_of), amount(then, unit_of))
+    return terms
+
+
+def present(value: exp.Expression, unit_of: UnitOf) -> exp.Expression:
+    """The event that a number is not NULL."""
+    value = value.unnest()
+    if isinstance(value, exp.Literal):
+        return exp.true()
+    if unit_of(value) is not None:
+        return exp.not_(exp.Is(this=exp.paren(value.copy()), expression=exp.null()))
+    if isinstance(value, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        return _join(exp.And, [present(value.left, unit_of), present(value.right, unit_of)])
+    if isinstance(value, exp.Neg):
+        return present(value.this, unit_of)
+    cases = [_join(exp.And, [when, present(then, unit_of)]) for when, then in branches(value, unit_of)]
+    return _join(exp.Or, cases) if cases else exp.false()
+
+
+def branches(value: exp.Expression, unit_of: UnitOf) -> list[tuple[exp.Expression, exp.Expression]]:
+    """Split a CASE or COALESCE into disjoint (event, value) pairs."""
+    if isinstance(value, exp.Coalesce):
+        options = [value.this, *value.expressions]
+        pairs = [(present(option, unit_of), option) for option in options]
+    else:
+        pairs = [(branch.this, branch.args["true"]) for branch in whens(value)]
+        if value.args.get("default") is not None:
+            pairs.append((exp.true(), value.args["default"]))
+        elif value.args.get("false") is not None:
+            pairs.append((exp.true(), value.args["false"]))
+    found, before = [], []
+    for when, then in pairs:
+        found.append((_join(exp.And, [*before, when]) if before else when, then))
+        before.append(unless(when, unit_of))
+    return [(when, then) for when, then in found if not isinstance(then.unnest(), exp.Null)]
+
+
+def whens(value: exp.Expression) -> list[exp.Expression]:
+    """The WHEN branches of a CASE, as conditions even when it compares one operand with values."""
+    if isinstance(value, exp.If):
+        return [value]
+    operand = value.args.get("this")
+    if operand is None:
+        return list(value.args["ifs"])
+    return [
+        exp.If(this=exp.EQ(this=operand.copy(), expression=one.this.copy()), true=one.args["true"].copy())
+        for one in value.args["ifs"]
+    ]
+
+
+def _event(condition: exp.Expression, unit_of: UnitOf) -> list[Term]:
+    if isinstance(condition, exp.Boolean) and condition.this:
+        return [Term()]
+    unit = unit_of(condition)
+    if unit is not None:
+        return [Term(1, {unit: condition}, {})]
+    operands = _grouped(condition, type(condition), unit_of)
+    sums = [_event(operand, unit_of) for operand in operands]
+    if isinstance(condition, exp.And):
+        product = sums[0]
+        for other in sums[1:]:
+            product = _all(product, other)
+        return product
+    terms: list[Term] = []
+    for size in range(1, len(sums) + 1):
+        for chosen in combinations(sums, size):
+            product = chosen[0]
+            for other in chosen[1:]:
+                product = _all(product, other)
+            terms += product if size % 2 else [term.negated() for term in product]
+            _check(len(terms))
+    return terms
+
+
+def _grouped(condition: exp.Expression, kind: type[exp.Expression], unit_of: UnitOf) -> list[exp.Expression]:
+    """Flatten an AND or OR and join its operands on the same part, so that each part is one set."""
+    flat = _flat(condition, kind)
+    by_unit: dict[str, list[exp.Expression]] = {}
+    others = []
+    for operand in flat:
+        unit = unit_of(operand)
+        if unit is None:
+            others.append(operand)
+        else:
+            by_unit.setdefault(unit, []).append(operand)
+    return [_join(kind, operands) for operands in by_unit.values()] + others
+
+
+def _flat(condition: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    condition = condition.unnest()
+    if isinstance(condition, kind):
+        return [*_flat(condition.this, kind), *_flat(condition.expression, kind)]
+    return [condition]
+
+
+def _all(left: list[Term], right: list[Term]) -> list[Term]:
+    _check(len(left) * len(right))
+    return [a.times(b) for a in left for b in right]
+
+
+def _check(count: int) -> None:
+    if count > MOST_TERMS:
+        raise RewriteError(
+            f"the condition joins too many alternatives of different columns by OR: more than {MOST_TERMS} "
+            "products; split the query, or write alternatives on one column together"
+        )
+
+
+def _join(kind: type[exp.Expression], operands: list[exp.Expression]) -> exp.Expression:
+    true = [isinstance(operand, exp.Boolean) and operand.this for operand in operands]
+    if kind is exp.Or and any(true):
+        return exp.true()
+    copies = [operand.copy() for operand, is_true in zip(operands, true, strict=True) if not is_true]
+    if not copies:
+        return exp.true()
+    return exp.and_(*copies) if kind is exp.And else exp.or_(*copies)
+
+
+def _binary(kind: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    return kind(this=exp.paren(left.copy()), expression=exp.paren(right.copy()))

@@ -1,0 +1,231 @@
+"""One SELECT over the original, turned into the SELECT that estimates it.
+
+The query keeps its shape: the original gives way to a CTE with the same column names, aggregates become
+weighted ones, and conditions that rows answer only in part move into the weights. Grouping, HAVING, ORDER BY,
+LIMIT and joins stay as they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from duckdb_anon.errors import RewriteError
+from duckdb_anon.rewrite.aggregates import Aggregate, bounds, estimate, mass, possible, read_aggregate
+from duckdb_anon.rewrite.early import Early
+from duckdb_anon.rewrite.logic import EXACT, LATE, split
+from duckdb_anon.rewrite.parse import is_original, to_sql
+from duckdb_anon.rewrite.parts import parsed
+from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.shape import Model
+from duckdb_anon.rewrite.units import Units
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The WHERE clause taken apart: answered early, answered late, and answered in part."""
+
+    early: list[exp.Expression]
+    late: list[exp.Expression]
+    rest: exp.Expression | None
+
+
+def reads_original(select: exp.Select) -> bool:
+    """Whether the original stands in the FROM clause of this SELECT itself."""
+    return any(is_original(item) for item in _from_items(select))
+
+
+def rewrite_select(
+    select: exp.Select, model: Model, original: TableInfo, with_bounds: bool = False
+) -> tuple[int, ...]:
+    """Rewrite a bound SELECT in place.
+
+    Args:
+        select: a SELECT that reads the original in its FROM clause.
+        model: what the release says.
+        original: the original, for messages.
+        with_bounds: append low and high of every output column that is an aggregate with bounds.
+
+    Returns:
+        Numbers of the output columns whose low and high were appended.
+
+    Raises:
+        RewriteError: naming the construct that cannot be estimated.
+    """
+    table = _the_original(select, original)
+    alias = table.alias_or_name
+    for column in _columns_of(select, alias):
+        model.require(column, original)
+    if not model.weight and not any(c in model.part_of for c in _columns_of(select, alias)) and not any(
+        p.counted for p in model.parts
+    ):
+        return ()
+    others = [item.alias_or_name for item in _from_items(select) if item is not table]
+    units = Units(alias, model, others)
+    nodes = list(_aggregate_nodes(select))
+    if not nodes:
+        raise RewriteError(
+            f"a SELECT of rows of {original.name} without an aggregate cannot be answered from the release "
+            "(single rows are what it hides); ask for count, sum, avg, min or max"
+        )
+    aggregates = [read_aggregate(node) for node in nodes]
+    _settle_late(select, units, aggregates, nodes)
+    early = Early(units)
+    conditions = _split_where(select, units)
+    early.conditions = conditions.early
+    appended = _append_bounds(select, conditions.rest, early) if with_bounds else ()
+    _filter_rows(select, conditions, early, bool(appended))
+    for node, aggregate in zip(nodes, aggregates, strict=True):
+        node.replace(exp.paren(estimate(aggregate, conditions.rest, early)))
+    _replace_table(select, table, early)
+    return appended
+
+
+def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
+    found = [item for item in _from_items(select) if is_original(item)]
+    if len(found) > 1:
+        raise RewriteError(
+            f"{original.name} is joined with itself, which cannot be estimated: rows of a release do not say "
+            "which belong together"
+        )
+    table = found[0]
+    assert isinstance(table, exp.Table)  # noqa: S101 -- checked by is_original
+    for position, join in enumerate(select.args.get("joins") or []):
+        side = (join.side or "").upper()
+        optional = join.this is table and side in ("LEFT", "FULL")
+        optional |= side == "FULL"
+        optional |= side == "RIGHT" and _place(select, table) <= position
+        if optional or (join.this is table and (join.kind or "").upper() in ("SEMI", "ANTI")):
+            raise RewriteError(
+                f"{original.name} stands on the optional side of {to_sql(join, pretty=False)}; put it on the "
+                "side that keeps its rows"
+            )
+    return table
+
+
+def _place(select: exp.Select, table: exp.Table) -> int:
+    """Number of the FROM item: 0 for the first, k for the k-th join."""
+    return next(i for i, item in enumerate(_from_items(select)) if item is table)
+
+
+def _from_items(select: exp.Select) -> list[exp.Expression]:
+    source = select.args.get("from_")
+    items = [source.this] if source else []
+    return items + [join.this for join in select.args.get("joins") or []]
+
+
+def _columns_of(node: exp.Expression, alias: str) -> set[str]:
+    return {c.name.lower() for c in node.find_all(exp.Column) if c.table == alias}
+
+
+def _aggregate_nodes(select: exp.Select) -> Iterator[exp.Expression]:
+    """Aggregates of this SELECT, with their FILTER; those of subqueries are not its own."""
+    places = list(select.expressions)
+    places += [select.args[key] for key in ("having", "order", "qualify") if select.args.get(key)]
+    for place in places:
+        yield from _outermost(place)
+
+
+def _outermost(node: exp.Expression) -> Iterator[exp.Expression]:
+    if isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Window):
+        # the function over a window works on the groups; only aggregates inside it are of the rows
+        for child in node.iter_expressions():
+            for inner in child.iter_expressions() if child is node.this else (child,):
+                yield from _outermost(inner)
+        return
+    if isinstance(node, exp.Filter) or (isinstance(node, exp.AggFunc) and not isinstance(node, exp.Grouping)):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from _outermost(child)
+
+
+def _settle_late(
+    select: exp.Select, units: Units, aggregates: list[Aggregate], nodes: list[exp.Expression]
+) -> None:
+    """Decide which columns the final query sees value by value."""
+    inside = {id(column) for node in nodes for column in node.find_all(exp.Column)}
+    for key in ("group", "having", "order", "qualify"):
+        clause = select.args.get(key)
+        if clause is not None:
+            units.delay(_outside(clause, units.alias, inside))
+    for projection in select.expressions:
+        units.delay(_outside(projection, units.alias, inside))
+    for join in select.args.get("joins") or []:
+        if join.args.get("on") is not None:
+            units.delay(units.columns(join.args["on"]))
+    where = select.args.get("where")
+    pieces = [where.this] if where else []
+    for aggregate in aggregates:
+        pieces += [aggregate.condition] + ([aggregate.value] if aggregate.value is not None else [])
+        if aggregate.kind in ("min", "max") and aggregate.value is not None and units.of(aggregate.value) is None:
+            units.delay(units.columns(aggregate.value))
+    while any([units.delay(units.columns(one)) for piece in pieces for one in list(units.mixed(piece))]):
+        continue
+
+
+def _outside(clause: exp.Expression, alias: str, inside: set[int]) -> set[str]:
+    columns = (c for c in clause.find_all(exp.Column) if c.table == alias and id(c) not in inside)
+    return {c.name.lower() for c in columns}
+
+
+def _split_where(select: exp.Select, units: Units) -> Conditions:
+    where = select.args.get("where")
+    found = Conditions([], [], None)
+    rest = []
+    for condition in split(where.this) if where else []:
+        unit = units.of(condition)
+        if unit == EXACT:
+            found.early.append(condition)
+        elif unit == LATE:
+            found.late.append(condition)
+        else:
+            rest.append(condition)
+    whole = exp.and_(*[c.copy() for c in rest]) if rest else None
+    return Conditions(found.early, found.late, whole)
+
+
+def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bounded: bool) -> None:
+    """Keep the late conditions and drop rows that stand for nothing, so that no empty group appears."""
+    kept = [c.copy() for c in conditions.late]
+    select.set("where", None)
+    if conditions.rest is not None:
+        test = f"{mass(conditions.rest, early)} <> 0"
+        if bounded:
+            test = f"({test} or {possible(conditions.rest, early)})"
+        kept.append(parsed(f"({test})"))
+    elif any(part.signed for part in early.spread):
+        kept.append(parsed("_weight <> 0"))
+    for condition in kept:
+        select.where(condition, copy=False)
+
+
+def _append_bounds(select: exp.Select, where: exp.Expression | None, early: Early) -> tuple[int, ...]:
+    found = []
+    ends: list[exp.Expression] = []
+    for number, projection in enumerate(select.expressions):
+        made_of = projection.unalias()
+        if not isinstance(made_of, (exp.AggFunc, exp.Filter)) or isinstance(made_of, exp.Grouping):
+            continue
+        both = bounds(read_aggregate(made_of), where, early)
+        if both is not None:
+            found.append(number)
+            name = projection.alias_or_name
+            ends += [exp.alias_(end, f"{name}_{which}", quoted=True) for end, which in zip(both, ("low", "high"), strict=True)]
+    for end in ends:
+        select.append("expressions", end)
+    return tuple(found)
+
+
+def _replace_table(select: exp.Select, table: exp.Table, early: Early) -> None:
+    ctes = early.ctes()
+    stand_in = exp.to_table(ctes[-1][0])
+    stand_in.set("alias", exp.TableAlias(this=exp.to_identifier(early.units.alias, quoted=True)))
+    stand_in.set("joins", table.args.get("joins"))
+    table.replace(stand_in)
+    for name, query in ctes:
+        select.with_(exp.to_identifier(name, quoted=True), as_=query, append=True, copy=False)

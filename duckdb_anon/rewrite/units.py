@@ -1,0 +1,81 @@
+"""Which independent part of a row an expression speaks of.
+
+Exact columns and inexact parts are read where the release is read (early). Columns the final query groups
+by, joins on, or mixes in one indivisible expression are spelled out value by value before it runs (late),
+together with the columns of other tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.logic import EXACT, LATE, whens
+from duckdb_anon.rewrite.shape import Model
+
+
+class Units:
+    """Assigns expressions of one SELECT to parts."""
+
+    def __init__(self, alias: str, model: Model, others: Iterable[str]) -> None:
+        """Read columns of `alias` through `model`; `others` are the aliases of the other tables."""
+        self.alias, self.model = alias, model
+        self.others = set(others)
+        self.late: set[str] = set()
+
+    def columns(self, node: exp.Expression) -> set[str]:
+        """Columns of the original in an expression, its subqueries included."""
+        return {c.name.lower() for c in node.find_all(exp.Column) if c.table == self.alias}
+
+    def delay(self, columns: Iterable[str]) -> bool:
+        """Make columns late, with all others of their parts; tell whether that was news."""
+        before = len(self.late)
+        for column in columns:
+            part = self.model.part_of.get(column)
+            self.late.update(part.columns if part else (column,))
+        return len(self.late) > before
+
+    def of(self, node: exp.Expression) -> str | None:
+        """The one part an expression speaks of, None if there are several."""
+        found, flexible = set(), False
+        for column in node.find_all(exp.Column):
+            if column.table == self.alias:
+                name = column.name.lower()
+                part = self.model.part_of.get(name)
+                if part is None and name in self.late:
+                    flexible = True
+                else:
+                    found.add(LATE if name in self.late else part.name if part else EXACT)
+            elif column.table in self.others:
+                found.add(LATE)
+        if any(self.columns(query) for query in node.find_all(exp.Query)):
+            found.add(LATE)
+        if not found:
+            return EXACT
+        if len(found) > 1 or (flexible and not found <= {EXACT, LATE}):
+            return None
+        return found.pop()
+
+    def mixed(self, node: exp.Expression) -> Iterator[exp.Expression]:
+        """Indivisible pieces of a condition or amount that speak of several parts."""
+        node = node.unnest()
+        if self.of(node) is not None:
+            return
+        if isinstance(node, (exp.And, exp.Or, exp.Add, exp.Sub, exp.Mul, exp.Div)):
+            yield from self.mixed(node.left)
+            yield from self.mixed(node.right)
+        elif isinstance(node, (exp.Not, exp.Neg)):
+            yield from self.mixed(node.this)
+        elif isinstance(node, exp.Coalesce):
+            for option in [node.this, *node.expressions]:
+                yield from self.mixed(option)
+        elif isinstance(node, (exp.Case, exp.If)):
+            for branch in whens(node):
+                yield from self.mixed(branch.this)
+                yield from self.mixed(branch.args["true"])
+            other = node.args.get("default") or node.args.get("false")
+            if other is not None:
+                yield from self.mixed(other)
+        else:
+            yield node
