@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from duckdb_anon.measures import anon_functions
+from duckdb_anon.measures import anon_functions, classes
 from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
 from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
 from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
 from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
+from duckdb_anon.measures.relative_error import MEASURE as RELATIVE_ERROR
 from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
 from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
+from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
+from duckdb_anon.measures.workload_error import WORKLOAD
 from duckdb_anon.methods.merging import METHOD as MERGING
 from duckdb_anon.methods.muco import METHOD as MUCO
 from duckdb_anon.methods.muco import TABLES as MUCO_TABLES
@@ -19,7 +22,11 @@ from duckdb_anon.spec import Entry
 
 METHODS: tuple[Entry, ...] = (MUCO, ONE_TO_M, RR_DISTORT, SLICING, MERGING)
 MEASURES: tuple[Entry, ...] = (
+    *classes.MEASURES,
     INFORMATION_LOSS,
+    RELATIVE_ERROR,
+    WORKLOAD,
+    WORKLOAD_ERROR,
     DISCLOSURE,
     MUCO_TABLES,
     DELTA_PROBABILITY,
@@ -27,6 +34,6 @@ MEASURES: tuple[Entry, ...] = (
     RR_PARAMETERS,
     RR_RISK,
 )
-PURE_FILES: tuple[str, ...] = ()
+PURE_FILES: tuple[str, ...] = (classes.FILE,)
 HELP: tuple[Entry, ...] = (anon_functions.listing(lambda: ENTRIES),)
 ENTRIES: tuple[Entry, ...] = METHODS + MEASURES + HELP
