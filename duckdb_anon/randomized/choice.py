@@ -146,9 +146,7 @@ def _plain_cut(given: Any) -> Any:
     return float(given)
 
 
-def randomized_names(
-    function: str, qi: Sequence[str], sensitive: Sequence[str], params: Params
-) -> tuple[str, ...]:
+def randomized_names(function: str, qi: Sequence[str], sensitive: Sequence[str], params: Params) -> tuple[str, ...]:
     """Return the columns a call randomizes, known before any row is read.
 
     Raises:
@@ -213,9 +211,7 @@ def choose(table: CodedTable, params: Params, function: str) -> Choice:
     return Choice(qi, sensitive, channels, problem)
 
 
-def columns_of(
-    table: CodedTable, params: Params, function: str
-) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+def columns_of(table: CodedTable, params: Params, function: str) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
     """Return the QI and sensitive columns over their domains, binned as asked."""
     attributes = table.qi + table.sensitive
     names = [a.name for a in attributes]

@@ -53,9 +53,7 @@ def _square_terms(channel: Channel) -> tuple[float, float, float, float]:
     return a * a + 2 * a * q, q * q, 2 * a + 2 * q - 2 * a / d, -2 * q / d
 
 
-def rec_sensitive_gradient(
-    model: RiskModel, table: Occupied, channel: Channel
-) -> tuple[FloatArray, FloatArray]:
+def rec_sensitive_gradient(model: RiskModel, table: Occupied, channel: Channel) -> tuple[FloatArray, FloatArray]:
     """Return the reconstruction probability of every pair's sensitive value and its derivative by the gain."""
     prior, group, of_pair = model.sensitive_prior(table)
     s, r, ds, dr = _square_terms(channel)

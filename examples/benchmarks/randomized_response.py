@@ -1,0 +1,58 @@
+"""Time randomized response: distorting many rows, finding p, estimating a cube.
+
+Prints seconds and, where there is a plain SQL counterpart, the ratio to it. Run from a checkout:
+`python examples/benchmarks/randomized_response.py [path of adult.csv]`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import duckdb
+
+import duckdb_anon
+
+ROWS, ATTRIBUTES, RUNS = 1_000_000, 8, 3
+
+
+def best(con: duckdb.DuckDBPyConnection, query: str) -> float:
+    """Return the least seconds of some runs."""
+    seconds = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        con.execute(query)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def distortion(con: duckdb.DuckDBPyConnection) -> None:
+    """Distort a large table of eight attributes."""
+    columns = ", ".join(f"(hash(i * {k + 1}) % {4 + 3 * k})::integer as a{k}" for k in range(ATTRIBUTES))
+    con.execute(f"create or replace table big as select {columns}, i as cost from range({ROWS}) t(i)")
+    names = ", ".join(f"'a{k}'" for k in range(ATTRIBUTES))
+    call = f"rr_distort('big', p := 0.8, qi := [{names}], categorical := [{names}], keep := ['cost'])"
+    plain = best(con, "create or replace table copied as from big")
+    seconds = best(con, f"create or replace table released as from {call}")
+    print(f"{ROWS:,} rows x {ATTRIBUTES} attributes distorted: {seconds:.2f} s, {seconds / plain:.1f} copies")
+
+
+def parameters(con: duckdb.DuckDBPyConnection, path: str) -> None:
+    """Find p on a real table, from hundreds to a million QI cells."""
+    con.execute(f"create or replace table adult as select * from read_csv('{path}') where columns(*) is not null")
+    qi = ["education", "income", "sex", "race"]
+    for more in ([], ["marital_status", "relationship"], ["marital_status", "relationship", "workclass"]):
+        roles = f"qi := {qi + more}, sensitive := 'occupation'"
+        start = time.perf_counter()
+        found = con.execute(f"from rr_parameters('adult', l := 3, {roles})").fetchall()
+        cells = 1
+        for _, size, *_ in found[:-1]:
+            cells *= size
+        print(f"p for {len(qi + more)} QI, {cells:,} cells: {time.perf_counter() - start:.2f} s")
+
+
+if __name__ == "__main__":
+    connection = duckdb_anon.connect()
+    distortion(connection)
+    if len(sys.argv) > 1:
+        parameters(connection, sys.argv[1])

@@ -1,0 +1,88 @@
+"""What holds for any randomized table: probabilities, monotone risk, inverses, feasible optima."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.randomized.channel import Channel, invert, transform
+from duckdb_anon.randomized.occupied import occupied_cells
+from duckdb_anon.randomized.optimise import optimal_channels
+from duckdb_anon.randomized.problem import Problem
+from duckdb_anon.randomized.reconstruct import project
+from duckdb_anon.randomized.risk import RiskModel, reconstruction_probability
+from tests.reference.randomized import channel_matrix, reconstruction, risk, rows_of
+
+GAINS = st.floats(0.05, 1.0)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> np.ndarray:
+    """Counts over two QI attributes and a sensitive one, with at least one record."""
+    shape = draw(st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(2, 4)))
+    counts = draw(arrays(np.int64, shape, elements=st.integers(0, 6)))
+    assume(counts.sum() > 0)
+    return counts
+
+
+def model_of(counts: np.ndarray) -> RiskModel:
+    *qi, sensitive = rows_of(counts)
+    return RiskModel((occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1]),))
+
+
+@given(arrays(np.float64, st.integers(2, 6), elements=st.floats(0.01, 1)), GAINS, GAINS)
+def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(
+    weights: np.ndarray, one: float, two: float
+) -> None:
+    prior = weights / weights.sum()
+    low, high = sorted((one, two))
+    found = [reconstruction_probability(prior, [Channel.of_gain(len(prior), g)]) for g in (low, high)]
+    assert (found[0] >= prior - 1e-12).all()
+    assert (found[1] <= 1 + 1e-12).all()
+    assert (found[0] <= found[1] + 1e-12).all()
+    channel = Channel.of_gain(len(prior), low)
+    np.testing.assert_allclose(found[0], reconstruction(prior, channel_matrix(channel.size, channel.p)), atol=1e-12)
+
+
+@given(tables(), GAINS, GAINS)
+def test_randomizing_both_parts_is_never_riskier_than_one(counts: np.ndarray, qi: float, sensitive: float) -> None:
+    model = model_of(counts)
+    some = [Channel.of_gain(d, qi) for d in counts.shape[:-1]]
+    none = [Channel(d, 1.0) for d in counts.shape[:-1]]
+    own, kept = Channel.of_gain(counts.shape[-1], sensitive), Channel(counts.shape[-1], 1.0)
+    both = model.risks(some, [own])[0]
+    assert (both <= model.risks(some, [kept])[0] + 1e-12).all()
+    assert (both <= model.risks(none, [own])[0] + 1e-12).all()
+    assert (model.risks(none, [kept])[0] == model.tables[0].conditional).all()
+
+
+@given(tables(), GAINS)
+def test_inverting_the_expected_table_gives_the_table_back(counts: np.ndarray, gain: float) -> None:
+    channels = [Channel.of_gain(d, gain) for d in counts.shape]
+    np.testing.assert_allclose(invert(transform(counts * 1.0, channels), channels), counts, atol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tables(), st.sampled_from([1.5, 2.0, 3.0]), st.sampled_from(["both", "qi", "sensitive"]))
+def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarray, l: float, scope: str) -> None:
+    problem = Problem(model_of(counts), 1 / l, scope)
+    try:
+        solution = optimal_channels(problem, "rr_distort")
+    except RequirementError:
+        assert problem.floor() > (1 / l) * (1 - 1e-6)
+        return
+    shares = [c.p for c in solution.channels]
+    assert solution.risk <= 1 / l
+    assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / l + 1e-12
+
+
+@given(arrays(np.float64, st.integers(1, 8), elements=st.floats(-1, 2)))
+def test_projections_are_distributions(raw: np.ndarray) -> None:
+    assume(raw.sum() > 0.1)
+    for how in ("clip", "euclidean"):
+        found = project(raw, how)
+        assert found.min() >= 0
+        assert abs(found.sum() - 1) < 1e-9

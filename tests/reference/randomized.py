@@ -1,0 +1,95 @@
+"""Randomized response the slow way: full matrices, loops over cells, a grid instead of an optimiser."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+PAPER_TABLE = np.array([[18, 16, 18], [12, 16, 20]])
+"""Rows male, female; columns cancer and two others; female with cancer is .12 of 100 records (Table 1b)."""
+
+
+def channel_matrix(size: int, p: float) -> np.ndarray:
+    """Column-stochastic matrix: entry [u, v] is the probability that v is released as u."""
+    matrix = np.full((size, size), (1 - p) / max(size - 1, 1))
+    np.fill_diagonal(matrix, p if size > 1 else 1.0)
+    return matrix
+
+
+def kronecker(sizes: list[int], shares: list[float]) -> np.ndarray:
+    """The full channel over all combinations, first attribute slowest."""
+    full = np.ones((1, 1))
+    for size, p in zip(sizes, shares, strict=True):
+        full = np.kron(full, channel_matrix(size, p))
+    return full
+
+
+def reconstruction(prior: np.ndarray, channel: np.ndarray) -> np.ndarray:
+    """Lemma 1 of Guo, Ying and Wu by its definition: round trips over every released value."""
+    released = channel @ prior
+    found = np.zeros(len(prior))
+    for true, out in itertools.product(range(len(prior)), range(len(prior))):
+        if released[out] > 0:
+            posterior = channel[out, true] * prior[true] / released[out]
+            found[true] += channel[out, true] * posterior
+    return found
+
+
+def risk(counts: np.ndarray, p_qi: list[float], p_sensitive: float, prior: str = "cell") -> np.ndarray:
+    """Result 1 for every cell of a table whose last axis is the sensitive attribute; 0 in empty cells."""
+    *sizes, values = counts.shape
+    flat = counts.reshape(-1, values).astype(float)
+    cells = flat.sum(1)
+    rec_cell = reconstruction(cells / cells.sum(), kronecker(list(sizes), p_qi))
+    matrix = channel_matrix(values, p_sensitive)
+    result = np.zeros(flat.shape)
+    for cell in range(len(flat)):
+        if cells[cell] == 0:
+            continue
+        inside = flat[cell] / cells[cell]
+        believed = inside if prior == "cell" else flat.sum(0) / flat.sum()
+        rec_value = reconstruction(believed, matrix)
+        for value in range(values):
+            if flat[cell, value]:
+                result[cell, value] = inside[value] * rec_cell[cell] * rec_value[value]
+    return result.reshape(counts.shape)
+
+
+def norm(sizes: list[int], shares: list[float]) -> float:
+    """Product of the squared Frobenius norms of the inverted channels."""
+    return float(
+        np.prod([(np.linalg.inv(channel_matrix(d, p)) ** 2).sum() for d, p in zip(sizes, shares, strict=True)])
+    )
+
+
+def grid_optimum(counts: np.ndarray, limit: float, steps: int) -> float:
+    """Least norm on a grid of p over all attributes with risk within the limit (infinite when none is)."""
+    sizes = list(counts.shape)
+    axes = [np.linspace(1 / d, 1, steps + 1)[1:] for d in sizes]
+    best = np.inf
+    for shares in itertools.product(*axes):
+        value = norm(sizes, list(shares))
+        if value < best and risk(counts, list(shares[:-1]), shares[-1]).max() <= limit + 1e-12:
+            best = value
+    return best
+
+
+def rows_of(counts: np.ndarray) -> list[np.ndarray]:
+    """One code array per axis, a row per record."""
+    index = np.indices(counts.shape).reshape(counts.ndim, -1)
+    return [np.repeat(axis, counts.ravel()).astype(np.int32) for axis in index]
+
+
+def nearest_on_simplex(point: np.ndarray) -> np.ndarray:
+    """Euclidean projection by trying every support."""
+    best, best_distance = point, np.inf
+    for size in range(1, len(point) + 1):
+        for support in itertools.combinations(range(len(point)), size):
+            candidate = np.zeros(len(point))
+            kept = list(support)
+            candidate[kept] = point[kept] - (point[kept].sum() - 1) / size
+            distance = float(((candidate - point) ** 2).sum())
+            if candidate.min() >= 0 and distance < best_distance:
+                best, best_distance = candidate, distance
+    return best
