@@ -45,6 +45,9 @@ def row_of_person(
                 f"{listed(differing)}; say changing := 'set' (a box around all values), 'first' or 'last' (the "
                 "smallest or largest vector), or clean the table"
             )
+        row = np.empty(persons, dtype=np.int64)
+        row[person[::-1]] = np.arange(len(person) - 1, -1, -1)  # the last assignment wins: the first row
+        return row
     order = np.lexsort([a.codes for a in reversed(qi)])
     if changing == "last":
         order = order[::-1]

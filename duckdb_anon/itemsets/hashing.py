@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckdb_anon.table import IntArray
@@ -54,19 +55,28 @@ def rank_in_run(sorted_keys: NDArray[Any]) -> IntArray:
     return places
 
 
+def numbered(keys: Words) -> IntArray:
+    """Number the distinct keys in the order in which they appear.
+
+    Arrow's hash table does it several times faster than a sort.
+
+    >>> numbered(np.array([9, 5, 9], dtype=np.uint64)).tolist()
+    [0, 1, 0]
+    """
+    return pa.array(keys).dictionary_encode().indices.to_numpy().astype(np.int64)
+
+
 def numbered_if_shared(keys: Words, least: int) -> tuple[IntArray, int]:
     """Number the keys that occur at least `least` times, -1 for the others; also return how many there are.
 
     >>> numbered_if_shared(np.array([9, 5, 9], dtype=np.uint64), 2)[0].tolist()
     [0, -1, 0]
     """
-    # Most keys are rare: a count by 18 of their bits rules them out before the sort.
+    number = np.full(len(keys), -1, dtype=np.int64)
+    # Most keys are rare: a count by 18 of their bits rules them out before they are hashed.
     coarse = (keys >> np.uint64(46)).astype(np.int64)
     places = np.flatnonzero(np.bincount(coarse)[coarse] >= least)
-    order = np.argsort(keys[places])
-    first = np.flatnonzero(starts(keys[places][order]))
-    count = np.diff(np.r_[first, len(places)])
-    frequent = count >= least
-    number = np.full(len(keys), -1, dtype=np.int64)
-    number[places[order]] = np.repeat(np.where(frequent, np.cumsum(frequent) - 1, -1), count)
+    found = numbered(keys[places])
+    frequent = np.bincount(found) >= least
+    number[places] = np.where(frequent, np.cumsum(frequent) - 1, -1)[found]
     return number, int(frequent.sum())

@@ -5,72 +5,101 @@ children of v that cover the person's items. Persons of a bucket who expand the 
 children would again be published alike: that is one *option*, and worth nothing unless k persons share it.
 
 Sets of children are compared by a word each and never enumerated: a node with a thousand children costs what
-its persons' items cost. Cost: one sort of the (person, node) pairs.
+its persons' items cost. A pair of a person and a node is looked into once, when the node is first published
+for the person. Cost: linear in the items below new pairs, and one sort of the pairs a round.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from duckdb_anon.itemsets.hashing import fixed_words, numbered_if_shared, scrambled, starts
+from duckdb_anon.itemsets.hashing import BoolArray, Words, fixed_words, numbered_if_shared, scrambled, starts
 from duckdb_anon.itemsets.persons import Persons
 from duckdb_anon.table import CodeArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Options:
-    """Pairs of a person and an option, persons ascending.
+class Pairs:
+    """Persons and the nodes published for them that could be expanded, persons ascending.
 
     Attributes:
         person: person of each pair.
-        option: number of the option.
-        gain: NCP the option saves over the person's items, above 0.
-        count: how many options there are.
-        entries: places in `Persons.items` that the pairs expand, pair after pair.
-        children: child covering each of `entries`.
-        first: start of each pair in `entries`, with the end appended.
+        word: hash of the node and of the children it would become.
+        gain: NCP that expanding saves over the person's items, above 0.
+        first: place in `Persons.items` of the first item below the node.
+        width: number of items below it.
     """
 
-    person: IntArray
-    option: IntArray
+    person: CodeArray
+    word: Words
     gain: FloatArray
-    count: int
-    entries: IntArray
-    children: CodeArray
     first: IntArray
+    width: CodeArray
+
+    def __len__(self) -> int:
+        return len(self.person)
+
+    def where(self, kept: BoolArray) -> Pairs:
+        """Return the pairs marked."""
+        return Pairs(*(getattr(self, f.name)[kept] for f in fields(self)))
+
+    def merged(self, other: Pairs) -> Pairs:
+        """Return both, persons ascending, own pairs first."""
+        places = np.searchsorted(self.person, other.person, side="right") + np.arange(len(other))
+        mine = np.ones(len(self) + len(other), dtype=bool)
+        mine[places] = False
+        columns = []
+        for name in (f.name for f in fields(self)):
+            column = np.empty(len(mine), dtype=getattr(self, name).dtype)
+            column[mine], column[places] = getattr(self, name), getattr(other, name)
+            columns.append(column)
+        return Pairs(*columns)
+
+    def entries(self) -> IntArray:
+        """Return the places in `Persons.items` below the pairs, pair after pair."""
+        start = np.cumsum(self.width) - self.width
+        return np.arange(int(self.width.sum())) + np.repeat(self.first - start, self.width)
 
 
-def options_of(
-    persons: Persons, person_of_entry: IntArray, node: CodeArray, entries: IntArray, bucket: IntArray, k: int
-) -> Options:
-    """List the options that at least k persons of a bucket share.
+def pairs_below(persons: Persons, person_of_entry: CodeArray, node: CodeArray, entries: IntArray) -> Pairs:
+    """List the expandable pairs over `entries` (places in `Persons.items`, ascending).
 
     Args:
         persons: the fingerprints.
         person_of_entry: person of every entry.
         node: node now published for every entry.
-        entries: the entries of the persons in question, ascending.
-        bucket: bucket of every person.
-        k: persons who must share an option.
+        entries: all the entries below the nodes in question.
     """
     forest = persons.forest
-    entries = entries[forest.leaf_count[node[entries]] > 1]
-    above, person = node[entries], person_of_entry[entries]
+    above = node[entries]
+    inner = forest.leaf_count[above] > 1
+    entries, above = entries[inner], above[inner]
+    person = person_of_entry[entries]
     child = forest.child(above, persons.items[entries])
     fresh = starts(person, above)
     first = np.flatnonzero(fresh)
+    words, node_words = fixed_words(len(forest.labels), 1), fixed_words(len(forest.labels), 3)
+    width = np.diff(np.r_[first, len(entries)]).astype(np.int32)
     if not len(first):
-        return Options(first, first, first.astype(float), 0, entries, child, np.zeros(1, dtype=np.int64))
-    nodes = len(forest.labels)
-    sets = np.add.reduceat(np.where(fresh | starts(child), fixed_words(nodes, 1)[child], np.uint64(0)), first)
-    owner = person[first]
-    buckets = fixed_words(int(bucket.max()) + 1, 2)[bucket[owner]]
-    number, count = numbered_if_shared(scrambled(sets + fixed_words(nodes, 3)[above[first]]) + buckets, k)
+        return Pairs(person, words[:0], forest.ncp[:0], entries, width)
+    sets = np.add.reduceat(np.where(fresh | starts(child), words[child], np.uint64(0)), first)
     gain = np.add.reduceat(forest.ncp[above] - forest.ncp[child], first)
-    kept = number >= 0
-    width = np.diff(np.r_[first, len(entries)])
-    below = np.repeat(kept, width)
-    bounds = np.r_[0, np.cumsum(width[kept])].astype(np.int64)
-    return Options(owner[kept], number[kept], gain[kept], count, entries[below], child[below], bounds)
+    return Pairs(person[first], scrambled(sets + node_words[above[first]]), gain, entries[first], width)
+
+
+def shared_options(pairs: Pairs, bucket: IntArray, k: int) -> tuple[IntArray, int]:
+    """Number the options that at least k persons of a bucket share.
+
+    Returns:
+        Option of each pair, -1 where too few share it, and the number of options.
+    """
+    buckets = fixed_words(int(bucket.max(initial=0)) + 1, 2)
+    return numbered_if_shared(pairs.word + buckets[bucket[pairs.person]], k)
+
+
+def unanimous(pairs: Pairs, option: IntArray, options: int, bucket: IntArray) -> BoolArray:
+    """Return the pairs whose option is that of every person of the bucket: expanding them costs nothing."""
+    every: BoolArray = np.bincount(option, minlength=options)[option] == np.bincount(bucket)[bucket[pairs.person]]
+    return every

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.errors import ColumnError
 from duckdb_anon.itemsets.forest import Forest, forest_of
-from duckdb_anon.table import Attribute, CodeArray, IntArray
+from duckdb_anon.table import Attribute, CodeArray, Hierarchy, IntArray
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,23 @@ def fingerprints_of(person: IntArray, sensitive: Sequence[Attribute]) -> Persons
 
     Returns:
         The persons in ascending number.
+
+    Raises:
+        ColumnError: an attribute has no hierarchy.
     """
-    forest = forest_of([attribute.hierarchy for attribute in sensitive if attribute.hierarchy is not None])
+    trees = [_tree_of(attribute) for attribute in sensitive]
+    forest = forest_of([hierarchy for hierarchy, _ in trees])
     base, keys = 0, []
-    for attribute in sensitive:
-        assert attribute.hierarchy is not None and attribute.leaf_of_code is not None
-        item = attribute.leaf_of_code[attribute.codes] + base
-        keys.append(person.astype(np.int64) * forest.items + item)
-        base += attribute.hierarchy.leaves
+    for attribute, (hierarchy, leaf_of_code) in zip(sensitive, trees, strict=True):
+        keys.append(person.astype(np.int64) * forest.items + leaf_of_code[attribute.codes] + base)
+        base += hierarchy.leaves
     return _grouped(np.concatenate(keys), forest)
+
+
+def _tree_of(attribute: Attribute) -> tuple[Hierarchy, CodeArray]:
+    if attribute.hierarchy is None or attribute.leaf_of_code is None:
+        raise ColumnError(f"sensitive values are generalized along a hierarchy, and '{attribute.name}' has none")
+    return attribute.hierarchy, attribute.leaf_of_code
 
 
 def _grouped(keys: IntArray, forest: Forest) -> Persons:

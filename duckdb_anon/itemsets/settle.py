@@ -11,14 +11,32 @@ person chooses its own node, which loses less. Cost: one sort of the pairs, then
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from duckdb_anon.itemsets.hashing import rank_in_run, starts
-from duckdb_anon.itemsets.options import Options
-from duckdb_anon.table import IntArray
+from duckdb_anon.table import CodeArray, FloatArray, IntArray
 
 STEPS = 24
 """Steps in which the number of persons an open option must have rises to k."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Pairs of a person and an option, persons ascending.
+
+    Attributes:
+        person: person of each pair.
+        option: number of the option; at least k pairs have it.
+        gain: what the option saves the person, above 0.
+        count: how many options there are.
+    """
+
+    person: CodeArray
+    option: IntArray
+    gain: FloatArray
+    count: int
 
 
 def settle(options: Options, bucket: IntArray, active: IntArray, k: int) -> IntArray:

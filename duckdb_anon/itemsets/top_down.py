@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.errors import RequirementError
-from duckdb_anon.itemsets.hashing import fixed_words, starts
-from duckdb_anon.itemsets.options import options_of
+from duckdb_anon.itemsets.hashing import BoolArray, fixed_words, numbered, starts
+from duckdb_anon.itemsets.options import Pairs, pairs_below, shared_options, unanimous
 from duckdb_anon.itemsets.persons import Persons
-from duckdb_anon.itemsets.settle import settle
+from duckdb_anon.itemsets.settle import Options, settle
 from duckdb_anon.table import CodeArray, IntArray
 
 
@@ -65,41 +65,63 @@ def publish_top_down(
             f"{function}: k := {k} persons must share each fingerprint, but the table has {len(persons)} persons; "
             f"use k <= {len(persons)}"
         )
-    person_of_entry = persons.person_of_entry
-    node = persons.forest.roots[persons.items]
-    bucket = _numbered(node, person_of_entry, persons.offsets)
-    refining = np.ones(len(persons), dtype=bool)
-    while refining.any():
+    state = _State(persons, k)
+    while len(state.pairs):
         if tick is not None:
             tick()
-        refining = _refine(persons, person_of_entry, node, bucket, refining, k)
-    return _checked(persons, node, k, function)
+        state.refine()
+    return _checked(persons, state.node, k, function)
 
 
-def _refine(
-    persons: Persons, person_of_entry: IntArray, node: CodeArray, bucket: IntArray, refining: IntArray, k: int
-) -> IntArray:
-    """Refine the buckets of the persons marked once, in place; return the persons worth another round."""
-    active = np.flatnonzero(refining)
-    options = options_of(persons, person_of_entry, node, np.flatnonzero(refining[person_of_entry]), bucket, k)
-    again = np.zeros(len(persons), dtype=bool)
-    if not options.count:
-        return again
-    chosen = settle(options, bucket, active, k)
-    moved = active[chosen >= 0]
-    pairs = chosen[chosen >= 0]
-    expanded = np.zeros(len(options.person), dtype=bool)
-    expanded[pairs] = True
-    below = np.repeat(expanded, np.diff(options.first))
-    node[options.entries[below]] = options.children[below]
-    buckets = int(bucket.max()) + 1
-    split = np.zeros(buckets, dtype=bool)
-    split[bucket[moved]] = True
-    again[active] = split[bucket[active]]
-    bucket[moved] = buckets + options.option[pairs]
-    used = np.bincount(bucket) > 0
-    bucket[:] = (np.cumsum(used) - 1)[bucket]
-    return again
+class _State:
+    """The buckets while they are refined: published node of every entry, bucket of every person."""
+
+    def __init__(self, persons: Persons, k: int) -> None:
+        self.persons = persons
+        self.k = k
+        self.person_of_entry = persons.person_of_entry.astype(np.int32)
+        self.node = persons.forest.roots[persons.items]
+        self.bucket = _numbered(self.node, self.person_of_entry, persons.offsets)
+        entries = np.arange(len(persons.items))
+        self.pairs = pairs_below(persons, self.person_of_entry, self.node, entries)
+
+    def refine(self) -> None:
+        """Refine every bucket once; pairs of buckets that cannot be refined any more are dropped."""
+        pairs, bucket = self.pairs, self.bucket
+        option, count = shared_options(pairs, bucket, self.k)
+        # Buckets only get smaller, so what too few persons share now, too few will share later.
+        pairs, option = pairs.where(option >= 0), option[option >= 0]
+        free = unanimous(pairs, option, count, bucket)
+        waits = np.zeros(int(bucket.max()) + 1, dtype=bool)
+        waits[bucket[pairs.person[free]]] = True
+        chosen = free.copy()
+        choosing = ~waits[bucket[pairs.person]]
+        if choosing.any():
+            chosen[choosing] = self._settled(pairs.where(choosing), option[choosing], count)
+        split = np.zeros(int(bucket.max()) + 1, dtype=bool)
+        split[bucket[pairs.person[chosen]]] = True
+        goes_on = split[bucket[pairs.person]]
+        moved = chosen & ~free
+        bucket[pairs.person[moved]] = len(split) + option[moved]
+        used = np.bincount(bucket) > 0
+        bucket[:] = (np.cumsum(used) - 1)[bucket]
+        self.pairs = pairs.where(goes_on & ~chosen).merged(self._expanded(pairs.where(chosen)))
+
+    def _settled(self, pairs: Pairs, option: IntArray, count: int) -> BoolArray:
+        """Let persons choose among their `pairs`; return which pairs are chosen."""
+        choosing = np.zeros(int(self.bucket.max()) + 1, dtype=bool)
+        choosing[self.bucket[pairs.person]] = True
+        active = np.flatnonzero(choosing[self.bucket])
+        picked = settle(Options(pairs.person, option, pairs.gain, count), self.bucket, active, self.k)
+        chosen = np.zeros(len(pairs), dtype=bool)
+        chosen[picked[picked >= 0]] = True
+        return chosen
+
+    def _expanded(self, pairs: Pairs) -> Pairs:
+        """Publish the children in place of the nodes of `pairs`; return the new pairs."""
+        entries = pairs.entries()
+        self.node[entries] = self.persons.forest.child(self.node[entries], self.persons.items[entries])
+        return pairs_below(self.persons, self.person_of_entry, self.node, entries)
 
 
 def _numbered(node: CodeArray, person_of_entry: IntArray, offsets: IntArray) -> IntArray:
@@ -109,7 +131,7 @@ def _numbered(node: CodeArray, person_of_entry: IntArray, offsets: IntArray) -> 
     words = fixed_words(int(node.max()) + 1, 4)
     fresh = starts(person_of_entry, node)
     sums = np.add.reduceat(np.where(fresh, words[node], np.uint64(0)), offsets[:-1])
-    return np.unique(sums, return_inverse=True)[1]
+    return numbered(sums)
 
 
 def _checked(persons: Persons, node: CodeArray, k: int, function: str) -> Fingerprints:
@@ -121,7 +143,8 @@ def _checked(persons: Persons, node: CodeArray, k: int, function: str) -> Finger
     count = np.bincount(owner, minlength=len(persons))
     start = np.cumsum(count) - count
     sharing = np.bincount(number)
-    _, example = np.unique(number, return_index=True)
+    example = np.zeros(len(sharing), dtype=np.int64)
+    example[number] = np.arange(len(persons))
     same = len(persons) == 0 or (
         np.array_equal(count, count[example][number])
         and np.array_equal(published, published[start[example][number][owner] + np.arange(len(owner)) - start[owner]])
