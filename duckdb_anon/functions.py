@@ -171,8 +171,7 @@ def _rows(array: pa.Array) -> pa.StructArray:
 def _macro(entry: Entry) -> str:
     """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing."""
     parameters = [p.name for p in parameters_of(entry)]
-    first = {"tbl"} if isinstance(entry, (Method, PureSql)) else set(entry.tables)
-    signature = ", ".join(p if p in first else f"{p} := NULL" for p in parameters)
+    signature = ", ".join(f"{p} := NULL" for p in parameters)
     arguments = ", ".join(f"{p}: {p}" for p in parameters)
     call = (
         f"{{function: '{entry.name}', database: current_database(), schema: current_schema(), "

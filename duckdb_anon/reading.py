@@ -32,6 +32,7 @@ class Domain:
     hierarchy: Hierarchy | None = None
     leaf_of_code: CodeArray | None = None
     node_of_label: dict[str, int] = field(default_factory=dict)
+    literals: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -96,5 +97,6 @@ class ReadTable:
         first = np.zeros(d.size, dtype=np.int64)
         first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
         return Attribute(
-            d.name, d.kind, codes, d.positions, d.special_from, d.null_code, first, d.hierarchy, d.leaf_of_code
-        )
+            d.name, d.kind, codes, d.positions, d.special_from, d.null_code, first, d.hierarchy, d.leaf_of_code,
+            literals=d.literals,
+        )  # fmt: skip

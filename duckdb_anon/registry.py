@@ -34,6 +34,6 @@ MEASURES: tuple[Entry, ...] = (
     RR_PARAMETERS,
     RR_RISK,
 )
-PURE_FILES: tuple[str, ...] = (classes.FILE,)
+PURE_FILES: tuple[str, ...] = (classes.FILE, "randomized_response.sql")
 HELP: tuple[Entry, ...] = (anon_functions.listing(lambda: ENTRIES),)
 ENTRIES: tuple[Entry, ...] = METHODS + MEASURES + HELP

@@ -240,7 +240,8 @@ class Report:
         reads: 'coded': `compute` gets one `CodedTable` of the first table. 'tables': it gets a `ReadTable` for
             each table, coded on a common domain; of the tables after the first, the columns that bear the
             name of a labelled column, and those that tell a release's shape, are read. `params['roles']`
-            holds the roles.
+            holds the roles, `params['tables']` how SQL calls the tables.
+        literals: whether the domains carry the SQL text of their values (for functions that write queries).
         compute: (tables, params, generator) -> column arrays of equal length.
     """
 
@@ -252,6 +253,7 @@ class Report:
     compute: Callable[[Sequence[Any], Params, np.random.Generator], Mapping[str, Any]]
     tables: tuple[str, ...] = ("tbl",)
     reads: Literal["coded", "tables"] = "coded"
+    literals: bool = False
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 

@@ -69,6 +69,7 @@ class Attribute:
         hierarchy: the tree, for kind 'hierarchy'.
         leaf_of_code: leaf number of each code, for kind 'hierarchy'. NULL is a leaf of its own under the root.
         declared: text of the values that an enum or a hierarchy declares and no row has.
+        literals: SQL literal of each code, for the functions that write queries; empty for all others.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Attribute:
     hierarchy: Hierarchy | None = None
     leaf_of_code: CodeArray | None = None
     declared: tuple[str, ...] = ()
+    literals: tuple[str, ...] = ()
 
     @property
     def domain(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.trees import Tree, tree_leaves
 from duckdb_anon.errors import ColumnError
 from duckdb_anon.table import Attribute, FloatArray, IntArray
@@ -46,8 +47,9 @@ def code_column(
     array: pa.Array,
     kind: Literal["ordered", "nominal", "hierarchy", ""],
     tree: Tree | None = None,
+    literals: bool = False,
 ) -> Attribute:
-    """Code one column; kind '' is decided by the arrow type.
+    """Code one column; kind '' is decided by the arrow type; `literals` adds the SQL text of each value.
 
     Raises:
         ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
@@ -81,6 +83,8 @@ def code_column(
     labels = values.take(pa.array(order)).cast(pa.string()).to_pylist() if declared or kind == "hierarchy" else []
     unseen = tuple(sorted(set(declared) - set(labels)))
     attribute = Attribute(name, kind, codes, positions, special_from, null_code, first_row, declared=unseen)
+    if literals:
+        attribute = replace(attribute, literals=sql_literals(values.take(pa.array(order)), null_code >= 0))
     if kind != "hierarchy":
         return attribute
     if tree is None:
@@ -88,6 +92,17 @@ def code_column(
     hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)
     unseen = tuple(sorted({path[-1] for path in tree.paths} - set(labels)))
     return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code, declared=unseen)
+
+
+def sql_literals(values: pa.Array, has_null: bool) -> tuple[str, ...]:
+    """SQL literal of each value: numbers and booleans bare, everything else quoted."""
+    bare = pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type)
+    bare = bare or pa.types.is_boolean(values.type)
+    if pa.types.is_floating(values.type):
+        texts = [repr(v) if np.isfinite(v) else literal(repr(v)) for v in values.to_pylist()]
+    else:
+        texts = values.cast(pa.string()).to_pylist()
+    return tuple(t if bare else literal(t) for t in texts) + (("NULL",) if has_null else ())
 
 
 def _declared(array: pa.Array) -> list[str]:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.errors import ColumnError
+from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.spec import ColumnInfo, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
 from duckdb_anon.table import CodedTable
 
@@ -60,6 +61,27 @@ class Context:
         """Resolve roles of `relation` from comments and this call's role arguments."""
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
+
+    def table_info(self, relation: Relation) -> TableInfo:
+        """`relation` as rewrites see it; raises unless the planner can see its columns."""
+        require_visible(self.function, relation)
+        roles = self.roles(relation, nested=True)
+        named = {
+            **dict.fromkeys((info.name for info in roles.qi), "quasi"),
+            **dict.fromkeys((info.name for info in roles.sensitive), "sensitive"),
+            **dict.fromkeys((info.name for info in roles.keep), "insensitive"),
+            **dict.fromkeys(roles.identifier, "identifier"),
+        }
+        infos = [*roles.qi, *roles.sensitive, *roles.keep]
+        trees = {i.name: self.relation(f"hierarchy of {i.name}", i.hierarchy) for i in infos if i.hierarchy}
+        return TableInfo(
+            sql=relation.sql,
+            columns=tuple(relation.columns.items()),
+            roles=named,
+            hierarchies={n: TableInfo(t.sql, tuple(t.columns.items())) for n, t in trees.items()},
+            given=relation.given,
+            kinds={i.name: i.kind for i in infos if i.kind},
+        )
 
     def tree_sql(self, info: ColumnInfo) -> str:
         """Scalar subquery that lists the rows of a column's hierarchy table."""
@@ -160,6 +182,7 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     others = [context.relation(name) for name in entry.tables[1:]]
     trees, tree_sql = _trees(context, infos)
+    params = {**params, "tables": [r.text for r in [relation, *others]]}
     call = to_json(entry.name, roles, params, {"trees": trees})
     wanted = {info.name for info in infos}
     lists = "".join(

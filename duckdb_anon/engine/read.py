@@ -29,7 +29,11 @@ class _Raw:
 
 
 def read_tables(
-    function: str, tables: Sequence[pa.StructArray], infos: Mapping[str, ColumnInfo], trees: Mapping[str, Tree]
+    function: str,
+    tables: Sequence[pa.StructArray],
+    infos: Mapping[str, ColumnInfo],
+    trees: Mapping[str, Tree],
+    literals: bool = False,
 ) -> list[ReadTable]:
     """Code the columns of several tables together.
 
@@ -38,6 +42,7 @@ def read_tables(
         tables: one struct array a table; fields are columns.
         infos: kind and hierarchy by column name; a column without entry is taken by its type.
         trees: hierarchies by column name.
+        literals: whether domains carry the SQL text of their values.
 
     Raises:
         ColumnError: when columns of one name have types that cannot be compared.
@@ -45,7 +50,7 @@ def read_tables(
     tables = [_in_order(table) for table in tables]
     raws = [_raw_columns(table, trees) for table in tables]
     names = dict.fromkeys(name for raw in raws for name in raw)
-    coded = {name: _code_together(function, name, [r.get(name) for r in raws], infos, trees) for name in names}
+    coded = {name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names}
     return [
         ReadTable(len(table), {name: c for name in raws[k] if (c := coded[name][k]) is not None})
         for k, table in enumerate(tables)
@@ -92,19 +97,26 @@ def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:
 
 
 def _code_together(
-    function: str, name: str, raws: Sequence[_Raw | None], infos: Mapping[str, ColumnInfo], trees: Mapping[str, Tree]
+    function: str,
+    name: str,
+    raws: Sequence[_Raw | None],
+    infos: Mapping[str, ColumnInfo],
+    trees: Mapping[str, Tree],
+    literals: bool,
 ) -> list[ReadColumn | None]:
     info = infos.get(name, ColumnInfo(name))
     tree = trees.get(name)
     arrays = [a for raw in raws if raw is not None for a in raw.arrays]
     whole = _concatenated(function, name, arrays)
     if tree is not None:
-        return _code_in_tree(function, name, raws, whole, tree)
+        return _code_in_tree(function, name, raws, whole, tree, literals)
     kind = "" if info.kind == "hierarchy" else info.kind
-    attribute = code_column(function, name, whole, kind)
+    attribute = code_column(function, name, whole, kind, literals=literals)
     null_code = attribute.null_code
     discrete = not pa.types.is_floating(whole.type) and not pa.types.is_decimal(whole.type)
-    domain = Domain(name, attribute.kind, attribute.positions, attribute.special_from, null_code, discrete)
+    domain = Domain(
+        name, attribute.kind, attribute.positions, attribute.special_from, null_code, discrete, literals=attribute.literals
+    )
     out: list[ReadColumn | None] = []
     at = 0
     for raw in raws:
@@ -134,17 +146,18 @@ def _column(raw: _Raw, domain: Domain, parts: list[CodeArray]) -> ReadColumn:
 
 
 def _code_in_tree(
-    function: str, name: str, raws: Sequence[_Raw | None], whole: pa.Array, tree: Tree
+    function: str, name: str, raws: Sequence[_Raw | None], whole: pa.Array, tree: Tree, literals: bool
 ) -> list[ReadColumn | None]:
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
     leaves = pa.array([path[-1] for path in tree.paths])
-    coded = code_column(function, name, pa.concat_arrays([leaves, pa.nulls(1, pa.string())]), "hierarchy", tree)
+    known = pa.concat_arrays([leaves, pa.nulls(1, pa.string())])
+    coded = code_column(function, name, known, "hierarchy", tree, literals)
     if coded.hierarchy is None or coded.leaf_of_code is None:
         raise ColumnError(f"{function}: column '{name}' has no hierarchy")
     node_of_label = {label: v for v, label in reversed(list(enumerate(coded.hierarchy.labels)))}
     domain = Domain(
         name, "hierarchy", coded.positions, coded.special_from, coded.null_code, True, coded.hierarchy,
-        coded.leaf_of_code, node_of_label,
+        coded.leaf_of_code, node_of_label, coded.literals,
     )  # fmt: skip
     code_of_leaf = np.empty(coded.hierarchy.leaves, dtype=np.int32)
     code_of_leaf[coded.leaf_of_code] = np.arange(len(coded.leaf_of_code), dtype=np.int32)

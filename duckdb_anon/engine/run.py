@@ -136,7 +136,8 @@ def _report(
     else:
         infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
-        columns = entry.compute(read_tables(entry.name, tables, infos, of_column), {**params, "roles": roles}, rng)
+        read = read_tables(entry.name, tables, infos, of_column, entry.literals)
+        columns = entry.compute(read, {**params, "roles": roles}, rng)
     lists = Lists()
     for name, kind in entry.returns.items():
         values = columns[name]

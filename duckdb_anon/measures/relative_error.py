@@ -10,9 +10,12 @@ Cost: the query twice, once on each table; the estimate is one pass over the rel
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.parse import tables_of
 from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
 
 def plan_relative_error(
@@ -40,3 +43,26 @@ def plan_relative_error(
         True
     """
     return comparison(query, original, release, tables)
+
+
+def _plan(context: Any, params: Params) -> str:
+    original, release = context.relation("original"), context.relation("release")
+    known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
+    others = [context.relation("query", name) for name in tables_of(params["query"]) if name.lower() not in known]
+    infos = [context.table_info(r) for r in (original, release)]
+    tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
+    return plan_relative_error(params["query"], infos[0], infos[1], tables)
+
+
+MEASURE = Query(
+    name="relative_error",
+    summary="a query's answers on the original beside their estimates from the release, one row a group and aggregate",
+    paper="relative error: Zhang et al. (2007); Xiao and Tao (2006), Anatomy",
+    parameters=(
+        Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
+        Parameter("original", "the original table", "any", REQUIRED),
+        Parameter("release", "its release", "any", REQUIRED),
+    ),
+    plan=_plan,
+    tables=("original", "release"),
+)
