@@ -63,7 +63,8 @@ def numbered(keys: Words) -> IntArray:
     >>> numbered(np.array([9, 5, 9], dtype=np.uint64)).tolist()
     [0, 1, 0]
     """
-    return pa.array(keys).dictionary_encode().indices.to_numpy().astype(np.int64)
+    numbers: IntArray = pa.array(keys).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return numbers
 
 
 def numbered_if_shared(keys: Words, least: int) -> tuple[IntArray, int]:

@@ -60,7 +60,8 @@ class Pairs:
     def entries(self) -> IntArray:
         """Return the places in `Persons.items` below the pairs, pair after pair."""
         start = np.cumsum(self.width) - self.width
-        return np.arange(int(self.width.sum())) + np.repeat(self.first - start, self.width)
+        places: IntArray = np.arange(int(self.width.sum())) + np.repeat(self.first - start, self.width)
+        return places
 
 
 def pairs_below(persons: Persons, person_of_entry: CodeArray, node: CodeArray, entries: IntArray) -> Pairs:

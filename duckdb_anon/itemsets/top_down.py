@@ -124,7 +124,7 @@ class _State:
         return pairs_below(self.persons, self.person_of_entry, self.node, entries)
 
 
-def _numbered(node: CodeArray, person_of_entry: IntArray, offsets: IntArray) -> IntArray:
+def _numbered(node: CodeArray, person_of_entry: CodeArray, offsets: IntArray) -> IntArray:
     """Number the persons by the set of nodes that covers their items; equal sets, equal numbers."""
     if not len(node):
         return np.empty(0, dtype=np.int64)
@@ -136,7 +136,7 @@ def _numbered(node: CodeArray, person_of_entry: IntArray, offsets: IntArray) -> 
 
 def _checked(persons: Persons, node: CodeArray, k: int, function: str) -> Fingerprints:
     """Collect the fingerprints and check the guarantee on the nodes themselves, not on their hashes."""
-    person_of_entry, forest = persons.person_of_entry, persons.forest
+    person_of_entry, forest = persons.person_of_entry.astype(np.int32), persons.forest
     number = _numbered(node, person_of_entry, persons.offsets)
     fresh = starts(person_of_entry, node)
     published, owner = node[fresh], person_of_entry[fresh]
