@@ -1,13 +1,14 @@
-"""Cuts chosen by what they save: the attribute and the cut point with the largest decrease of NCP.
+"""Cuts chosen by what they save: the attribute and the cut point after which the least NCP is to be expected.
 
-For a group G and a cut into parts, gain = |G| w(G) - sum |part| w(part), with w the normalized certainty
-penalty of Xu et al. (2006) on the attribute that is cut: share of the range for ordered attributes, share
-of the domain for a set of nominal values, share of the leaves for a hierarchy node. Ordered attributes may
-be cut between any two values; nominal ones into their most frequent values and the rest, or one value and
-the rest; hierarchies into the children of the lowest common ancestor. The best cut whose parts satisfy the
-requirement is taken.
+Normalized certainty penalty (Xu et al. 2006): share of the range for ordered attributes, share of the domain
+for a set of nominal values, share of the leaves for a hierarchy node. Ordered attributes may be cut between
+any two values; nominal ones into their most frequent values and the rest, or one value and the rest;
+hierarchies into the children of the lowest common ancestor. A cut must save something on its own attribute;
+of those the one with the least expected loss (see `cut_points`) is taken, the best of the three most
+promising attributes being compared by the tight boxes of their parts on all attributes. If the parts fail the
+requirement, the next one is tried.
 
-Cost: one count of the active rows per level and attribute, plus one check per cut that fails.
+Cost: a count of the active rows per level and attribute, three comparisons, and a check per cut that fails.
 """
 
 from __future__ import annotations
@@ -18,16 +19,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.partition.cut_points import CHILDREN, ONLY, Candidates, cut_points
+from duckdb_anon.partition.cut_points import (
+    CHILDREN,
+    ONLY,
+    Candidates,
+    Line,
+    expected_loss,
+    nominal_cuts,
+    ordered_cuts,
+    tree_cuts,
+)
 from duckdb_anon.partition.frame import Cut, Frame, Problem, Proposal, acceptable
-from duckdb_anon.partition.packed import run_starts
+from duckdb_anon.partition.packed import run_starts, stable_order
 from duckdb_anon.partition.trees import Tree
-from duckdb_anon.table import IntArray
+from duckdb_anon.partition.widths import tight_width
+from duckdb_anon.table import FloatArray, IntArray
+
+_COMPARED = 3
 
 
 @dataclass(frozen=True)
 class LossCuts:
-    """Chooses the cut of largest gain for each group.
+    """Chooses the cut of least expected loss for each group.
 
     Attributes:
         problem: attributes and requirement.
@@ -39,46 +52,97 @@ class LossCuts:
 
     def choose(self, frame: Frame) -> Cut:
         """Return for every group of the frame its best allowed cut."""
-        min_size = self.problem.requirement.min_size
-        found, places = [], np.empty_like(frame.codes)
-        for index, (attribute, tree) in enumerate(zip(self.problem.qi, self.trees, strict=True)):
-            candidates, places[index] = cut_points(frame, index, attribute, tree, min_size)
-            found.append(candidates)
-        candidates = Candidates.join(found)
+        candidates, places = self._candidates(frame)
         part = np.zeros(len(frame.rows), dtype=np.int64)
         accepted = np.zeros(len(frame), dtype=bool)
-        while len(candidates.group):
-            best = _best_of_each_group(candidates)
-            trial = candidates.take(best)
-            accepted[trial.group] = self._attempt(frame, places, trial, part)
-            candidates.gain[best] = -np.inf
-            candidates = candidates.take(~accepted[candidates.group] & (candidates.gain > 0))
+        for round_ in (self._compared(frame, places, candidates), candidates):
+            left = round_.take(~accepted[round_.group])
+            while len(left.group):
+                best = _best_of_each_group(left)
+                proposal = self._proposal(frame, places, left.take(best))
+                part[proposal.places] = proposal.part
+                accepted[proposal.groups] = acceptable(self.problem, frame, proposal)
+                left.loss[best] = np.inf
+                left = left.take(~accepted[left.group] & (left.loss < np.inf))
         parts = max([2, *(tree.most_children for tree in self.trees if tree is not None)])
         return Cut(part, parts, accepted)
 
-    def _attempt(
-        self, frame: Frame, places: NDArray[Any], trial: Candidates, part: IntArray
-    ) -> NDArray[np.bool_]:
-        """Try one cut a group; fills `part` and returns which cuts are allowed."""
+    def _candidates(self, frame: Frame) -> tuple[Candidates, NDArray[Any]]:
+        """List the cuts of all attributes, and the places of the rows they refer to."""
+        min_size = self.problem.requirement.min_size
+        own = self._widths(frame.codes, frame.starts, frame.sizes)
+        whole = own.sum(axis=0)
+        found, places = [], np.empty_like(frame.codes)
+        for index, (attribute, tree) in enumerate(zip(self.problem.qi, self.trees, strict=True)):
+            line = Line(frame, index, attribute, min_size, own[index], whole - own[index])
+            if tree is not None:
+                candidates, places[index] = tree_cuts(line, tree)
+            elif attribute.kind == "nominal":
+                candidates, places[index] = nominal_cuts(line)
+            else:
+                candidates, places[index] = ordered_cuts(line)
+            found.append(candidates)
+        return Candidates.join(found), places
+
+    def _widths(self, codes: Any, starts: IntArray, sizes: IntArray) -> FloatArray:
+        """Width of each group on each attribute, shape (attributes, groups)."""
+        each = zip(self.problem.qi, self.trees, codes, strict=True)
+        return np.array([tight_width(attribute, tree, c, starts, sizes) for attribute, tree, c in each])
+
+    def _compared(self, frame: Frame, places: NDArray[Any], candidates: Candidates) -> Candidates:
+        """Take the best cut of each attribute, the most promising ones of each group, and measure these."""
+        if len(candidates.group) == 0:
+            return candidates
+        left = candidates.take(
+            _best_of_runs(candidates.group * len(places) + candidates.attribute, candidates.loss)
+        )
+        measured = []
+        for _ in range(min(_COMPARED, len(places))):
+            best = _best_of_each_group(left)
+            trial = left.take(best)
+            measured.append(trial._replace(loss=self._measured(frame, self._proposal(frame, places, trial))))
+            left.loss[best] = np.inf
+            left = left.take(left.loss < np.inf)
+            if len(left.group) == 0:
+                break
+        return Candidates.join(measured)
+
+    def _measured(self, frame: Frame, proposal: Proposal) -> FloatArray:
+        """Return the expected loss of each proposed cut by the tight boxes of its parts on all attributes."""
+        groups, places, local, part, parts = proposal
+        order, sizes = stable_order(local, part, len(groups), parts)
+        starts = np.cumsum(sizes) - sizes
+        rows = order if isinstance(places, slice) else places[order]
+        width = self._widths((codes[rows] for codes in frame.codes), starts, sizes).sum(axis=0)
+        loss = expected_loss(sizes, width, self.problem.requirement.min_size)
+        measured: FloatArray = np.bincount(local[order[starts]], weights=loss, minlength=len(groups))
+        return measured
+
+    def _proposal(self, frame: Frame, places: NDArray[Any], trial: Candidates) -> Proposal:
+        """Spell out one cut a group."""
         rows, local = frame.rows_of(trial.group)
         row_numbers = np.arange(len(frame.rows)) if isinstance(rows, slice) else rows
         place = places[trial.attribute[local], row_numbers]
         at, kind, parts = trial.at[local], trial.kind[local], 2
-        proposal = (place > at).astype(np.int64)
+        part = (place > at).astype(np.int64)
         if (trial.kind == ONLY).any():
-            proposal = np.where(kind == ONLY, place != at, proposal)
+            part = np.where(kind == ONLY, place != at, part)
         if (trial.kind == CHILDREN).any():
-            proposal = np.where(kind == CHILDREN, place, proposal)
-            parts = int(proposal.max()) + 1
-        part[rows] = proposal
-        return acceptable(self.problem, frame, Proposal(trial.group, rows, local, proposal, parts))
+            part = np.where(kind == CHILDREN, place, part)
+            parts = int(part.max()) + 1
+        return Proposal(trial.group, rows, local, part, parts)
 
 
 def _best_of_each_group(candidates: Candidates) -> IntArray:
-    """Return the candidate of largest gain of each group, the first where several have it."""
-    starts = run_starts(candidates.group)
-    best = np.maximum.reduceat(candidates.gain, starts)
-    run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(candidates.group)))
-    hits = np.flatnonzero(candidates.gain == best[run])
+    """Return the candidate of least loss of each group, the first where several have it."""
+    return _best_of_runs(candidates.group, candidates.loss)
+
+
+def _best_of_runs(key: IntArray, loss: FloatArray) -> IntArray:
+    """Return where the first smallest loss of each run of equal keys is."""
+    starts = run_starts(key)
+    best = np.minimum.reduceat(loss, starts)
+    run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(key)))
+    hits = np.flatnonzero(loss == best[run])
     first: IntArray = hits[run_starts(run[hits])]
     return first
