@@ -5,6 +5,7 @@ from __future__ import annotations
 from duckdb_anon.measures import anon_functions, classes
 from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
 from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
+from duckdb_anon.measures.diffgen_plan import MEASURE as DIFFGEN_PLAN
 from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
 from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
 from duckdb_anon.measures.relative_error import MEASURE as RELATIVE_ERROR
@@ -12,15 +13,33 @@ from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
 from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
 from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.workload_error import WORKLOAD
+from duckdb_anon.methods.composition import METHOD as COMPOSITION
+from duckdb_anon.methods.diffgen import METHOD as DIFFGEN
+from duckdb_anon.methods.hybrid import METHOD as HYBRID
+from duckdb_anon.methods.laplace_on_groups import METHOD as LAPLACE_ON_GROUPS
 from duckdb_anon.methods.merging import METHOD as MERGING
+from duckdb_anon.methods.mondrian import METHOD as MONDRIAN
 from duckdb_anon.methods.muco import METHOD as MUCO
 from duckdb_anon.methods.muco import TABLES as MUCO_TABLES
 from duckdb_anon.methods.one_to_m_generalize import METHOD as ONE_TO_M
+from duckdb_anon.methods.probabilistic import METHOD as PROBABILISTIC
 from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
 from duckdb_anon.methods.slicing import METHOD as SLICING
 from duckdb_anon.spec import Entry
 
-METHODS: tuple[Entry, ...] = (MUCO, ONE_TO_M, RR_DISTORT, SLICING, MERGING)
+METHODS: tuple[Entry, ...] = (
+    MUCO,
+    MONDRIAN,
+    ONE_TO_M,
+    RR_DISTORT,
+    SLICING,
+    MERGING,
+    COMPOSITION,
+    PROBABILISTIC,
+    HYBRID,
+    DIFFGEN,
+    LAPLACE_ON_GROUPS,
+)
 MEASURES: tuple[Entry, ...] = (
     *classes.MEASURES,
     INFORMATION_LOSS,
@@ -33,6 +52,7 @@ MEASURES: tuple[Entry, ...] = (
     ANON_SAMPLE,
     RR_PARAMETERS,
     RR_RISK,
+    DIFFGEN_PLAN,
 )
 PURE_FILES: tuple[str, ...] = (classes.FILE, "randomized_response.sql")
 HELP: tuple[Entry, ...] = (anon_functions.listing(lambda: ENTRIES),)

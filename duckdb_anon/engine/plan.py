@@ -42,7 +42,12 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
         added += (ROW_ID,)
     if isinstance(entry, (Method, Report)):
         added += (SEED,)
-    return tables + entry.parameters + tuple(p for p in added if p.name not in taken)
+    added = tuple(p for p in added if p.name not in taken)
+    if isinstance(entry, PureSql):
+        # the macro's own order, as the stock shell takes it: (tbl, qi, sensitive, ...)
+        first = tuple(p for p in added if p.name in entry.needs)
+        return tables + first + entry.parameters + tuple(p for p in added if p not in first)
+    return tables + entry.parameters + added
 
 
 @dataclass(frozen=True)

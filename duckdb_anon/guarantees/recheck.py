@@ -1,0 +1,94 @@
+"""Checking a finished release: its classes are formed again, from the published cells and nothing else.
+
+Two groups of a partition may be published as the same box and are then one class. Cost: a sort of the groups'
+cells, and one pass over the rows for the requirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.cells import Cells, Coded, Interval, Node, ValueSet
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.partition import Groups, Requirement
+from duckdb_anon.table import Attribute, IntArray
+
+
+def recheck(
+    function: str, published: Sequence[Cells], sensitive: Attribute | None, rows: IntArray, requirement: Requirement
+) -> None:
+    """Make sure that every class of published cells satisfies the requirement.
+
+    Args:
+        function: SQL function, for messages.
+        published: cells of the quasi-identifiers.
+        sensitive: the sensitive attribute over all source rows, None if the requirement reads none.
+        rows: source row of each published row; t-closeness still refers to the whole table.
+        requirement: what every class must satisfy.
+
+    Raises:
+        RequirementError: some class does not.
+    """
+    if len(rows) == 0:
+        return
+    codes = None if sensitive is None else sensitive.codes[rows]
+    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive.codes)
+    held = requirement.holds(Groups(classes_of(published), codes, counts))
+    if not held.all():
+        raise RequirementError(
+            f"{function}: {int((~held).sum())} finished classes fail the requirement; nothing is released. This is "
+            "an error of the package, not of the call"
+        )
+
+
+def classes_of(published: Sequence[Cells]) -> IntArray:
+    """Return the class of each published row: rows with equal cells everywhere have the same number.
+
+    >>> classes_of([Coded('sex', np.array([1, 0, 1])), Coded('age', np.array([7, 7, 7]))]).tolist()
+    [1, 0, 1]
+    """
+    key: IntArray | None = None
+    for cells in published:
+        column = _identity(cells)
+        key = column if key is None else key * (int(column.max(initial=0)) + 1) + column
+        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+    if key is None:
+        raise ValueError("classes need a published quasi-identifier")
+    return key
+
+
+def _identity(cells: Cells) -> IntArray:
+    """A number for each row, equal where the published cells are equal."""
+    if isinstance(cells, Coded):
+        return cells.codes.astype(np.int64) + 1
+    if isinstance(cells, Interval):
+        lower, upper = cells.lower.astype(np.int64) + 1, cells.upper.astype(np.int64) + 1
+        return (lower * (int(upper.max(initial=0)) + 1) + upper)[cells.index]
+    if isinstance(cells, Node):
+        # Nodes are published by label: two nodes of one label look the same.
+        _, label = np.unique(np.asarray(cells.labels, dtype=object).astype(str), return_inverse=True)
+        return label[cells.node].astype(np.int64)[cells.index]
+    if isinstance(cells, ValueSet):
+        return _sets(cells.offsets, cells.codes)[cells.index]
+    raise TypeError(f"{type(cells).__name__} cells are no quasi-identifier")
+
+
+def _sets(offsets: IntArray, codes: NDArray[Any]) -> IntArray:
+    """Number the sets codes[offsets[g]:offsets[g + 1]], equal sets alike."""
+    sizes = np.diff(offsets)
+    number = np.zeros(len(sizes), dtype=np.int64)
+    used = 0
+    for size in np.unique(sizes):
+        mine = np.flatnonzero(sizes == size)
+        if size:
+            members = np.sort(codes[offsets[mine][:, None] + np.arange(size)], axis=1)
+            row = np.ascontiguousarray(members).view(np.dtype((np.void, members.itemsize * int(size)))).ravel()
+            number[mine] = used + np.unique(row, return_inverse=True)[1]
+        else:
+            number[mine] = used
+        used = int(number[mine].max()) + 1
+    return number
