@@ -1,0 +1,114 @@
+"""Composition: a sample, generalized so that a shared value need not be the victim's.
+
+Releases a generalized row a sampled record, with the constant column `sampling_rate`. Guarantee, under the
+assumption of an independent publisher with the same distribution, method and rate: when both releases offer
+a victim the same value, the belief that it comes from the victim's own records is at most alpha; groups have
+at least k rows.
+
+A reading of (rho, alpha)-anonymization (Baig, Li, Liu, Ding and Wang, DASFAA 2012), of which only the
+abstract was available; Hasan et al. (2018, section 2.2) add "sampling and generalization". The definition is
+in `slices.chance`. It is not the original algorithm. Cost: O(d n log n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.cells import ROWS, Cells, Coded, Real, Source
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.errors import ParameterError
+from duckdb_anon.partition import All, KAnonymity, partition
+from duckdb_anon.slices.boxed import boxed_cells, record_layout, sampled_rows
+from duckdb_anon.slices.chance import CommonValue, Population, chance_of_occurrence, largest_rate
+from duckdb_anon.slices.fakes import taken
+from duckdb_anon.slices.grouping import one_sensitive
+from duckdb_anon.slices.layout import CUTS
+from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.table import CodedTable
+
+ESTIMATE = (
+    Parameter(
+        "est",
+        "shares assumed of the other publisher: the table's, or each group's own",
+        "text",
+        "table",
+        ("table", "own"),
+    ),
+    Parameter("beta", "rows the table's shares count for when est := 'own'", "number", 1.0, above=0),
+)
+
+
+def automatic_rate(table: CodedTable, alpha: float) -> float:
+    """Largest rate at which a sample, taken as one group, almost surely meets alpha, by bisection."""
+    share = np.array([np.bincount(table.sensitive[0].codes).min() / table.rows])
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        spread = 4 * np.sqrt(middle * (1 - middle) * table.rows)  # the sample may come out smaller
+        chance = chance_of_occurrence(share, np.array([max(middle * table.rows - spread, 1.0)]))
+        low, high = (middle, high) if middle <= largest_rate(alpha, float(chance[0])) else (low, middle)
+    return low
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Sample and generalize.
+
+    Args:
+        table: quasi-identifiers and one sensitive attribute.
+        params: see `METHOD`.
+        rng: source of randomness.
+
+    Raises:
+        RequirementError: the sample as one group fails; the message says at which rate it would not.
+    """
+    rate = automatic_rate(table, params["alpha"]) if params["rho"] == "auto" else float(params["rho"])
+    rows = sampled_rows("composition", table.rows, rate, rng)
+    codes = table.sensitive[0].codes[rows]
+    population = Population.of(table.sensitive[0], params["est"], params["beta"])
+    group = partition(
+        tuple(taken(a, rows) for a in table.qi),
+        codes,
+        All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population))),
+        cut=params["cut"],
+        width=params["width"],
+        tick=tick,
+        function="composition",
+    )
+    cells = boxed_cells(table, group, group, rows)
+    cells |= {a.name: Coded(a.name, a.codes[rows]) for a in table.sensitive}
+    return cells | {"sampling_rate": Real(np.full(len(rows), rate)), ROWS: Source(rows)}
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Boxes, the sensitive column, insensitive ones, `sampling_rate`."""
+    one_sensitive("composition", roles)
+    return record_layout("composition", roles, ("sampling_rate",))
+
+
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Check the rate: a number in (0, 1] or 'auto'."""
+    rate = params["rho"]
+    number = isinstance(rate, (int, float)) and not isinstance(rate, bool) and 0 < rate <= 1
+    if rate != "auto" and not number:
+        raise ParameterError(f"composition: rho := {rate!r} is neither a number in (0, 1] nor 'auto'")
+    return params
+
+
+METHOD = Method(
+    name="composition",
+    summary="a generalized sample against the composition attack (a reading of the abstract, not the original)",
+    paper="after Baig, Li, Liu, Ding & Wang (2012), DASFAA: (rho, alpha)-anonymization",
+    parameters=(
+        Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1),
+        Parameter("rho", "share of the rows that is released, in (0, 1], or 'auto': the largest possible", "any", 0.5),
+        Parameter("alpha", "largest belief that a shared value is the victim's own", "number", 0.5, above=0, high=1),
+        *ESTIMATE,
+        *CUTS,
+    ),
+    layout=layout,
+    release=release,
+    needs=("qi", "sensitive"),
+    refine=refine,
+)

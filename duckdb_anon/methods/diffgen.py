@@ -1,0 +1,189 @@
+"""DiffGen: generalization by private specializations, with noisy counts. Differentially private.
+
+Releases, for every combination of generalized values and every class, a box and a noisy count; empty ones
+too, since leaving them out would give the data away. Guarantee: epsilon-differential privacy for tables that
+differ by one row (Mohammed, Chen, Fung and Yu, KDD 2011), provided that taxonomies, bounds and classes do not
+come from the data. With `domain := 'declared'` they must not: numeric predictors need `bounds`, all other
+columns a hierarchy. With `domain := 'observed'` they are read off the table and count as public knowledge.
+How epsilon is spent: `diffgen_plan`. Noise in floating point is not a proof-grade mechanism, and `seed` is
+for tests only. Departure: split points are chosen among all points of an interval, not among values that
+occur, which would not be private. Cost: O(d n) a round, plus the number of released cells.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet
+from duckdb_anon.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.noise.budget import Budget
+from duckdb_anon.noise.specialization import Predictor, Search
+from duckdb_anon.slices.boxed import box_plans, cell_layout
+from duckdb_anon.slices.grouping import one_sensitive
+from duckdb_anon.spec import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.table import Attribute, CodedTable, IntArray
+
+SPENDING = (
+    Parameter("epsilon", "privacy budget", "number", REQUIRED, above=0),
+    Parameter("specializations", "number of specializations, h", "integer", 10, low=0),
+)
+
+
+def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Predictor:
+    """Prepare one quasi-identifier.
+
+    Args:
+        attribute: ordered, nominal or with a hierarchy.
+        bounds: domain of an ordered attribute; values outside are moved to its ends. None: as observed.
+
+    Raises:
+        RequirementError: an ordered attribute has NULLs or infinite values.
+    """
+    if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
+        leaves = attribute.leaf_of_code[attribute.codes].astype(np.float64)
+        return Predictor(leaves, 0, attribute.hierarchy.leaves, attribute.hierarchy)
+    if attribute.kind == "nominal":
+        return Predictor(attribute.codes.astype(np.float64), 0, attribute.domain)
+    if attribute.special_from < attribute.domain:
+        raise RequirementError(
+            f"diffgen: '{attribute.name}' has rows that are NULL or not finite; fill them, leave them out, or say "
+            f"categorical := ['{attribute.name}']"
+        )
+    low, high = bounds or (float(attribute.positions[0]), float(attribute.positions[-1]))
+    return Predictor(np.clip(attribute.positions, low, high)[attribute.codes], low, high, numeric=True)
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Specialize, count, add noise.
+
+    Args:
+        table: quasi-identifiers and one sensitive attribute, the class.
+        params: see `METHOD`.
+        rng: source of randomness.
+
+    Raises:
+        RequirementError: more cells than `max_cells`, or values that have no place in a domain.
+    """
+    bounds = {name.lower(): (float(low), float(high)) for name, (low, high) in (params["bounds"] or {}).items()}
+    predictors = [predictor_of(a, bounds.get(a.name.lower())) for a in table.qi]
+    sensitive = table.sensitive[0]
+    in_tree = sensitive.hierarchy is not None and sensitive.leaf_of_code is not None
+    classes = sensitive.hierarchy.leaves if sensitive.hierarchy is not None else sensitive.domain
+    class_of_row = sensitive.leaf_of_code[sensitive.codes] if in_tree else sensitive.codes  # type: ignore[index]
+    budget = Budget(params["epsilon"], sum(p.numeric for p in predictors), params["specializations"])
+    Search(predictors, class_of_row.astype(np.int64), classes, budget, params["utility"], rng).run()
+    shape = (*(len(p.cut) for p in predictors), classes)
+    if prod(shape) > params["max_cells"]:
+        raise RequirementError(
+            f"diffgen: {prod(shape)} cells would be released, all of them with noise, and max_cells := "
+            f"{params['max_cells']}; lower specializations := {params['specializations']} or raise max_cells"
+        )
+    cell = np.ravel_multi_index((*(p.node_of_record for p in predictors), class_of_row), shape)
+    counts = np.bincount(cell, minlength=prod(shape)) + rng.laplace(0.0, budget.count_scale, prod(shape))
+    places = np.unravel_index(np.arange(prod(shape)), shape)
+    cells: dict[str, Cells] = {
+        a.name: _boxes(a, p, place) for a, p, place in zip(table.qi, predictors, places, strict=False)
+    }
+    cells[sensitive.name] = _class_cells(sensitive, places[-1])
+    return cells | {"noisy_count": Real(counts), ROWS: Source(np.full(prod(shape), -1, dtype=np.int64))}
+
+
+def _boxes(attribute: Attribute, predictor: Predictor, place: IntArray) -> Cells:
+    """The cut's node of each released cell."""
+    if predictor.numeric:
+        low, high = (np.array([getattr(node, end) for node in predictor.cut]) for end in ("low", "high"))
+        return Struct({"lower": Real(low[place]), "upper": Real(high[place])})
+    if predictor.tree is not None:
+        return Node(predictor.tree.labels, np.array([n.label for n in predictor.cut], dtype=np.int32), place)
+    sizes = [int(node.high - node.low) for node in predictor.cut]
+    members = [np.arange(int(node.low), int(node.high)) for node in predictor.cut]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return ValueSet(attribute.name, offsets, np.concatenate(members).astype(np.int32), place)
+
+
+def _class_cells(sensitive: Attribute, place: IntArray) -> Cells:
+    if sensitive.hierarchy is None:
+        return Coded(sensitive.name, place.astype(np.int32))
+    return Node(sensitive.hierarchy.labels, sensitive.hierarchy.node_of_leaf, place)
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Boxes (of DOUBLE for numbers), the sensitive column, `noisy_count`; checks that domains are declared."""
+    one_sensitive("diffgen", roles)
+    _check_bounds(roles, params)
+    if params["domain"] == "declared":
+        _check_declared(roles, params)
+    ends = (ColumnPlan("lower", Real), ColumnPlan("upper", Real))
+    numeric = {info.name: ColumnPlan(info.name, Struct, fields=ends) for info in roles.qi if info.kind == "ordered"}
+    in_tree = {i.name: ColumnPlan(i.name, Node, frame="class") for i in roles.sensitive if i.kind == "hierarchy"}
+    planned = cell_layout("diffgen", roles)
+    framed = {p.name: ColumnPlan(p.name, p.cells, frame=p.name) for p in box_plans("diffgen", roles.qi)}
+    return tuple({**framed, **numeric, **in_tree}.get(plan.name, plan) for plan in planned)
+
+
+def _check_bounds(roles: Roles, params: Params) -> None:
+    """Bounds name ordered quasi-identifiers of number types and are two numbers, low below high."""
+    ordered = {info.name.lower(): info for info in roles.qi if info.kind == "ordered"}
+    for name, ends in (params["bounds"] or {}).items():
+        if name.lower() not in ordered:
+            raise ColumnError(
+                f"diffgen: bounds := names '{name}', which is no numeric quasi-identifier"
+                f"{nearest(name, (i.name for i in ordered.values()))}"
+            )
+        if not isinstance(ends, (list, tuple)) or len(ends) != 2 or not float(ends[0]) < float(ends[1]):
+            raise ParameterError(f"diffgen: bounds of '{name}' must be [low, high] with low below high")
+    dates = [info.name for info in ordered.values() if _is_time(info)]
+    if dates:
+        raise ColumnError(f"diffgen: {listed(dates)} are dates or times; turn them into numbers, such as a year")
+
+
+def _is_time(info: ColumnInfo) -> bool:
+    return info.type.startswith(("DATE", "TIME"))
+
+
+def _check_declared(roles: Roles, params: Params) -> None:
+    bounded = {name.lower() for name in params["bounds"] or {}}
+    open_ = [i.name for i in roles.qi if i.kind == "ordered" and i.name.lower() not in bounded]
+    flat = [i.name for i in roles.qi if i.kind == "nominal"]
+    flat += [i.name for i in roles.sensitive if i.kind != "hierarchy"]
+    if open_ or flat:
+        raise ParameterError(
+            "diffgen: the domains must not come from the data: "
+            + (f"give bounds := {{'{open_[0]}': [low, high]}} for {listed(open_)}; " if open_ else "")
+            + (f"give hierarchies := {{'{flat[0]}': 'its_table'}} for {listed(flat)}; " if flat else "")
+            + "or say domain := 'observed' if the values that occur are public knowledge"
+        )
+
+
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Keep bounds as plain numbers."""
+    if params["bounds"]:
+        params["bounds"] = {name: list(ends) for name, ends in params["bounds"].items()}
+    return params
+
+
+METHOD = Method(
+    name="diffgen",
+    summary="epsilon-differentially private generalization with noisy counts",
+    paper="Mohammed, Chen, Fung & Yu (2011), KDD, section 4",
+    parameters=(
+        *SPENDING,
+        Parameter("utility", "score of a specialization", "text", "max", ("max", "infogain")),
+        Parameter("bounds", "numeric column to [low, high], {'age': [0, 120]}", "mapping"),
+        Parameter(
+            "domain",
+            "'declared': bounds and hierarchies are given; 'observed': what occurs is public knowledge",
+            "text",
+            "declared",
+            ("declared", "observed"),
+        ),
+        Parameter("max_cells", "largest number of released cells", "integer", 1_000_000, low=1),
+    ),
+    layout=layout,
+    release=release,
+    needs=("qi", "sensitive"),
+    refine=refine,
+)

@@ -1,0 +1,1 @@
+"""Differential privacy: mechanisms, their budget, and generalization by private specializations."""
