@@ -14,7 +14,7 @@ from sqlglot import exp
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.logic import Term, amount, event, normal, present, split
-from duckdb_anon.rewrite.parse import to_sql
+from duckdb_anon.rewrite.parse import plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
 
 _KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -43,7 +43,7 @@ def read_aggregate(node: exp.Expression) -> Aggregate:
     """
     inner = node.this if isinstance(node, exp.Filter) else node
     where = node.expression.this if isinstance(node, exp.Filter) else exp.true()
-    text = to_sql(inner, pretty=False)
+    text = plain(inner)
     if not isinstance(inner, _KNOWN):
         raise RewriteError(
             f"{text} cannot be estimated from the release; estimated are count, count_if, sum, avg, min and max"
@@ -55,7 +55,8 @@ def read_aggregate(node: exp.Expression) -> Aggregate:
             "count, sum, avg, min or max without DISTINCT"
         )
     if isinstance(inner, exp.CountIf):
-        return Aggregate("count", None, exp.and_(where.copy(), argument.copy()))
+        # DuckDB's count_if is a sum of ones and zeros, NULL when there is nothing to add
+        return Aggregate("sum", _indicator(argument), where.copy())
     kind = type(inner).__name__.lower()
     if kind == "count":
         if isinstance(argument, exp.Star) or argument is None or isinstance(argument, exp.Literal):
@@ -148,7 +149,7 @@ def _extreme(aggregate: Aggregate, where: exp.Expression | None, early: Early) -
     assert value is not None  # noqa: S101 -- MIN and MAX have an argument
     if not early.model.bounded or any(p.signed or p.counted for p in early.model.parts):
         raise RewriteError(
-            f"{aggregate.kind}({to_sql(value, pretty=False)}) cannot be bounded from the release "
+            f"{aggregate.kind}({plain(value)}) cannot be bounded from the release "
             f"{early.model.release.name}, which is sampled, noisy or randomized; ask for count, sum or avg"
         )
     condition = _both(_both(where, aggregate.condition), _not_null(value))
@@ -173,6 +174,12 @@ def _sum(early: Early, terms: list[Term]) -> str:
     pieces = [(term.sign, to_sql(early.term(term), pretty=False)) for term in terms]
     text = " ".join(f"{'+' if sign > 0 else '-'} {piece}" for sign, piece in pieces)
     return text.removeprefix("+ ") or "0"
+
+
+def _indicator(condition: exp.Expression) -> exp.Expression:
+    ones = exp.If(this=condition.copy(), true=exp.Literal.number(1))
+    zeros = exp.If(this=exp.not_(condition.copy()), true=exp.Literal.number(0))
+    return exp.Case(ifs=[ones, zeros])
 
 
 def _both(where: exp.Expression | None, condition: exp.Expression) -> exp.Expression:

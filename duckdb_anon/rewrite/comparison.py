@@ -133,11 +133,14 @@ def _measure(sides: _Sides, number: int) -> str:
         cast = f"try_cast({value}::varchar as double)"
         return f"coalesce({cast}, 0)" if zero else cast
 
-    ends = [f"e._c{number}_{end}" if number in sides.bounded else "null" for end in ("low", "high")]
+    ends = [
+        numeric(f"e._c{number}_{end}", False) if number in sides.bounded else "null::double"
+        for end in ("low", "high")
+    ]
     return (
         f"{{measure: {literal(column.name)}, original: {numeric(f'o._c{number}', column.additive)}, "
         f"estimate: {numeric(f'e._c{number}', column.additive)}, "
-        f"low: {ends[0]}::double, high: {ends[1]}::double}}"
+        f"low: {ends[0]}, high: {ends[1]}}}"
     )
 
 

@@ -131,7 +131,7 @@ class Early:
         for part in self.model.parts:
             if self.requests.get(part.name):
                 share = f"{part.name}_share"
-                on = f"{part.key} is not distinct from {quoted(share)}.cell"
+                on = f"{part.key} is not distinct from {quoted(share)}._cell"
                 chosen = chosen.join(quoted(share), on=on, join_type="left", dialect="duckdb")
         for condition in self.conditions:
             chosen = chosen.where(self._early_text(condition), dialect="duckdb")
@@ -146,8 +146,8 @@ class Early:
             values = quoted(f"{part.name}_values")
             for column in sorted(self.units.late & set(part.columns)):
                 chosen = chosen.select(f"{values}.{quoted(column)}", dialect="duckdb")
-            weights.append(f"{values}.weight")
-            on = f"_rows._cell{i} is not distinct from {values}.cell"
+            weights.append(f"{values}._weight")
+            on = f"_rows._cell{i} is not distinct from {values}._cell"
             chosen = chosen.join(values, on=on, dialect="duckdb")
         return chosen.select(f"{' * '.join(weights)} as _weight", dialect="duckdb")
 
@@ -194,9 +194,9 @@ class Early:
 
 
 def _weighted(part: Part, used: list[str]) -> exp.Select:
-    weight = "weight" if part.counted else "weight / sum(weight) over (partition by cell) as weight"
+    weight = "_weight" if part.counted else "_weight / sum(_weight) over (partition by _cell) as _weight"
     columns = [quoted(column) for column in used]
-    listed = exp.select("cell", *columns, weight, dialect="duckdb")
+    listed = exp.select("_cell", *columns, weight, dialect="duckdb")
     return listed.from_(part.values(used).subquery("_v"))
 
 

@@ -38,10 +38,10 @@ class IntervalPart(Part):
         if self.kind.upper() == "DATE":
             inside = "range(low, high + 1, interval 1 day)::date[]"
         listed = (
-            f"unnest(case when cell is null then [null::{self.kind}] "
+            f"unnest(case when _cell is null then [null::{self.kind}] "
             f"when unknown then list_append({inside}, null) else {inside} end) as {quoted(self.columns[0])}"
         )
-        return exp.select("cell", listed, "1 as weight", dialect="duckdb").from_(
+        return exp.select("_cell", listed, "1 as _weight", dialect="duckdb").from_(
             self._boxes().subquery("_box")
         )
 
@@ -49,18 +49,18 @@ class IntervalPart(Part):
         """Closed forms where all requests have one, the list of values otherwise."""
         closed = [self._closed(request) for request in requests]
         columns = [exp.alias_(parsed(c), f"s{i}") for i, c in enumerate(closed, 1) if c is not None]
-        known = exp.select("cell", *columns).from_(self._boxes().subquery("_box"))
+        known = exp.select("_cell", *columns).from_(self._boxes().subquery("_box"))
         listed = [i for i, c in enumerate(closed) if c is None]
         if not listed:
             return known
         answers = [exp.alias_(answer(requests[i]), f"s{i + 1}") for i in listed]
-        counted = exp.select("cell", *answers).from_(self.values(self.columns).subquery("_v"))
-        counted = counted.group_by("cell")
+        counted = exp.select("_cell", *answers).from_(self.values(self.columns).subquery("_v"))
+        counted = counted.group_by("_cell")
         if not columns:
             return counted
         both = [f"_k.s{i}" if c is not None else f"_l.s{i}" for i, c in enumerate(closed, 1)]
-        joined = exp.select("_k.cell", *both).from_(known.subquery("_k"))
-        return joined.join(counted.subquery("_l"), on="_k.cell is not distinct from _l.cell")
+        joined = exp.select("_k._cell", *both).from_(known.subquery("_k"))
+        return joined.join(counted.subquery("_l"), on="_k._cell is not distinct from _l._cell")
 
     def _boxes(self) -> exp.Select:
         """SELECT cell, low, high, unknown: the ends of each distinct box."""
@@ -69,15 +69,15 @@ class IntervalPart(Part):
         shown = "epoch_us({})" if self.kind.upper().startswith("TIMESTAMP") else "{}"
         ends = [
             shown.format(
-                f"case when cell is not null and cell.lower is null "
-                f"then coalesce({pick}(cell.{end}) over (), {none}) else cell.{end} end"
+                f"case when _cell is not null and _cell.lower is null "
+                f"then coalesce({pick}(_cell.{end}) over (), {none}) else _cell.{end} end"
             )
             + f" as {name}"
             for end, pick, name in (("lower", "min", "low"), ("upper", "max", "high"))
         ]
         return exp.select(
-            "cell", *ends, "cell is not null and cell.lower is null as unknown", dialect="duckdb"
-        ).from_(self.cells().subquery("_cell"))
+            "_cell", *ends, "_cell is not null and _cell.lower is null as unknown", dialect="duckdb"
+        ).from_(self.cells().subquery("_cells"))
 
     def _closed(self, request: Request) -> str | None:
         wanted = _WHOLE if request.condition is None else read(request.condition, self.kind)
@@ -137,7 +137,7 @@ class _Form:
         else:
             inside = f"case when {self._point()} then {self._inside_point()} else "
             inside += f"({' + '.join(sizes) or '0'}) / (high - low) end" if sizes else "0 end"
-        return f"case when cell is null then {null} else {inside} end"
+        return f"case when _cell is null then {null} else {inside} end"
 
     def mean(self, slope: Fraction, shift: Fraction) -> str:
         """Mean of slope * value + shift where the value is asked for, 0 elsewhere."""
@@ -153,7 +153,7 @@ class _Form:
         else:
             at = f"({_number(slope)} * low + {_number(shift)})"
             body = f"case when {self._point()} then {self._inside_point()} * {at} else ({total}) / (high - low) end"
-        return f"case when cell is null then 0 else {body} end"
+        return f"case when _cell is null then 0 else {body} end"
 
     def possible(self) -> str:
         """Whether some value of the box is asked for."""
@@ -162,7 +162,7 @@ class _Form:
         touches = " or ".join(f"({a} and {b})" for a, b in zip(touching, others, strict=True)) or "false"
         anything = bool(self.pieces()) or self.wanted.null
         return (
-            f"case when cell is null then {_boolean(self.wanted.null)} "
+            f"case when _cell is null then {_boolean(self.wanted.null)} "
             f"when unknown then {_boolean(anything)} else {touches} end"
         )
 
@@ -174,7 +174,7 @@ class _Form:
         ]
         everything = self.wanted.null and any(p.low is None and p.high is None for p in self.pieces())
         return (
-            f"case when cell is null then {_boolean(self.wanted.null)} "
+            f"case when _cell is null then {_boolean(self.wanted.null)} "
             f"when unknown then {_boolean(everything)} else {' or '.join(within) or 'false'} end"
         )
 
@@ -188,7 +188,7 @@ class _Form:
         kind = "date" if self.kind.upper() == "DATE" else "double"
         infinite = f"'{'-' if least else ''}infinity'::{kind}"
         line = end if (slope, shift) == (1, 0) else f"{_number(slope)} * {end} + {_number(shift)}"
-        return f"case when cell is null then null when unknown then {infinite} else {line} end"
+        return f"case when _cell is null then null when unknown then {infinite} else {line} end"
 
     def _low(self, piece: Interval) -> str:
         return "low" if piece.low is None else f"greatest(low, {printed(piece.low, self.kind)})"

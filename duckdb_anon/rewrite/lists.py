@@ -22,9 +22,9 @@ class SetPart(Part):
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a member."""
-        member = f"unnest(coalesce(cell, [null])) as {quoted(self.columns[0])}"
-        return exp.select("cell", member, "1 as weight", dialect="duckdb").from_(
-            self.cells().subquery("_cell")
+        member = f"unnest(coalesce(_cell, [null])) as {quoted(self.columns[0])}"
+        return exp.select("_cell", member, "1 as _weight", dialect="duckdb").from_(
+            self.cells().subquery("_cells")
         )
 
 
@@ -38,11 +38,11 @@ class NodePart(Part):
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a leaf below the node; NULL stands for itself."""
         column = quoted(self.columns[0])
-        leaf = f"case when _leaf.node is null then _cell.cell::{self.kind} else _leaf.leaf end as {column}"
-        chosen = exp.select("_cell.cell", leaf, "1 as weight", dialect="duckdb")
-        chosen = chosen.from_(self.cells().subquery("_cell"))
+        leaf = f"case when _leaf.node is null then _cells._cell::{self.kind} else _leaf.leaf end as {column}"
+        chosen = exp.select("_cells._cell", leaf, "1 as _weight", dialect="duckdb")
+        chosen = chosen.from_(self.cells().subquery("_cells"))
         return chosen.join(
-            self._leaves().subquery("_leaf"), on="_cell.cell = _leaf.node", join_type="left", dialect="duckdb"
+            self._leaves().subquery("_leaf"), on="_cells._cell = _leaf.node", join_type="left", dialect="duckdb"
         )
 
     def _leaves(self) -> exp.Query:
@@ -68,18 +68,25 @@ class NodePart(Part):
 
 @dataclass(frozen=True)
 class BagPart(Part):
-    """A sensitive attribute published as MAP(value, count), one map a bucket."""
+    """A sensitive attribute published as MAP(value, count), one map a bucket; a MAP cannot name NULL."""
 
     column: str = ""
 
     def values(self, used: Sequence[str]) -> exp.Select:
-        """One row a value of the bucket, weighted by its count."""
+        """One row a value of the bucket, weighted by its count; rows no count speaks of hold NULL."""
         name = quoted(self.columns[0])
-        bags = exp.select(f"{self.key} as cell", f"any_value({self.column}) as bag", dialect="duckdb")
-        bags = bags.from_(self.source()).group_by("cell")
-        entries = ("unnest(map_keys(bag))", "unnest(map_values(bag))")
-        chosen = exp.select("cell", f"{entries[0]} as {name}", f"{entries[1]} as weight", dialect="duckdb")
-        return chosen.from_(bags.subquery("_bag"))
+        bags = exp.select(
+            f"{self.key} as _cell", f"any_value({self.column}) as bag", "count(*) as size", dialect="duckdb"
+        )
+        bags = bags.from_(self.source()).group_by("_cell")
+        missing = "greatest(size - coalesce(list_sum(map_values(bag)), 0), 0)"
+        entries = exp.select(
+            "_cell",
+            f"unnest(list_append(map_keys(bag), null)) as {name}",
+            f"unnest(list_append(map_values(bag), ({missing})::bigint)) as _weight",
+            dialect="duckdb",
+        ).from_(bags.subquery("_bag"))
+        return exp.select("*").from_(entries.subquery("_entry")).where("_weight > 0", dialect="duckdb")
 
 
 @dataclass(frozen=True)
@@ -97,17 +104,17 @@ class ColumnPart(Part):
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a cell of the bucket, times the values its generalized fields may stand for."""
         wanted = [column for column in self.inner if column in used]
-        weights = [f"_w{i}.weight / _w{i}.total" for i in range(len(wanted))]
+        weights = [f"_w{i}._weight / _w{i}.total" for i in range(len(wanted))]
         columns = [f"{sql} as {quoted(column)}" for column, sql in self.fields.items() if column in used]
         columns += [f"_w{i}.{quoted(column)} as {quoted(column)}" for i, column in enumerate(wanted)]
-        chosen = exp.select(f"{self.key} as cell", *columns, dialect="duckdb")
-        chosen = chosen.select(f"{' * '.join(weights) or '1'} as weight", dialect="duckdb")
+        chosen = exp.select(f"{self.key} as _cell", *columns, dialect="duckdb")
+        chosen = chosen.select(f"{' * '.join(weights) or '1'} as _weight", dialect="duckdb")
         chosen = chosen.from_(self.source())
         for i, column in enumerate(wanted):
             part = self.inner[column]
             inside = part.values([column]).subquery("_u")
-            total = "sum(weight) over (partition by cell) as total"
+            total = "sum(_weight) over (partition by _cell) as total"
             weighted = exp.select("*", total, dialect="duckdb").from_(inside).subquery(f"_w{i}")
-            on = f"{part.key} is not distinct from _w{i}.cell"
+            on = f"{part.key} is not distinct from _w{i}._cell"
             chosen = chosen.join(weighted, on=on, dialect="duckdb")
         return chosen

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
 
 from duckdb_anon.errors import RewriteError, listed, nearest
 from duckdb_anon.rewrite.schema import TableInfo
@@ -37,6 +38,17 @@ def parse(query: str) -> exp.Query:
 def to_sql(tree: exp.Expression, pretty: bool = True) -> str:
     """Print a tree as DuckDB SQL."""
     return tree.sql("duckdb", pretty=pretty, normalize_functions="lower")
+
+
+def plain(tree: exp.Expression) -> str:
+    """Print an expression for a message: names as short as the analyst wrote them."""
+
+    def short(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Column):
+            return exp.column(node.name)
+        return node
+
+    return to_sql(tree.copy().transform(short), pretty=False)
 
 
 def same_table(table: exp.Table, info: TableInfo) -> bool:
@@ -97,6 +109,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         for select in tree.find_all(exp.Select):
             _resolve_all(select)
         tree = merge_subqueries(tree)
+        _tell_apart(tree)
     except SqlglotError as error:
         known = listed(column for info in named.values() for column, _ in info.columns)
         raise RewriteError(f"the query could not be bound: {error}; the columns are {known}") from error
@@ -142,7 +155,7 @@ def literal(text: str) -> str:
     return exp.Literal.string(text).sql("duckdb")
 
 
-def is_original(table: exp.Expression) -> bool:
+def is_original(table: object) -> bool:
     """Tell whether a table of a bound tree is the original."""
     return isinstance(table, exp.Table) and table.name == "_t0"
 
@@ -200,6 +213,24 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         cte.pop()
     if not with_.expressions:
         with_.pop()
+
+
+def _tell_apart(tree: exp.Query) -> None:
+    """Give every use of the original an alias of its own, so that a column says which SELECT it belongs to."""
+    seen: set[str] = set()
+    for scope in traverse_scope(tree):
+        for alias, source in list(scope.sources.items()):
+            if not is_original(source) or not isinstance(source, exp.Table):
+                continue
+            fresh = alias
+            while fresh in seen:
+                fresh += "_"
+            seen.add(fresh)
+            if fresh != alias:
+                for column in scope.columns:
+                    if column.table == alias:
+                        column.set("table", exp.to_identifier(fresh, quoted=True))
+                source.set("alias", exp.TableAlias(this=exp.to_identifier(fresh, quoted=True)))
 
 
 def _aggregates(select: exp.Select) -> bool:

@@ -79,11 +79,11 @@ class Part:
         used = [c for c in self.columns if any(c in _columns(r) for r in requests)]
         answers = [exp.alias_(answer(r, self.counted), f"s{i}") for i, r in enumerate(requests, 1)]
         source = self.values(used).subquery("_v")
-        return exp.select("cell", *answers).from_(source).group_by("cell")
+        return exp.select("_cell", *answers).from_(source).group_by("_cell")
 
     def cells(self) -> exp.Select:
         """SELECT DISTINCT cell."""
-        return exp.select(f"{self.key} as cell").distinct().from_(self.source())
+        return exp.select(f"{self.key} as _cell").distinct().from_(self.source())
 
     def source(self) -> exp.Expression:
         """The release as a FROM item called `_r`."""
@@ -106,9 +106,9 @@ def answer(request: Request, counted: bool = False) -> exp.Expression:
     """The aggregate over a cell's values that answers a request."""
     condition, value = (to_sql(e, pretty=False) if e is not None else None for e in _both(request))
     where = f" filter (where {condition})" if condition else ""
-    over = "" if counted else " / sum(weight)"
+    over = "" if counted else " / sum(_weight)"
     if request.wanted == "mean":
-        amount = "weight" if value is None else f"weight * ({value})"
+        amount = "_weight" if value is None else f"_weight * ({value})"
         text = f"coalesce(sum({amount}){where}, 0){over}"
     elif request.wanted == "possible":
         text = f"coalesce(bool_or({condition}), false)"

@@ -44,8 +44,10 @@ def estimator(
     model = model_of(release, original)
     tree = tree.copy()
     bounded: tuple[int, ...] = ()
-    for select in [s for s in tree.find_all(exp.Select, bfs=False)][::-1]:
-        if reads_original(select):
-            found = rewrite_select(select, model, original, with_bounds and select is tree)
-            bounded = found if select is tree else bounded
+    readers = [select for select in tree.find_all(exp.Select, bfs=False) if reads_original(select)]
+    # a condition that compares with an estimate moves with it, so its bounds would not be hard
+    hard = with_bounds and len(readers) == 1
+    for select in reversed(readers):
+        found = rewrite_select(select, model, original, hard and select is tree)
+        bounded = found if select is tree else bounded
     return Estimate(grounded(tree, [release, *tables[1:]]), bounded)

@@ -16,7 +16,7 @@ from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate, bounds, estimate, mass, possible, read_aggregate
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.logic import EXACT, LATE, split
-from duckdb_anon.rewrite.parse import is_original, to_sql
+from duckdb_anon.rewrite.parse import is_original, plain
 from duckdb_anon.rewrite.parts import parsed
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.rewrite.shape import Model
@@ -99,7 +99,7 @@ def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
         optional |= side == "RIGHT" and _place(select, table) <= position
         if optional or (join.this is table and (join.kind or "").upper() in ("SEMI", "ANTI")):
             raise RewriteError(
-                f"{original.name} stands on the optional side of {to_sql(join, pretty=False)}; put it on the "
+                f"{original.name} stands on the optional side of {plain(join)}; put it on the "
                 "side that keeps its rows"
             )
     return table
@@ -227,5 +227,8 @@ def _replace_table(select: exp.Select, table: exp.Table, early: Early) -> None:
     stand_in.set("alias", exp.TableAlias(this=exp.to_identifier(early.units.alias, quoted=True)))
     stand_in.set("joins", table.args.get("joins"))
     table.replace(stand_in)
+    if isinstance(select.parent, exp.SetOperation):
+        select.replace(wrapped := exp.Subquery(this=exp.select("1")))
+        wrapped.set("this", select)
     for name, query in ctes:
         select.with_(exp.to_identifier(name, quoted=True), as_=query, append=True, copy=False)
