@@ -192,7 +192,7 @@ def tree_cuts(line: Line, tree: Tree) -> tuple[Candidates, NDArray[Any]]:
     width = tree.share(np.minimum.reduceat(sorted_leaves, starts), np.maximum.reduceat(sorted_leaves, starts))
     rows, parent = np.diff(starts, append=len(key)), local[order][starts]
     part_loss = expected_loss(rows, width + line.others[several][parent], line.min_size)
-    loss: FloatArray = np.bincount(parent, weights=part_loss, minlength=len(several))
+    loss = np.bincount(parent, weights=part_loss, minlength=len(several)).astype(np.float64)
     kept = np.bincount(parent, weights=rows * width, minlength=len(several))
     saved = frame.sizes[several] * line.own[several] - kept
     return line.proposed(several, CHILDREN, np.zeros_like(several), loss, saved), child

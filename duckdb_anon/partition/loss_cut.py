@@ -115,8 +115,8 @@ class LossCuts:
         rows = order if isinstance(places, slice) else places[order]
         width = self._widths((codes[rows] for codes in frame.codes), starts, sizes).sum(axis=0)
         loss = expected_loss(sizes, width, self.problem.requirement.min_size)
-        measured: FloatArray = np.bincount(local[order[starts]], weights=loss, minlength=len(groups))
-        return measured
+        measured = np.bincount(local[order[starts]], weights=loss, minlength=len(groups))
+        return measured.astype(np.float64)
 
     def _proposal(self, frame: Frame, places: NDArray[Any], trial: Candidates) -> Proposal:
         """Spell out one cut a group."""
