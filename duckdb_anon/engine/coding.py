@@ -154,10 +154,13 @@ def as_numbers(values: pa.Array) -> FloatArray:
     return numbers
 
 
-def canonical_order(attributes: list[Attribute]) -> IntArray:
-    """Row order by the codes of all attributes, so that a seeded run does not depend on the scan order."""
+def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArray:
+    """Row order by the codes of all attributes, so that a seeded run does not depend on the scan order.
+
+    Equal rows stay in the order of the source, as rows may arrive in any.
+    """
     if not attributes:
-        return np.zeros(0, dtype=np.int64)
+        return np.argsort(source_row, kind="stable")
     keys: list[IntArray] = []
     size = 1
     for attribute in attributes:
@@ -167,4 +170,4 @@ def canonical_order(attributes: list[Attribute]) -> IntArray:
         else:
             keys[-1] = keys[-1] * attribute.domain + attribute.codes
             size *= attribute.domain
-    return np.lexsort(tuple(reversed(keys))).astype(np.int64)
+    return np.lexsort((source_row, *reversed(keys))).astype(np.int64)

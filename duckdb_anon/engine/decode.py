@@ -24,6 +24,7 @@ from duckdb_anon.spec import ColumnPlan, Method, Params, Roles
 from duckdb_anon.table import Attribute, IntArray
 
 Array = np.ndarray[Any, Any]
+_CONSTANT = "_anon_const._k"
 
 
 @dataclass
@@ -93,6 +94,10 @@ class Decoder:
     def column(self, plan: ColumnPlan) -> str:
         """SQL expression of one released column, for the final SELECT."""
         attribute = plan.column or plan.name
+        if plan.cells is c.Struct and all(f.cells is c.Channel for f in plan.fields):
+            return self.constant("{" + ", ".join(f"{literal(f.name)}: {self._channel(f)}" for f in plan.fields) + "}")
+        if plan.cells is c.Channel:
+            return self.constant(self._channel(plan))
         if plan.cells is c.Struct:
             return "{" + ", ".join(f"{literal(f.name)}: {self.column(f)}" for f in plan.fields) + "}"
         if plan.cells is c.Source:
@@ -109,6 +114,15 @@ class Decoder:
             return self._framed(plan, f"list_select({labels}, {self.grouped(plan.frame, 'l')})")
         return self._valued(plan, self.dictionary(attribute, plan.declared_type))
 
+    def constant(self, sql: str) -> str:
+        """Have `sql` computed once; return the column to select."""
+        self.constants.append(sql)
+        return f"{_CONSTANT}{len(self.constants) - 1}"
+
+    def _channel(self, plan: ColumnPlan) -> str:
+        values = self.dictionary(plan.column or plan.name, plan.declared_type)
+        return f"{{'p': {self.ask('d')}[1], 'domain': list_select({values}, {self.ask('l')}[1])}}"
+
     def _framed(self, plan: ColumnPlan, sql: str) -> str:
         frame = self.frame(plan.frame)
         frame.values.append(sql)
@@ -117,10 +131,6 @@ class Decoder:
     def _valued(self, plan: ColumnPlan, values: str) -> str:
         if plan.cells is c.Coded:
             return self.value(f"{values}[{self.row('i')} + 1]")
-        if plan.cells is c.Channel:
-            sql = f"{{'p': {self.ask('d')}[1], 'domain': list_select({values}, {self.ask('l')}[1])}}"
-            self.constants.append(sql)
-            return f"_anon_const._k{len(self.constants) - 1}"
         if plan.cells is c.Interval:
             lower, upper = self.grouped(plan.frame, "i"), self.grouped(plan.frame, "i")
             box = f"{{'lower': {values}[{lower} + 1], 'upper': {values}[{upper} + 1]}}"
@@ -147,16 +157,21 @@ class Decoder:
         if self.constants:
             constants = ", ".join(f"{sql} as _k{k}" for k, sql in enumerate(self.constants))
             parts.append(f"_anon_const as materialized (select {constants} from _anon_r{values})")
-            joins.append("cross join _anon_const")
         for frame in self.frames.values():
             parts.append(frame.sql(values))
             joins.append(f"join {frame.table} on {frame.table}._g = {frame.index}")
         for k, source in enumerate(self.sources.values()):
             joins.append(f"left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {source}")
-        released = ", ".join(f"{sql} as {ident(name)}" for name, sql in columns.items())
+        varying = {name: sql for name, sql in columns.items() if not sql.startswith(_CONSTANT)}
+        released = ", ".join(f"{sql} as {ident(name)}" for name, sql in varying.items())
         # joins may hand rows over in the order of the source; the kernel's order is the shuffled one
         ordered = " order by _anon_cells._ord" if len(joins) > 1 else ""
-        return ",\n".join(parts) + f"\nselect {released}\nfrom {' '.join(joins)}{ordered}"
+        rows = f"select {released}\nfrom {' '.join(joins)}{ordered}"
+        if self.constants:
+            # outside the sort, where one value serves every row
+            each = ", ".join(f"{ident(n) if n in varying else columns[n]} as {ident(n)}" for n in columns)
+            rows = f"select {each} from ({rows}) as _anon_out cross join _anon_const"
+        return ",\n".join(parts) + f"\n{rows}"
 
     def _dictionary_ctes(self) -> list[str]:
         if not self.dictionaries:

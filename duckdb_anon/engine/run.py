@@ -187,7 +187,7 @@ def coded_table(
     attributes = code(arrays)
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
     if canonical or not bool((np.diff(source_row) > 0).all()):
-        order = canonical_order(attributes) if canonical else np.argsort(source_row, kind="stable")
+        order = canonical_order(attributes, source_row) if canonical else np.argsort(source_row, kind="stable")
         attributes = [_reordered(a, order) for a in attributes]
         truths = [_reordered(a, order) for a in truths]
         source_row = source_row[order]
