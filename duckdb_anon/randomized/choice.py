@@ -138,7 +138,7 @@ def _plain_cut(given: Any) -> Any:
     if isinstance(given, (list, tuple)):
         return [_plain_cut(part) for part in given]
     if isinstance(given, datetime):
-        return (given.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() * 1e6  # noqa: DTZ001
+        return (given.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() * 1e6
     if isinstance(given, date):
         return float((given - date(1970, 1, 1)).days)
     if given is None or isinstance(given, (bool, str)):
@@ -157,7 +157,7 @@ def randomized_names(function: str, qi: Sequence[str], sensitive: Sequence[str],
         raise ColumnError(f"{function}: l bounds the risk of a sensitive column; say sensitive := '...'")
     if not within:
         raise ColumnError(
-            f"{function}: scope := '{params['scope']}' leaves nothing to randomize; say qi := [...] and sensitive := ..."
+            f"{function}: scope := '{params['scope']}' leaves nothing to randomize; name qi and sensitive"
         )
     if not isinstance(params["p"], dict):
         return within

@@ -38,7 +38,7 @@ def descend(problem: Problem, start: FloatArray) -> FloatArray:
         if within or not len(fresh) or problem.target == "mean":
             break
         watched = np.union1d(watched, fresh)
-    return np.exp(point)
+    return np.asarray(np.exp(point), dtype=np.float64)
 
 
 def _solve(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray:

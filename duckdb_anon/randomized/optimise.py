@@ -27,7 +27,7 @@ PRECISION = 1e-12
 """Absolute precision of gains found by bisection."""
 STEP = 1e-9
 """Gains that cannot grow by this much are left where they are."""
-FEW_STARTS_ABOVE = 100_000
+FEW_STARTS_ABOVE = 10_000
 """QI cells beyond which only the most promising starts are tried."""
 
 

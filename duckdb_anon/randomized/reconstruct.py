@@ -75,7 +75,7 @@ def project(estimate: FloatArray, how: Projection = "clip") -> FloatArray:
     falling = np.sort(shares, axis=None)[::-1]
     surplus = (np.cumsum(falling) - 1.0) / np.arange(1, falling.size + 1)
     shift = surplus[np.flatnonzero(falling > surplus)[-1]]
-    return np.maximum(shares - shift, 0.0)
+    return np.asarray(np.maximum(shares - shift, 0.0), dtype=np.float64)
 
 
 def smooth(shares: FloatArray, records: float, kappa: float = 0.5) -> FloatArray:

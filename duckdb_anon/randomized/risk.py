@@ -93,7 +93,8 @@ class RiskModel:
         if all(channel.is_identity for channel in qi):
             return np.ones(len(table.cell_count))
         require_dense(table.sizes)
-        return reconstruction_probability(table.dense_qi(), qi)[tuple(table.cell_codes)]
+        found: FloatArray = reconstruction_probability(table.dense_qi(), qi)[tuple(table.cell_codes)]
+        return found
 
     def rec_sensitive(self, table: Occupied, channel: Channel) -> FloatArray:
         """Return the reconstruction probability of each pair's sensitive value, shape (pairs,)."""

@@ -67,16 +67,16 @@ def test_inverting_the_expected_table_gives_the_table_back(counts: np.ndarray, g
 
 @settings(max_examples=40, deadline=None)
 @given(tables(), st.sampled_from([1.5, 2.0, 3.0]), st.sampled_from(["both", "qi", "sensitive"]))
-def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarray, l: float, scope: str) -> None:
-    problem = Problem(model_of(counts), 1 / l, scope)
+def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarray, level: float, scope: str) -> None:
+    problem = Problem(model_of(counts), 1 / level, scope)
     try:
         solution = optimal_channels(problem, "rr_distort")
     except RequirementError:
-        assert problem.floor() > (1 / l) * (1 - 1e-6)
+        assert problem.floor() > (1 / level) * (1 - 1e-6)
         return
     shares = [c.p for c in solution.channels]
-    assert solution.risk <= 1 / l
-    assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / l + 1e-12
+    assert solution.risk <= 1 / level
+    assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / level + 1e-12
 
 
 @given(arrays(np.float64, st.integers(1, 8), elements=st.floats(-1, 2)))

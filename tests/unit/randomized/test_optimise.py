@@ -22,7 +22,7 @@ def problem_of(counts: np.ndarray, limit: float, scope: str = "both", **options:
 
 
 @pytest.mark.parametrize(
-    ("l", "scope", "shares", "norm"),
+    ("level", "scope", "shares", "norm"),
     [
         (3, "sensitive", (1, 0.870354), 8.16448),
         (3, "qi", (0.892353, 1), 7.87200),
@@ -32,13 +32,13 @@ def problem_of(counts: np.ndarray, limit: float, scope: str = "both", **options:
         (4, "both", (0.8741, 0.8545), 11.9054),
     ],
 )
-def test_optima_of_the_example_table(l: int, scope: str, shares: tuple[float, float], norm: float) -> None:
-    solution = optimal_channels(problem_of(PAPER_TABLE, 1 / l, scope), "rr_distort")
+def test_optima_of_the_example_table(level: int, scope: str, shares: tuple[float, float], norm: float) -> None:
+    solution = optimal_channels(problem_of(PAPER_TABLE, 1 / level, scope), "rr_distort")
     assert solution.norm == pytest.approx(norm, abs=1e-3)
     np.testing.assert_allclose([c.p for c in solution.channels], shares, atol=1e-3)
     found = [c.p for c in solution.channels]
-    assert risk(PAPER_TABLE, found[:-1], found[-1]).max() <= 1 / l + 1e-12
-    assert solution.risk <= 1 / l
+    assert risk(PAPER_TABLE, found[:-1], found[-1]).max() <= 1 / level + 1e-12
+    assert solution.risk <= 1 / level
 
 
 def test_optimum_is_not_worse_than_a_grid() -> None:
@@ -117,8 +117,8 @@ def test_derivatives_of_the_risk_match_differences(target: str) -> None:
         np.testing.assert_allclose(slope[:, k], (up - down) / 2e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("l", [2, 3, 7])
-def test_risk_on_adult_stays_within_the_bound(shared_data, l: int) -> None:
+@pytest.mark.parametrize("level", [2, 3, 7])
+def test_risk_on_adult_stays_within_the_bound(shared_data, level: int) -> None:
     rows = pd.read_csv(shared_data / "adult.csv").dropna()
     codes = [pd.factorize(rows[c], sort=True) for c in ("education", "income", "sex", "race", "occupation")]
     *qi, sensitive = [c.astype(np.int32) for c, _ in codes]
@@ -128,9 +128,9 @@ def test_risk_on_adult_stays_within_the_bound(shared_data, l: int) -> None:
     np.add.at(counts, (*qi, sensitive), 1)
     norms = {}
     for scope in ("qi", "both"):
-        solution = optimal_channels(Problem(RiskModel((table,)), 1 / l, scope), "rr_distort")
+        solution = optimal_channels(Problem(RiskModel((table,)), 1 / level, scope), "rr_distort")
         shares = [c.p for c in solution.channels]
-        assert solution.risk <= 1 / l
-        assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / l + 1e-12
+        assert solution.risk <= 1 / level
+        assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / level + 1e-12
         norms[scope] = solution.norm
     assert norms["both"] <= norms["qi"] * (1 + 1e-9)
