@@ -23,6 +23,7 @@ import numpy as np
 from duckdb_anon import cells
 from duckdb_anon.cells import Cells
 from duckdb_anon.cover import Cover, cover
+from duckdb_anon.cover.joint import draw_jointly
 from duckdb_anon.cover.unchanged import randomize_unchanged
 from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import ColumnError, ParameterError, listed
@@ -106,8 +107,10 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """Draw the released codes of every quasi-identifier; everything else passes through."""
     groups = groups_of(table, params)
     tables = covers(table, params, groups)
-    drawn = [c.draw(rng) for c in tables]
-    published, _ = randomize_unchanged(tables, drawn, params["min_changed"], rng)
+    if params["draw"] == "joint":
+        published, _ = draw_jointly(tables, params["min_changed"], rng)
+    else:
+        published, _ = randomize_unchanged(tables, [c.draw(rng) for c in tables], int(params["min_changed"]), rng)
     released: dict[str, Cells] = {
         a.name: cells.Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)
     }
@@ -144,7 +147,12 @@ METHOD = Method(
     parameters=(
         *GROUPING,
         Parameter(
-            "min_changed", "quasi-identifiers that must differ from the original, in every row", "integer", 1, low=0
+            "draw", "'joint': a record's changes are spread over its attributes; 'independent': as in the paper", "text",
+            "joint", ("joint", "independent"),
+        ),
+        Parameter(
+            "min_changed", "quasi-identifiers that differ from the original in every row; 1.1 adds one in a tenth of them "
+            "(draw 'joint')", "number", 1.1, low=0,
         ),
     ),
     layout=layout,
