@@ -23,7 +23,7 @@ import numpy as np
 
 from duckdb_anon.cover.distance import leaf_order, pair_distance
 from duckdb_anon.cover.tables import Cover
-from duckdb_anon.cover.unchanged import require_movable
+from duckdb_anon.errors import RequirementError
 from duckdb_anon.reading import BoolArray
 from duckdb_anon.table import CodeArray, FloatArray, IntArray
 
@@ -63,6 +63,16 @@ def draw_jointly(
     return result, stuck
 
 
+def require_movable(covers: Sequence[Cover], min_changed: int) -> None:
+    """Raise a RequirementError where fewer than `min_changed` attributes have two values in the table."""
+    movable = sum(c.attribute.domain > 1 for c in covers)
+    if min_changed > movable:
+        raise RequirementError(
+            f"muco: {min_changed} quasi-identifier(s) of every row must change, but only {movable} have two different "
+            f"values or more; set min_changed to at most {movable}"
+        )
+
+
 def _class_of_row(cover: Cover) -> IntArray:
     own = np.empty(len(cover.classes.rows), dtype=np.int64)
     own[cover.classes.rows] = cover.classes.class_of_sorted
@@ -90,10 +100,11 @@ def _systematic(change: FloatArray, rng: np.random.Generator) -> BoolArray:
     # rounding must not lose the last whole change
     ends[:, -1] = np.where(np.abs(ends[:, -1] - np.round(ends[:, -1])) < 1e-9, np.round(ends[:, -1]), ends[:, -1])
     steps = np.floor(ends - rng.random(rows)[:, None]) + 1
-    chosen = np.diff(steps, axis=1, prepend=0.0) > 0
-    differs = np.zeros_like(chosen)
+    chosen = np.diff(steps, axis=1, prepend=np.zeros((rows, 1))) > 0
+    differs: BoolArray = np.zeros_like(chosen)
     np.put_along_axis(differs, place, chosen, axis=1)
-    return differs & (change > 0)
+    differs &= change > 0
+    return differs
 
 
 def _draw_other(cover: Cover, own: IntArray, spot: FloatArray) -> CodeArray:

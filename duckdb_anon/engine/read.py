@@ -50,7 +50,9 @@ def read_tables(
     tables = [_in_order(table) for table in tables]
     raws = [_raw_columns(table, trees) for table in tables]
     names = dict.fromkeys(name for raw in raws for name in raw)
-    coded = {name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names}
+    coded = {
+        name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
+    }
     return [
         ReadTable(len(table), {name: c for name in raws[k] if (c := coded[name][k]) is not None})
         for k, table in enumerate(tables)
@@ -112,11 +114,11 @@ def _code_together(
         return _code_in_tree(function, name, raws, whole, tree, literals)
     kind = "" if info.kind == "hierarchy" else info.kind
     attribute = code_column(function, name, whole, kind, literals=literals)
-    null_code = attribute.null_code
     discrete = not pa.types.is_floating(whole.type) and not pa.types.is_decimal(whole.type)
     domain = Domain(
-        name, attribute.kind, attribute.positions, attribute.special_from, null_code, discrete, literals=attribute.literals
-    )
+        name, attribute.kind, attribute.positions, attribute.special_from, attribute.null_code, discrete,
+        literals=attribute.literals,
+    )  # fmt: skip
     out: list[ReadColumn | None] = []
     at = 0
     for raw in raws:

@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.errors import ColumnError, ParameterError, RewriteError, listed, nearest
-from duckdb_anon.measures.answers import exact_answers
+from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.measures.estimates import estimated_answers
 from duckdb_anon.measures.workload import Workload, WorkloadSpec, draw, query_texts, replaced
 from duckdb_anon.reading import ReadTable
 from duckdb_anon.spec import Parameter, Params, Report
 from duckdb_anon.table import FloatArray
 
-_AGGREGATE = re.compile(r'\s*(?:(count)\s*\(\s*\*\s*\)|(sum)\s*\(\s*(?:"((?:[^"]|"")+)"|([^"()\s]+))\s*\))\s*', re.IGNORECASE)
+_AGGREGATE = re.compile(
+    r'\s*(?:(count)\s*\(\s*\*\s*\)|(sum)\s*\(\s*(?:"((?:[^"]|"")+)"|([^"()\s]+))\s*\))\s*', re.IGNORECASE
+)
 _ROUNDS = 50
 PARAMETERS = (
     Parameter("n", "number of queries", "integer", 1000, low=1, high=100_000),
@@ -69,9 +71,9 @@ def texts(workload: Workload, original: ReadTable, params: Params) -> list[str]:
     return query_texts(workload, params["tables"][0], params["aggregate"].strip(), names, literals)
 
 
-def _weights(table: ReadTable, params: Params) -> FloatArray:
+def _summed(table: ReadTable, params: Params) -> str | None:
     if params["column"] is None:
-        return np.ones(table.rows)
+        return None
     folded = {name.lower(): name for name in table.columns}
     name = folded.get(params["column"].lower())
     if name is None:
@@ -79,27 +81,15 @@ def _weights(table: ReadTable, params: Params) -> FloatArray:
             f"workload_error: sum({params['column']}): there is no labelled column of that name"
             f"{nearest(params['column'], table.columns)}; there are {listed(table.columns)}"
         )
-    column = table.columns[name]
-    if column.shape != "value" or column.domain.kind != "ordered":
-        raise ColumnError(f"workload_error: column '{name}' cannot be summed: it is not a released number")
-    codes = column.value_codes()
-    numbers = column.domain.positions[codes]
-    return np.where(codes < column.domain.special_from, numbers, 0.0)
+    return name
 
 
 def answers(workload: Workload, table: ReadTable, params: Params) -> FloatArray:
-    """Estimates of all queries from one table of rows."""
+    """Estimates of all queries from one table, original or release."""
     missing = [a for a in workload.attributes if a not in table.columns]
     if missing:
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
-    boxes = [a for a in workload.attributes if table.columns[a].shape != "value"]
-    if boxes:
-        raise RewriteError(
-            f"workload_error: column '{boxes[0]}' of the release is {table.columns[boxes[0]].shape}, and only releases "
-            "of rows can be asked whole workloads"
-        )
-    codes = [table.columns[a].value_codes() for a in workload.attributes]
-    return exact_answers(workload, codes, _weights(table, params))
+    return estimated_answers(workload, table, _summed(table, params))
 
 
 def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
