@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from duckdb_anon.measures import anon_functions, classes
+from duckdb_anon.measures.anatomy_tables import QIT, ST
 from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
+from duckdb_anon.measures.composition_risk import MEASURE as COMPOSITION_RISK
 from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
 from duckdb_anon.measures.diffgen_plan import MEASURE as DIFFGEN_PLAN
 from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
@@ -13,6 +15,7 @@ from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
 from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
 from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.workload_error import WORKLOAD
+from duckdb_anon.methods.anatomy import METHOD as ANATOMY
 from duckdb_anon.methods.composition import METHOD as COMPOSITION
 from duckdb_anon.methods.diffgen import METHOD as DIFFGEN
 from duckdb_anon.methods.hybrid import METHOD as HYBRID
@@ -23,6 +26,7 @@ from duckdb_anon.methods.muco import METHOD as MUCO
 from duckdb_anon.methods.muco import TABLES as MUCO_TABLES
 from duckdb_anon.methods.one_to_m_generalize import METHOD as ONE_TO_M
 from duckdb_anon.methods.probabilistic import METHOD as PROBABILISTIC
+from duckdb_anon.methods.rmr import METHOD as RMR
 from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
 from duckdb_anon.methods.slicing import METHOD as SLICING
 from duckdb_anon.spec import Entry
@@ -30,7 +34,9 @@ from duckdb_anon.spec import Entry
 METHODS: tuple[Entry, ...] = (
     MUCO,
     MONDRIAN,
+    ANATOMY,
     ONE_TO_M,
+    RMR,
     RR_DISTORT,
     SLICING,
     MERGING,
@@ -42,6 +48,8 @@ METHODS: tuple[Entry, ...] = (
 )
 MEASURES: tuple[Entry, ...] = (
     *classes.MEASURES,
+    QIT,
+    ST,
     INFORMATION_LOSS,
     RELATIVE_ERROR,
     WORKLOAD,
@@ -52,6 +60,7 @@ MEASURES: tuple[Entry, ...] = (
     ANON_SAMPLE,
     RR_PARAMETERS,
     RR_RISK,
+    COMPOSITION_RISK,
     DIFFGEN_PLAN,
 )
 PURE_FILES: tuple[str, ...] = (classes.FILE, "randomized_response.sql")

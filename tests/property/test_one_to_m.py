@@ -123,3 +123,30 @@ def test_the_release_is_k_l_diverse_and_loses_no_person(people, k, l, cut):  # n
         classes[age["lower"], age["upper"], tuple(sex)][frozenset(nodes)] += 1
     for counts in classes.values():
         assert max(counts.values()) * l <= sum(counts.values()) + 1e-9
+
+
+RMR = """from rmr('visits', {k}, m := {m}, max_qid_ncp := {bound}, qi := ['age', 'sex'], sensitive := 'disease',
+    person := 'pid', hierarchies := {{'disease': 'tree'}}, row_id := true, seed := 1)"""
+
+
+@given(visits, st.integers(2, 4), st.integers(1, 2), st.sampled_from([0.8, 1]))
+@settings(max_examples=15, deadline=None)
+def test_rmr_is_k_km_anonymous_and_loses_no_person(people, k, m, bound):
+    con = loaded(people)
+    try:
+        rows = con.execute(RMR.format(k=k, m=m, bound=bound)).fetchall()
+    except duckdb.InvalidInputException as error:
+        assert "take max_qid_ncp above that" in str(error)
+        return
+    finally:
+        person_of_row = dict(con.execute("select row_number() over () - 1, pid from visits").fetchall())
+        con.close()
+    assert sorted(int(person_of_row[row[-1]][1:]) for row in rows) == list(range(len(people)))
+    classes = defaultdict(list)
+    for age, sex, nodes, row in rows:
+        original = people[int(person_of_row[row][1:])]
+        assert {slow.cover(TREE, nodes, item) for item in original[2]} == set(nodes)
+        classes[age["lower"], age["upper"], tuple(sex)].append(nodes)
+    for lists in classes.values():
+        assert len(lists) >= k
+        assert slow.km_anonymity(lists, m) >= k

@@ -1,0 +1,129 @@
+"""RMR: clusters of persons, merged up to a loss, with set-valued data made k^m-anonymous inside each.
+
+Releases, for each person, a box on every quasi-identifier and a list of hierarchy nodes for the sensitive
+values. Guarantee, (k, k^m)-anonymity: every class of equal boxes has at least k persons, and within it every
+set of at most m published nodes that one person has is had by at least k; re-checked on the finished result.
+Unlike (k,l)-diversity it counts on an attacker who knows quasi-identifiers and up to m sensitive values, and
+says nothing of an attacker who knows all values of a person, or of how varied a class is.
+
+Paper: Poulis, Loukides, Gkoulalas-Divanis & Skiadopoulos (2013), RMERGE_R; the baseline of Gong, Luo, Yang,
+Ni & Li (2017). Departure: where boxes of two clusters come out equal, they make one class, which keeps the
+guarantee because supports only add up. Quadratic: n^2/k, for up to `MOST_PERSONS` persons.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from duckdb_anon.cells import Cells
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.itemsets.apriori import publish_globally
+from duckdb_anon.itemsets.changing import boxes_of_persons, of_persons, row_of_person
+from duckdb_anon.itemsets.clusters import clusters_of, merge_up_to
+from duckdb_anon.itemsets.hashing import starts
+from duckdb_anon.itemsets.persons import Persons, fingerprints_of
+from duckdb_anon.itemsets.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE
+from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.table import CodeArray, CodedTable, IntArray
+
+NAME = "rmr"
+MOST_PERSONS = 100_000
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Cluster, merge and generalize persons.
+
+    Args:
+        table: quasi-identifiers, sensitive attributes with hierarchies, and the person of each row.
+        params: see `METHOD`.
+        rng: picks the persons clusters start from, and numbers persons when the release is exploded.
+
+    Returns:
+        A box a quasi-identifier and a list of nodes a sensitive attribute, one row a person; or one row a
+        person and node.
+
+    Raises:
+        RequirementError: fewer than k persons, too many for a quadratic method, or a loss bound that no
+            clusters of k can keep.
+    """
+    attribute, person = person_of_row(NAME, table)
+    _check_size(attribute.domain, params["k"])
+    row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
+    persons = fingerprints_of(person, table.sensitive)
+    qi = tuple(of_persons(a, row) for a in table.qi)
+    clusters = clusters_of(qi, params["k"], rng, tick)
+    group = merge_up_to(clusters, params["max_qid_ncp"], params["rejected"] == "skip", NAME, tick)
+    lists = publish_in_groups(persons, group, params["k"], params["m"])
+    boxes: dict[str, Cells] = {
+        a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi
+    }
+    return released(table, lists, boxes, row, params, rng)
+
+
+def publish_in_groups(persons: Persons, group: IntArray, k: int, m: int) -> NodeLists:
+    """Make each group of persons k^m-anonymous by itself; every person has a list of its own.
+
+    Args:
+        persons: fingerprints.
+        group: group of each person, 0-based, each of k persons or more.
+        k: persons of a group that have each set of nodes, at least.
+        m: size of the sets.
+    """
+    node = np.empty(len(persons.items), dtype=np.int32)
+    owner = persons.person_of_entry
+    order = np.argsort(group[owner], kind="stable")
+    bounds = np.flatnonzero(np.r_[starts(group[owner][order]), True])
+    for begin, end in pairwise(bounds):
+        entries = order[begin:end]
+        node[entries] = publish_globally(_part(persons, owner[entries], entries), k, m, NAME, tick)
+    fresh = starts(owner, node)
+    offsets = np.r_[0, np.cumsum(np.bincount(owner[fresh], minlength=len(persons)))].astype(np.int64)
+    nodes: CodeArray = node[fresh]
+    return NodeLists(persons.forest, offsets, nodes, np.arange(len(persons)))
+
+
+def _part(persons: Persons, owner: IntArray, entries: IntArray) -> Persons:
+    """Return the persons who own `entries` (all of theirs, together)."""
+    first = np.flatnonzero(starts(owner))
+    return Persons(persons.forest, np.r_[first, len(owner)].astype(np.int64), persons.items[entries])
+
+
+def _check_size(persons: int, k: int) -> None:
+    if persons < k:
+        raise RequirementError(f"{NAME}: k := {k}, but the table has {persons} persons; use k <= {persons}")
+    if persons > MOST_PERSONS:
+        raise RequirementError(
+            f"{NAME}: {persons} persons; its time grows with their square, so {MOST_PERSONS} is the most. Use "
+            "one_to_m_generalize, or a sample of the persons"
+        )
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Boxes and lists of nodes."""
+    return layout_of_persons(NAME, roles, params)
+
+
+METHOD = Method(
+    name=NAME,
+    summary="a row a person: boxes of clusters, and inside each box lists of nodes that are k^m-anonymous",
+    paper="Poulis, G., Loukides, G., Gkoulalas-Divanis, A., Skiadopoulos, S. (2013), RMERGE_R",
+    parameters=(
+        Parameter("k", "persons of a class, and of each set of m nodes in it, at least", "integer", REQUIRED, low=1),
+        Parameter("m", "sensitive values an attacker may know, 1 to 4", "integer", 2, low=1, high=4),
+        Parameter(
+            "max_qid_ncp", "mean loss of boxes that merging may reach, in [0, 1]", "number", 0.65, low=0, high=1
+        ),
+        Parameter(
+            "rejected", "after a rejected merge: 'stop', or 'skip' the cluster", "text", "stop", ("stop", "skip")
+        ),
+        CHANGING,
+        EXPLODE,
+    ),
+    layout=layout,
+    release=release,
+    needs=("qi", "sensitive", "person"),
+)  # fmt: skip
