@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def test_cuts_always_cover_the_domain_and_records_are_in_their_nodes() -> None:
         for predictor in search.predictors:
             ends = sorted((node.low, node.high) for node in predictor.cut)
             assert ends[0][0] == predictor.low and ends[-1][1] == predictor.high
-            assert all(a[1] == b[0] for a, b in zip(ends, ends[1:], strict=False))
+            assert all(a[1] == b[0] for a, b in itertools.pairwise(ends))
             low = np.array([node.low for node in predictor.cut])[predictor.node_of_record]
             high = np.array([node.high for node in predictor.cut])[predictor.node_of_record]
             assert np.all((low <= predictor.values) & (predictor.values <= high))

@@ -40,7 +40,12 @@ def _groups(sizes: dict[int, tuple[int, int, int]]) -> Groups:
     return Groups(group, codes, np.bincount(codes, minlength=4))
 
 
-TAILS = {4: (0.9652, 0.6628, 0.1767), 6: (0.9935, 0.8367, 0.3296), 8: (0.9988, 0.9202, 0.4660), 10: (0.9998, 0.9603, 0.5779)}  # fmt: skip
+TAILS = {
+    4: (0.9652, 0.6628, 0.1767),
+    6: (0.9935, 0.8367, 0.3296),
+    8: (0.9988, 0.9202, 0.4660),
+    10: (0.9998, 0.9603, 0.5779),
+}
 
 
 @pytest.mark.parametrize("m", [4, 6, 8, 10])
