@@ -4,7 +4,8 @@
     _rows:      the columns the final query needs, and sums of products of shares
 
 When the final query spells out values of inexact columns, `_rows` is summed over equal cells first and
-`_spread` joins the values of each cell, so nothing grows with rows times values.
+`_spread` joins the values of each cell, so nothing grows with rows times values. Randomized columns give way
+to their true values one after another instead, each step summed over equal rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.logic import EXACT, LATE, Term
 from duckdb_anon.rewrite.parse import to_sql
 from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, parsed, quoted
+from duckdb_anon.rewrite.randomized import RandomizedPart
 from duckdb_anon.rewrite.shape import Model
 from duckdb_anon.rewrite.units import Units
 
@@ -38,6 +40,11 @@ class Early:
     def model(self) -> Model:
         """The release's model."""
         return self.units.model
+
+    @property
+    def inverted(self) -> list[RandomizedPart]:
+        """Those of the spread parts that are inverted column by column instead of joined."""
+        return [part for part in self.spread if isinstance(part, RandomizedPart)]
 
     @property
     def spread(self) -> list[Part]:
@@ -109,11 +116,30 @@ class Early:
             if asked:
                 made.append((f"{part.name}_share", part.shares(list(asked.values()))))
         made.append(("_rows", self._rows()))
+        made += self._inversions()
         if self.spread:
-            for part in self.spread:
+            latest = made[-1][0]
+            for part in self._joined():
                 used = sorted(self.units.late & set(part.columns))
                 made.append((f"{part.name}_values", _weighted(part, used)))
-            made.append(("_spread", self._spread()))
+            made.append(("_spread", self._spread(latest)))
+        return made
+
+    def _joined(self) -> list[Part]:
+        return [part for part in self.spread if part not in self.inverted]
+
+    def _inversions(self) -> list[tuple[str, exp.Expression]]:
+        """One CTE a randomized column, each reading the one before."""
+        made: list[tuple[str, exp.Expression]] = []
+        keys = {part.name: f"_cell{i}" for i, part in enumerate(self.spread)}
+        exact = [quoted(c) for c in sorted(self.units.late) if c in self.model.exact]
+        numbers = {name: kind for (kind, _), name in self.columns.items()}
+        before = "_rows"
+        for part in self.inverted:
+            others = exact + [key for name, key in keys.items() if name != part.name]
+            made.append((f"{part.name}_inverted", part.inverted(before, keys[part.name], others, numbers)))
+            keys[part.name] = quoted(part.columns[0])
+            before = made[-1][0]
         return made
 
     def _rows(self) -> exp.Select:
@@ -121,7 +147,7 @@ class Early:
         late = sorted(c for c in self.units.late if c in self.model.exact)
         keys = [f"{self.model.exact[c]} as {quoted(c)}" for c in late]
         keys += [f"{part.key} as _cell{i}" for i, part in enumerate(self.spread)]
-        functions = {"sum": "sum({})", "min": "min({})", "max": "max({})", "key": "{}"}
+        functions = {"sum": "sum({})", "square": "sum({})", "min": "min({})", "max": "max({})", "key": "{}"}
         columns = [
             f"{functions[kind].format(text) if summed else text} as {name}"
             for (kind, text), name in self.columns.items()
@@ -139,17 +165,19 @@ class Early:
             chosen.set("group", exp.Group(all=True))
         return chosen
 
-    def _spread(self) -> exp.Select:
+    def _spread(self, latest: str) -> exp.Select:
         weights = []
-        chosen = exp.select("_rows.*").from_("_rows")
+        chosen = exp.select("_last.*").from_(f"{quoted(latest)} as _last", dialect="duckdb")
         for i, part in enumerate(self.spread):
+            if part in self.inverted:
+                continue
             values = quoted(f"{part.name}_values")
             for column in sorted(self.units.late & set(part.columns)):
                 chosen = chosen.select(f"{values}.{quoted(column)}", dialect="duckdb")
             weights.append(f"{values}._weight")
-            on = f"_rows._cell{i} is not distinct from {values}._cell"
+            on = f"_last._cell{i} is not distinct from {values}._cell"
             chosen = chosen.join(values, on=on, dialect="duckdb")
-        return chosen.select(f"{' * '.join(weights)} as _weight", dialect="duckdb")
+        return chosen.select(f"{' * '.join(weights) or '1'} as _weight", dialect="duckdb")
 
     def _exact(self, term: Term) -> str | None:
         condition, value = term.conditions.get(EXACT), term.values.get(EXACT)

@@ -1,0 +1,97 @@
+"""Randomized: a constant column `rr` tells how each column was randomized, P^-1 takes it back.
+
+A released value a stands for every value x of its domain with weight (1[x = a] - q) / gain, the entry of the
+inverted channel: 1 in total, negative for x other than a. Counts and sums over those weights are unbiased for
+the original table (Guo, Ying and Wu 2011, section III.B). A condition on a column is its own sum of weights,
+one number a released value. Columns that the final query sees value by value are inverted one after another
+over the grouped rows (mode products), never over all combinations at once.
+
+The 95% intervals take the original table as fixed: the variance of a total of weights W is the sum over
+released rows of W^2 - V, where V is the weight of the squared amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.parts import Part, parsed, quoted
+from duckdb_anon.rewrite.reading import Reading, field_of_row
+from duckdb_anon.rewrite.schema import struct_fields
+
+COLUMN = "rr"
+
+
+def claim(reading: Reading) -> None:
+    """Claim `rr` and the columns it names."""
+    kind = reading.take(COLUMN)
+    if kind is None:
+        return
+    named = {field.lower() for field, _ in struct_fields(kind)}
+    for name in list(reading.unclaimed):
+        if name.lower() in named and reading.original_type(name):
+            del reading.unclaimed[name]
+            key = field_of_row(name)
+            reading.parts.append(RandomizedPart(f"_{name.lower()}", (name.lower(),), key, reading.release, signed=True))
+    reading.bounded = False
+
+
+@dataclass(frozen=True)
+class RandomizedPart(Part):
+    """A column randomized by a channel the release publishes."""
+
+    def values(self, used: Sequence[str]) -> exp.Select:
+        """One row a released value and value of the domain, weighted by the inverted channel."""
+        column = quoted(self.columns[0])
+        weight = "case when _cells._cell is not distinct from _values.value then own + other else other end"
+        listed = parsed(
+            f"select _cells._cell, _values.value as {column}, {weight} as _weight "
+            f"from ({self.cells().sql('duckdb')}) as _cells cross join ({self._domain()}) as _values"
+        )
+        return exp.select("*").from_(listed.subquery("_weights")).where("_weight <> 0", dialect="duckdb")
+
+    def inverted(self, before: str, cell: str, keys: Sequence[str], columns: dict[str, str]) -> exp.Expression:
+        """SELECT the rows of `before` with this column inverted: its cells give way to true values.
+
+        Args:
+            before: name of the CTE so far.
+            cell: name of this part's cells in it.
+            keys: the other columns that tell its rows apart.
+            columns: its columns of numbers, to 'sum' (inverted) or 'square' (inverted with squared entries).
+        """
+        own = {"sum": "own", "square": "own_square"}
+        other = {"sum": "other", "square": "other_square"}
+        kept = "".join(f"{key}, " for key in keys)
+        name = quoted(self.columns[0])
+        total = ", ".join(f"sum({n}) as {n}" for n in columns)
+        near = ", ".join(f"{n} * {own[kind]} as {n}" for n, kind in columns.items())
+        far = ", ".join(f"_total.{n} * _values.{other[kind]} as {n}" for n, kind in columns.items())
+        some = " or ".join(f"sum({n}) <> 0" for n in columns)
+        return parsed(
+            f"select {kept}{name}, {total} from ("
+            f"select {kept}{cell} as {name}, {near} from {quoted(before)} cross join ({self._channel()}) as _channel"
+            f" union all select {kept}_values.value as {name}, {far}"
+            f" from (select {kept}{total} from {quoted(before)} group by all) as _total"
+            f" cross join ({self._domain()}) as _values where _values.other <> 0"
+            f") as _inverted group by all having {some}"
+        )
+
+    def _channel(self) -> str:
+        """SELECT one row: the domain, and the entries of the inverted channel as own * I + other * J."""
+        field = f"{quoted(COLUMN)}.{quoted(self.columns[0])}"
+        constant = f"select {field} as c from {self.source().sql('duckdb')} limit 1"
+        spread = f"select c.p as p, c.domain as domain, greatest(len(c.domain) - 1, 1) as rest from ({constant})"
+        entries = (
+            "select domain, case when len(domain) = 1 then 0 else (1 - p) / rest end as q, "
+            f"case when len(domain) = 1 then 1 else p - (1 - p) / rest end as gain from ({spread})"
+        )
+        return (
+            "select domain, 1 / gain as own, -q / gain as other, "
+            f"(1 - 2 * q) / gain ** 2 as own_square, q ** 2 / gain ** 2 as other_square from ({entries})"
+        )
+
+    def _domain(self) -> str:
+        """SELECT one row a value of the domain, with the same entries."""
+        return f"select unnest(domain) as value, * exclude (domain) from ({self._channel()})"
