@@ -51,29 +51,46 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
     >>> classes_of([Coded('sex', np.array([1, 0, 1])), Coded('age', np.array([7, 7, 7]))]).tolist()
     [1, 0, 1]
     """
+    if not published:
+        raise ValueError("classes need a published quasi-identifier")
+    index = [_index(cells) for cells in published]
+    shared = index[0] is not None and all(each is index[0] for each in index)
     key: IntArray | None = None
-    for cells in published:
+    for cells, of_row in zip(published, index, strict=True):
         column = _identity(cells)
+        if of_row is not None and not shared:
+            column = column[of_row]
         key = column if key is None else key * (int(column.max(initial=0)) + 1) + column
         key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    if key is None:
-        raise ValueError("classes need a published quasi-identifier")
-    return key
+    if key is None or not shared or index[0] is None:
+        return np.empty(0, dtype=np.int64) if key is None else key
+    return _used(key[index[0]])
+
+
+def _used(number: IntArray) -> IntArray:
+    """Renumber so that every number from 0 on occurs: groups without rows make no class."""
+    occurs = np.bincount(number) > 0
+    return (np.cumsum(occurs) - 1)[number]
+
+
+def _index(cells: Cells) -> IntArray | None:
+    """The group of each row, None for cells without groups."""
+    return cells.index if isinstance(cells, (Interval, Node, ValueSet)) else None
 
 
 def _identity(cells: Cells) -> IntArray:
-    """A number for each row, equal where the published cells are equal."""
+    """A number for each group (row, where there are no groups), equal where the published cells are equal."""
     if isinstance(cells, Coded):
         return cells.codes.astype(np.int64) + 1
     if isinstance(cells, Interval):
         lower, upper = cells.lower.astype(np.int64) + 1, cells.upper.astype(np.int64) + 1
-        return (lower * (int(upper.max(initial=0)) + 1) + upper)[cells.index]
+        return lower * (int(upper.max(initial=0)) + 1) + upper
     if isinstance(cells, Node):
         # Nodes are published by label: two nodes of one label look the same.
         _, label = np.unique(np.asarray(cells.labels, dtype=object).astype(str), return_inverse=True)
-        return label[cells.node].astype(np.int64)[cells.index]
+        return label[cells.node].astype(np.int64)
     if isinstance(cells, ValueSet):
-        return _sets(cells.offsets, cells.codes)[cells.index]
+        return _sets(cells.offsets, cells.codes)
     raise TypeError(f"{type(cells).__name__} cells are no quasi-identifier")
 
 

@@ -1,0 +1,101 @@
+"""Anatomy: quasi-identifiers as they are, sensitive values only as counts of a bucket of records.
+
+Releases the exact quasi-identifiers, the number of the record's bucket, and in place of the sensitive value a
+MAP from value to count in the bucket; insensitive columns pass through. Guarantee: every bucket has at least l
+records and no value has a share above 1/l in it, so nobody's value is told with a probability above 1/l by
+the release alone. It hides no one: exact quasi-identifiers show who is in the table (`k_anonymity` is
+that of the original).
+
+Paper: Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation. Departures: one table
+that `anatomy_qit` and `anatomy_st` read the paper's two tables from; buckets are dealt in one go, see
+`buckets.anatomize`. Cost: one sort of the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckdb_anon.buckets import anatomize
+from duckdb_anon.cells import ROWS, Cells, Counts, Source, Whole
+from duckdb_anon.errors import ColumnError
+from duckdb_anon.partition.packed import count_cells, offsets_of
+from duckdb_anon.slices.grouping import one_sensitive
+from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.table import Attribute, CodedTable, IntArray
+
+NAME = "anatomy"
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Deal the records into buckets.
+
+    Args:
+        table: quasi-identifiers and one sensitive column.
+        params: l.
+        rng: draws the buckets.
+
+    Returns:
+        `bucket` (from 1), the bucket's counts in place of the sensitive column, and the source row of each
+        released row, from which the quasi-identifiers are taken as they are.
+
+    Raises:
+        RequirementError: too many records share a value.
+        ColumnError: the sensitive column has NULLs, which no MAP can count.
+    """
+    sensitive = table.sensitive[0]
+    _refuse_null(sensitive)
+    bucket = anatomize(sensitive.codes, params["l"], rng)
+    return {
+        "bucket": Whole(bucket + 1),
+        sensitive.name: counts_of(sensitive, bucket),
+        ROWS: Source(np.arange(table.rows, dtype=np.int64)),
+    }
+
+
+def counts_of(sensitive: Attribute, bucket: IntArray) -> Counts:
+    """Counts of the sensitive values of each bucket, values in their order.
+
+    Args:
+        sensitive: n codes.
+        bucket: bucket of each record, 0-based, every bucket occupied, shape (n,).
+    """
+    buckets = int(bucket.max(initial=-1)) + 1
+    group, code, count = count_cells(bucket, sensitive.codes, buckets, max(1, sensitive.domain))
+    return Counts(sensitive.name, offsets_of(group, buckets), code.astype(np.int32), count, bucket)
+
+
+def _refuse_null(sensitive: Attribute) -> None:
+    if sensitive.null_code < 0:
+        return
+    rows = int((sensitive.codes == sensitive.null_code).sum())
+    if rows:
+        raise ColumnError(
+            f"anatomy: '{sensitive.name}' is NULL in {rows} rows, and a MAP from value to count has no key for NULL; "
+            f"leave those rows out, or name the missing value: (SELECT * REPLACE (coalesce({sensitive.name}, "
+            f"'unknown') AS {sensitive.name}) FROM ...)"
+        )
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """`bucket`, quasi-identifiers with their types, a MAP for the sensitive column, insensitive columns."""
+    name = one_sensitive(NAME, roles)
+    return (
+        ColumnPlan("bucket", Whole),
+        *(ColumnPlan(info.name, Source) for info in roles.qi),
+        ColumnPlan(name, Counts, frame="bucket"),
+        *(ColumnPlan(info.name, Source) for info in roles.keep),
+    )
+
+
+METHOD = Method(
+    name=NAME,
+    summary="exact quasi-identifiers; sensitive values as counts of buckets of l different ones or more",
+    paper="Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation",
+    parameters=(
+        Parameter("l", "sensitive values in each bucket, at least; whole, 1 or more", "integer", REQUIRED, low=1),
+    ),
+    layout=layout,
+    release=release,
+    needs=("qi", "sensitive"),
+)  # fmt: skip
+
