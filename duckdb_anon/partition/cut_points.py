@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.partition.frame import Frame
-from duckdb_anon.partition.packed import count_runs, offsets_of, order_by
+from duckdb_anon.partition.packed import count_runs, offsets_of, order_by, run_starts
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import range_width, set_width
 from duckdb_anon.table import Attribute, FloatArray, IntArray
@@ -172,7 +172,7 @@ def nominal_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
 
 
 def tree_cuts(line: Line, tree: Tree) -> tuple[Candidates, NDArray[Any]]:
-    """List, for each group of several leaves, the cut into the children of their lowest common ancestor.
+    """List the cuts into all children of a group's lowest common ancestor, or one child and the rest.
 
     Returns:
         The candidates, sorted by group, and the child each row is under.
@@ -187,12 +187,30 @@ def tree_cuts(line: Line, tree: Tree) -> tuple[Candidates, NDArray[Any]]:
     child[places] = tree.child_parts(leaves[places], local)
     key = local * tree.most_children + child[places]
     order = order_by(key, np.zeros(1, dtype=np.int64), 1)
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(key[order])) + 1))
-    sorted_leaves = leaves[places][order]
+    key, sorted_leaves = key[order], leaves[places][order]
+    starts = run_starts(key)
     width = tree.share(np.minimum.reduceat(sorted_leaves, starts), np.maximum.reduceat(sorted_leaves, starts))
-    rows, parent = np.diff(starts, append=len(key)), local[order][starts]
-    part_loss = expected_loss(rows, width + line.others[several][parent], line.min_size)
-    loss = np.bincount(parent, weights=part_loss, minlength=len(several)).astype(np.float64)
-    kept = np.bincount(parent, weights=rows * width, minlength=len(several))
-    saved = frame.sizes[several] * line.own[several] - kept
-    return line.proposed(several, CHILDREN, np.zeros_like(several), loss, saved), child
+    rows, number = np.diff(starts, append=len(key)), key[starts] % tree.most_children
+    parent = several[key[starts] // tree.most_children]
+    return Candidates.join(
+        [_all_children(line, parent, rows, width), _one_child(line, parent, number, rows, width)]
+    ), child
+
+
+def _all_children(line: Line, parent: IntArray, rows: IntArray, width: FloatArray) -> Candidates:
+    """Cut each group into all its children, given group, rows and width of every child."""
+    starts = run_starts(parent)
+    group = parent[starts]
+    loss = np.add.reduceat(expected_loss(rows, width + line.others[parent], line.min_size), starts)
+    saved = line.frame.sizes[group] * line.own[group] - np.add.reduceat(rows * width, starts)
+    return line.proposed(group, CHILDREN, np.zeros_like(group), loss, saved)
+
+
+def _one_child(
+    line: Line, parent: IntArray, number: IntArray, rows: IntArray, width: FloatArray
+) -> Candidates:
+    """Cut one child off groups with three or more; the rest keeps its common ancestor."""
+    children = np.bincount(parent, minlength=len(line.own))[parent]
+    cut = (children > 2) & (rows >= line.min_size) & (line.frame.sizes[parent] - rows >= line.min_size)
+    group = parent[cut]
+    return line.candidates(group, ONLY, number[cut], rows[cut], (width[cut], line.own[group]))

@@ -3,10 +3,10 @@
 Normalized certainty penalty (Xu et al. 2006): share of the range for ordered attributes, share of the domain
 for a set of nominal values, share of the leaves for a hierarchy node. Ordered attributes may be cut between
 any two values; nominal ones into their most frequent values and the rest, or one value and the rest;
-hierarchies into the children of the lowest common ancestor. A cut must save something on its own attribute;
-of those the one with the least expected loss (see `cut_points`) is taken, the best of the three most
-promising attributes being compared by the tight boxes of their parts on all attributes. If the parts fail the
-requirement, the next one is tried.
+hierarchies into the children of the lowest common ancestor, or one child and the rest. A cut must save
+something on its own attribute; of those the one with the least expected loss (see `cut_points`) is taken,
+the best of the three most promising attributes being compared by the tight boxes of their parts on all
+attributes. If the parts fail the requirement, the next one is tried.
 
 Cost: a count of the active rows per level and attribute, three comparisons, and a check per cut that fails.
 """

@@ -193,7 +193,9 @@ def loss_cuts(attr: Attribute, group: Group) -> list[list[Group]]:
     if len(codes) < 2:
         return []
     if attr.hierarchy is not None:
-        return [child_parts(attr, group)]
+        parts = child_parts(attr, group)
+        one_off = [[part, tuple(row for row in group if row not in part)] for part in parts]
+        return [parts] + (one_off if len(parts) > 2 else [])
 
     def halves(left: set[int]) -> list[Group]:
         return [

@@ -99,6 +99,13 @@ def test_hierarchy_is_cut_into_all_children_or_not_at_all():
     assert partition((place,), None, KAnonymity(3)).tolist() == [0] * 6
 
 
+def test_loss_cut_takes_a_large_child_off_where_small_siblings_block_the_full_cut():
+    tree = [("a", "*"), ("b", "*"), ("c", "*"), ("d", "*")]
+    place = attribute("place", ["a", "b", "c", "d", "a", "a"], "hierarchy", tree)
+    assert partition((place,), None, KAnonymity(3), cut="loss").tolist() == [0, 1, 1, 1, 0, 0]
+    assert partition((place,), None, KAnonymity(3), cut="median").tolist() == [0] * 6
+
+
 def test_missing_values_go_to_a_group_of_their_own_when_they_are_enough():
     age = attribute("age", [30, None, 31, None, 32, None])
     groups = partition((age,), None, KAnonymity(3), cut="loss")
