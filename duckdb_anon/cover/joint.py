@@ -17,7 +17,6 @@ record differ from its own. Cost: linear in rows times attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 
 import numpy as np
 
@@ -36,7 +35,7 @@ def draw_jointly(
     Args:
         covers: the tables, one a quasi-identifier, all with the same groups.
         min_changed: attributes that must differ in every record, 0 .. number of quasi-identifiers; a fraction
-            on top asks for one more of that share of the records, drawn at random.
+            on top asks for one more of that share of the records, drawn at random, if there is one more.
         rng: source of randomness.
 
     Returns:
@@ -46,7 +45,7 @@ def draw_jointly(
     Raises:
         RequirementError: fewer than `min_changed` attributes have two values in the table.
     """
-    require_movable(covers, ceil(min_changed))
+    movable = require_movable(covers, int(min_changed))
     own = [_class_of_row(c) for c in covers]
     change = np.stack([_change_probability(c)[o] for c, o in zip(covers, own, strict=True)], axis=1)
     # the order of the rows must not matter to a seed: draw in the order of the first attribute's classes
@@ -58,19 +57,20 @@ def draw_jointly(
         rows = order[differs[order, a]]
         result[a][rows] = _draw_other(cover, own[a][rows], rng.random(len(rows)))
     wanted = np.full(len(order), int(min_changed))
-    wanted[order] += rng.random(len(order)) < min_changed % 1
+    wanted[order] += (rng.random(len(order)) < min_changed % 1) & (int(min_changed) < movable)
     stuck = _move_on(covers, own, order, result, differs, wanted, rng)
     return result, stuck
 
 
-def require_movable(covers: Sequence[Cover], min_changed: int) -> None:
-    """Raise a RequirementError where fewer than `min_changed` attributes have two values in the table."""
+def require_movable(covers: Sequence[Cover], min_changed: int) -> int:
+    """Count the attributes that have two values in the table; raise a RequirementError below `min_changed`."""
     movable = sum(c.attribute.domain > 1 for c in covers)
     if min_changed > movable:
         raise RequirementError(
             f"muco: {min_changed} quasi-identifier(s) of every row must change, but only {movable} have two different "
             f"values or more; set min_changed to at most {movable}"
         )
+    return movable
 
 
 def _class_of_row(cover: Cover) -> IntArray:

@@ -1,0 +1,142 @@
+"""Wrong calls and awkward data: a clear message or a right answer, and nothing written."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+ROWS = "select range % 40 as age, range % 2 as sex, range % 9 as disease from range(360)"
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute(f"create table people as {ROWS}")
+    return con
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("muco('peple', 0.2)", ["muco", "peple", "did you mean 'people'"]),
+        ("muco('people', 0.2)", ["muco", "no quasi column", "anon: quasi", "age, sex, disease"]),
+        ("muco('people', 0.2, qi := ['agee'])", ["agee", "did you mean 'age'", "age, sex, disease"]),
+        ("muco('people', 0.2, qi := ['age'], sensitive := 'age')", ["age", "both", "keep one"]),
+        ("muco('people', 0.2, qi := ['age', 'age'])", ["age", "twice"]),
+        ("muco('people', qi := ['age'])", ["delta", "missing"]),
+        ("muco('people', 0, qi := ['age'])", ["delta", "0", "(0, 1]"]),
+        ("muco('people', 1.5, qi := ['age'])", ["delta", "1.5", "(0, 1]"]),
+        ("muco('people', -1, qi := ['age'])", ["delta", "-1", "(0, 1]"]),
+        ("muco('people', 'nan'::double, qi := ['age'])", ["delta", "nan", "(0, 1]"]),
+        ("muco('people', 'much', qi := ['age'])", ["delta", "much", "not a number"]),
+        ("muco('people', 0.2, qi := ['age'], cut := 'lose')", ["cut", "lose", "did you mean 'loss'"]),
+        ("muco('people', 0.2, qi := ['age'], seed := 1.5)", ["seed", "1.5", "whole number"]),
+        ("muco('people', 0.2, qi := ['age'], l := 2)", ["l := 2", "1/delta", "5"]),
+        ("muco('people', 0.1, qi := ['age'], sensitive := 'disease')", ["l = 10", "largest l", "9"]),
+        ("muco('people', 0.001, qi := ['age'])", ["1000", "360"]),
+        ("muco('people', 0.2, qi := ['age'], min_changed := 3)", ["min_changed", "at most 1"]),
+        ("muco('people', 0.2, qi := ['age'], hierarchies := {'age': 'nowhere'})", ["nowhere"]),
+        ("muco('people', 0.2, qi := ['age'], person := 'who')", ["who", "no column"]),
+        ("muco('nofile.parquet', 0.2, qi := ['age'])", ["nofile.parquet", "neither a table nor"]),
+        ("muco('(select 1 as age; drop table people)', 0.2)", ["SELECT in parentheses"]),
+        ("muco('select * from people', 0.2)", ["parentheses"]),
+        ("muco('', 0.2)", ["tbl", "not a table"]),
+        ("muco(5, 0.2)", ["tbl", "not a table"]),
+        ("information_loss('people', 'peopel', qi := ['age'])", ["peopel", 'Did you mean "people"']),
+        ("disclosure('people', 'people', qi := ['age'], sensitive := 'disease')", ["row_id"]),
+        ("disclosure('people', 'people', 1.2, qi := ['age'], sensitive := 'disease')", ["p_match", "(0, 1]"]),
+        ("workload('people', dims := 9, qi := ['age'])", ["dims", "9", "1"]),
+        ("workload('people', aggregate := 'max(age)', qi := ['age'])", ["max(age)", "count(*)"]),
+        ("k_anonymity('people', ['agee'])", ["agee"]),
+        ("l_diversity('people', ['age'], 'diseas')", ["diseas"]),
+        ("anon_sample('cenus')", ["cenus", "did you mean 'census'"]),
+    ],
+)  # fmt: skip
+def test_wrong_calls_say_what_is_wrong(people: duckdb.DuckDBPyConnection, call: str, said: list[str]) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        people.execute(f"create table release as from {call}")
+    message = str(caught.value)
+    for word in said:
+        assert word in message
+    assert "Traceback" not in message
+    assert "internal error" not in message
+    assert people.execute("show tables").fetchall() == [("people",)]
+
+
+def release(con: duckdb.DuckDBPyConnection, select: str, delta: float = 0.2, more: str = "") -> list[tuple[object, ...]]:
+    con.execute(f"create or replace table t as {select}")
+    return con.execute(f"from muco('t', {delta}, qi := ['a', 'b']{more})").fetchall()
+
+
+def test_empty_table_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="empty"):
+        release(con, "select 1 as a, 2 as b limit 0")
+
+
+def test_one_row_is_refused_unless_delta_is_one(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="largest"):
+        release(con, "select 1 as a, 2 as b")
+    assert release(con, "select 1 as a, 2 as b", 1, ", min_changed := 0") == [(1, 2)]
+
+
+def test_rows_that_cannot_change_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="min_changed"):
+        release(con, "select 1 as a, 2 as b from range(50)")
+    assert release(con, "select 1 as a, 2 as b from range(50)", more=", min_changed := 0") == [(1, 2)] * 50
+
+
+def test_nulls_everywhere(con: duckdb.DuckDBPyConnection) -> None:
+    rows = release(con, "select case when range % 3 = 0 then null else range % 7 end as a, null::integer as b from range(70)")
+    assert len(rows) == 70
+    assert {b for _, b in rows} == {None}
+    assert {a for a, _ in rows} <= {None, *range(7)}
+
+
+def test_all_null_columns_without_change(con: duckdb.DuckDBPyConnection) -> None:
+    assert release(con, "select null as a, null::varchar as b from range(20)", more=", min_changed := 0") == [(None, None)] * 20
+
+
+def test_nan_and_infinity_are_values_of_their_own(con: duckdb.DuckDBPyConnection) -> None:
+    select = (
+        "select (['nan', 'inf', '-inf', '1.5', '2.5'])[1 + range % 5]::double as a, range % 3 as b from range(100)"
+    )
+    rows = release(con, select)
+    assert {str(a) for a, _ in rows} <= {"nan", "inf", "-inf", "1.5", "2.5"}
+    assert len(rows) == 100
+
+
+def test_two_hundred_columns(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table wide as select " + ", ".join(f"(range * {i + 3}) % 5 as c{i}" for i in range(200))
+                + " from range(100)")  # fmt: skip
+    names = ", ".join(f"'c{i}'" for i in range(200))
+    rows = con.execute(f"from muco('wide', 0.2, qi := [{names}])").fetchall()
+    assert len(rows) == 100
+    assert len(rows[0]) == 200
+
+
+def test_sensitive_column_of_one_value_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="largest l this table can meet is 1"):
+        release(con, "select range % 7 as a, range % 3 as b, 1 as s from range(70)", more=", sensitive := 's'")
+
+
+def test_every_cell_distinct(con: duckdb.DuckDBPyConnection) -> None:
+    rows = release(con, "select range as a, 'v' || range as b, 's' || range as s from range(500)", more=", sensitive := 's'")
+    assert sorted(s for _, _, s in rows) == sorted(f"s{i}" for i in range(500))
+
+
+def test_no_original_row_keeps_all_its_quasi_identifiers(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+    same = con.execute(
+        "select count(*) from muco('people', 0.2, qi := ['age', 'sex'], sensitive := 'disease', row_id := true) r "
+        "join people p on p.rowid = r.row_id where r.age = p.age and r.sex = p.sex"
+    ).fetchone()
+    assert same == (0,)
+
+
+def test_messages_hold_no_values(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select 'Zachariah' as a, 'Ovarian' as s from range(50)")
+    con.execute("create table tree as select * from (values ('x', '*')) t(leaf, root)")
+    for more in (", sensitive := 's'", ", hierarchies := {'a': 'tree'}"):
+        with pytest.raises(duckdb.Error) as caught:
+            con.execute(f"from muco('t', 0.2, qi := ['a']{more})")
+        assert "Zachariah" not in str(caught.value)
+        assert "Ovarian" not in str(caught.value)

@@ -1,0 +1,145 @@
+"""Loading the functions: any number of times, any kind of database, any lifetime."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+PEOPLE = "create table people as select range % 60 as age, range % 7 as secret from range(600)"
+CALL = "select count(*) from muco('people', 0.2, qi := ['age'], sensitive := 'secret')"
+
+
+def test_loading_twice_is_harmless() -> None:
+    con = duckdb.connect()
+    duckdb_anon.load(duckdb_anon.load(con))
+    con.execute(PEOPLE)
+    assert con.execute(CALL).fetchone() == (600,)
+
+
+def test_cursor_works_after_its_own_load() -> None:
+    con = duckdb_anon.connect()
+    con.execute(PEOPLE)
+    cursor = duckdb_anon.load(con.cursor())
+    assert cursor.execute(CALL).fetchone() == (600,)
+
+
+def test_cursor_outlives_the_connection_that_loaded_first() -> None:
+    con = duckdb_anon.connect()
+    con.execute(PEOPLE)
+    cursor = duckdb_anon.load(con.cursor())
+    del con
+    gc.collect()
+    assert cursor.execute(CALL).fetchone() == (600,)
+
+
+def test_functions_survive_garbage_collection() -> None:
+    con = duckdb_anon.load(duckdb.connect())
+    con.execute(PEOPLE)
+    for _ in range(3):
+        gc.collect()
+        assert con.execute(CALL).fetchone() == (600,)
+
+
+def test_read_only_database_is_served_and_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute(PEOPLE)
+    before = path.read_bytes()
+    con = duckdb_anon.connect(str(path), read_only=True)
+    assert con.execute(CALL).fetchone() == (600,)
+    con.close()
+    assert path.read_bytes() == before
+
+
+def test_file_opens_without_the_package_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    con = duckdb_anon.connect(str(path))
+    con.execute(PEOPLE)
+    con.execute("create table release as from muco('people', 0.2, qi := ['age'], sensitive := 'secret')")
+    con.close()
+    script = f"import duckdb; print(duckdb.connect({str(path)!r}).execute('select count(*) from release').fetchone())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(600,)"
+
+
+def test_closing_frees_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    con = duckdb_anon.connect(str(path))
+    con.execute(PEOPLE)
+    con.execute(CALL)
+    con.close()
+    script = f"import duckdb; duckdb.connect({str(path)!r}).execute('create table t as select 1')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_two_databases_do_not_mix() -> None:
+    one, two = duckdb_anon.connect(), duckdb_anon.connect()
+    one.execute(PEOPLE)
+    two.execute(PEOPLE.replace("range(600)", "range(120)"))
+    assert one.execute(CALL).fetchone() == (600,)
+    assert two.execute(CALL).fetchone() == (120,)
+
+
+def test_several_threads_call_at_once() -> None:
+    con = duckdb_anon.connect()
+    con.execute(PEOPLE)
+    counts: list[object] = []
+
+    def work() -> None:
+        counts.append(duckdb_anon.load(con.cursor()).execute(CALL).fetchone())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == [(600,)] * 4
+
+
+def test_uncommitted_rows_are_seen() -> None:
+    con = duckdb_anon.connect()
+    con.execute(PEOPLE)
+    con.execute("begin")
+    con.execute("insert into people select 30, range % 7 from range(10)")
+    assert con.execute(CALL).fetchone() == (610,)
+    con.execute("rollback")
+
+
+def test_prepared_statement_sees_later_rows() -> None:
+    con = duckdb_anon.connect()
+    con.execute(PEOPLE)
+    con.execute("prepare p as " + CALL)
+    assert con.execute("execute p").fetchone() == (600,)
+    con.execute("insert into people select 30, range % 7 from range(10)")
+    assert con.execute("execute p").fetchone() == (610,)
+
+
+@pytest.mark.parametrize("statement", ["describe from {}", "explain from {}", "create or replace view v as from {}"])
+def test_planning_alone_runs_nothing(statement: str) -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table few as select 1 as age, 2 as secret")
+    # the table is too small for delta 0.2, which only running it can find out
+    call = "muco('few', 0.2, qi := ['age'], sensitive := 'secret')"
+    con.execute(statement.format(call))
+    with pytest.raises(duckdb.Error, match="largest"):
+        con.execute(f"from {call}")
+
+
+def test_every_function_is_listed_with_its_parameters() -> None:
+    con = duckdb_anon.connect()
+    listed = dict(con.execute('select "function", count(parameter) from anon_functions() group by 1').fetchall())
+    assert listed["muco"] >= 10
+    macros = con.execute(
+        "select distinct function_name from duckdb_functions() where function_type in ('table_macro', 'macro') "
+        "and database_name = 'temp' and function_name not like '\\_%' escape '\\'"
+    ).fetchall()
+    assert {m for (m,) in macros} - set(listed) <= {"randomized_response", "randomized_response_count"}

@@ -1,0 +1,176 @@
+"""Every way to name a table, and column roles from comments and arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+
+ROWS = "select range % 40 as age, range % 2 as sex, range % 9 as disease, 'n' || range as name from range(360)"
+ROLES = "qi := ['age', 'sex'], sensitive := 'disease'"
+
+
+def count(con: duckdb.DuckDBPyConnection, table: str, more: str = ROLES) -> int:
+    found = con.execute(f"select count(*) from muco({table}, 0.2, {more})").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def columns(con: duckdb.DuckDBPyConnection, call: str) -> list[str]:
+    return [row[0] for row in con.execute(f"describe from {call}").fetchall()]
+
+
+def label(con: duckdb.DuckDBPyConnection, table: str = "people") -> None:
+    for column, role in (("age", "quasi"), ("sex", "quasi"), ("disease", "sensitive"), ("name", "identifier")):
+        con.execute(f"comment on column {table}.{column} is 'anon: {role}'")
+
+
+@pytest.mark.parametrize("table", ["people", "main.people", "memory.main.people", '"people"', "PEOPLE"])
+def test_table_names_of_any_spelling(con: duckdb.DuckDBPyConnection, table: str) -> None:
+    con.execute(f"create table people as {ROWS}")
+    label(con)
+    assert count(con, f"'{table}'", "seed := 1") == 360
+
+
+def test_table_in_another_schema_and_database(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("attach ':memory:' as other")
+    con.execute("create schema other.ward")
+    con.execute(f"create table other.ward.people as {ROWS}")
+    label(con, "other.ward.people")
+    assert count(con, "'other.ward.people'", "seed := 1") == 360
+    con.execute("use other.ward")
+    assert count(con, "'people'", "seed := 1") == 360
+
+
+def test_names_that_need_quotes(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f'create table "my ""odd"" täble" as {ROWS}')
+    con.execute('alter table "my ""odd"" täble" rename column age to "a ""b"""')
+    con.execute('alter table "my ""odd"" täble" rename column sex to "select"')
+    con.execute('alter table "my ""odd"" täble" rename column disease to "Krankheit ü"')
+    more = """qi := ['a "b"', 'select'], sensitive := 'Krankheit ü'"""
+    assert count(con, """'my "odd" täble'""", more) == 360
+    assert count(con, """'"my ""odd"" täble"'""", more) == 360
+
+
+def test_view(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create view people as {ROWS}")
+    label(con)
+    assert count(con, "'people'", "seed := 1") == 360
+
+
+def test_temporary_table_with_named_columns(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create temp table people as {ROWS}")
+    assert count(con, "'people'") == 360
+
+
+def test_temporary_table_without_named_columns_says_what_to_do(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create temp table people as {ROWS}")
+    with pytest.raises(duckdb.Error, match="temporary table, a CTE, a DataFrame") as caught:
+        count(con, "'people'", "seed := 1")
+    assert "qi := ['...']" in str(caught.value)
+
+
+def test_common_table_expression(con: duckdb.DuckDBPyConnection) -> None:
+    found = con.execute(f"with people as ({ROWS}) select count(*) from muco('people', 0.2, {ROLES})").fetchone()
+    assert found == (360,)
+
+
+def test_registered_and_local_data_frames(con: duckdb.DuckDBPyConnection) -> None:
+    frame = con.execute(ROWS).df()
+    assert isinstance(frame, pd.DataFrame)
+    con.register("registered", frame)
+    assert count(con, "'registered'") == 360
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_file(con: duckdb.DuckDBPyConnection, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"people.{suffix}"
+    con.execute(f"copy ({ROWS}) to '{path}'")
+    assert count(con, f"'{path}'") == 360
+
+
+def test_select_in_parentheses(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+    assert count(con, "'(select * from people where age < 20)'") == 180
+    assert count(con, "'(from people)'") == 360
+
+
+def test_unlabelled_columns_are_not_released(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+    con.execute("alter table people add column note varchar default 'x'")
+    label(con)
+    assert columns(con, "muco('people', 0.2)") == ["age", "sex", "disease"]
+
+
+def test_insensitive_columns_pass_through_beside_their_row(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+    label(con)
+    con.execute("comment on column people.name is 'released as it is, anon: insensitive'")
+    con.execute("create table release as from muco('people', 0.2)")
+    apart = con.execute("select count(*) from release join people using (name) where release.disease <> people.disease")
+    assert apart.fetchone() == (0,)
+
+
+def test_arguments_override_comments(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+    label(con)
+    assert columns(con, "muco('people', 0.2, qi := ['sex'])") == ["sex", "disease"]
+    assert columns(con, "muco('people', 0.2, sensitive := 'age')") == ["sex", "age"]
+    assert columns(con, "muco('people', 0.2, keep := ['name'])") == ["age", "sex", "disease", "name"]
+
+
+def test_column_types_are_kept(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table people as select (range % 40)::decimal(9,2) as pay, date '2000-01-01' + (range % 30)::int as born, "
+        "(['a','b','c'])[1 + range % 3]::enum('c','a','b','z') as kind, (range % 2 = 0) as flag, range % 9 as disease, "
+        "timestamp '2020-01-01' + to_hours((range % 50)::int) as seen from range(360)"
+    )
+    con.execute("create table release as from muco('people', 0.2, qi := ['pay','born','kind','flag','seen'], "
+                "sensitive := 'disease')")  # fmt: skip
+    assert con.execute("select typeof(columns(*)) from release limit 1").fetchone() == (
+        "DECIMAL(9,2)", "DATE", "ENUM('c', 'a', 'b', 'z')", "BOOLEAN", "TIMESTAMP", "BIGINT",
+    )  # fmt: skip
+
+
+def test_row_id_is_the_source_row_number(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+    con.execute(f"create table release as from muco('people', 0.2, {ROLES}, keep := ['name'], row_id := true)")
+    wrong = con.execute("select count(*) from release where name <> 'n' || row_id").fetchone()
+    assert wrong == (0,)
+
+
+def test_rows_come_out_shuffled(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+    for more in ("", ", keep := ['name']"):
+        ids = con.execute(f"select row_id from muco('people', 0.2, {ROLES}, row_id := true{more})").fetchall()
+        order = [i for (i,) in ids]
+        assert sorted(order) == list(range(360))
+        in_place = sum(i == at for at, i in enumerate(order))
+        rising = sum(a < b for a, b in zip(order, order[1:], strict=False))
+        assert in_place < 20
+        assert 120 < rising < 240
+
+
+def test_seed_repeats_and_its_absence_does_not(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table people as {ROWS}")
+
+    def release(more: str) -> list[tuple[object, ...]]:
+        return con.execute(f"from muco('people', 0.2, {ROLES}{more})").fetchall()
+
+    assert release(", seed := 5") == release(", seed := 5")
+    assert release(", seed := 5") != release(", seed := 6")
+    assert release("") != release("")
+
+
+def test_seed_does_not_depend_on_threads_or_row_order(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table people as select hash(range) % 40 as age, range % 2 as sex, range % 9 as disease "
+                "from range(5000)")  # fmt: skip
+    con.execute("create table turned as select * from people order by hash(rowid)")
+    call = "from muco('{}', 0.2, {}, seed := 5) order by all"
+    con.execute("set threads = 1")
+    first = con.execute(call.format("people", ROLES)).fetchall()
+    con.execute("set threads = 4")
+    assert con.execute(call.format("people", ROLES)).fetchall() == first
+    assert con.execute(call.format("turned", ROLES)).fetchall() == first
