@@ -53,6 +53,25 @@ class Early:
 
     def term(self, term: Term) -> exp.Expression:
         """Provide the early factors of a product; returns what the final query sums."""
+        product = self._factors(term)
+        pieces = [self.column("sum", product)] if product else []
+        if self.spread:
+            if not product:
+                pieces.append(self.column("sum", "1"))
+            pieces.append(f"{quoted(self.units.alias)}._weight")
+        late = self._late(term)
+        if late is not None:
+            pieces.append(late)
+        return parsed(" * ".join(pieces) or "1")
+
+    def product(self, term: Term) -> str | None:
+        """A product as SQL over a release row; None when some of it is known only to the final query."""
+        if LATE in term.conditions or LATE in term.values:
+            return None
+        return self._factors(term) or "1"
+
+    def _factors(self, term: Term) -> str:
+        """The factors of a product that are known early, '' when there are none."""
         factors = []
         if self.model.weight:
             factors.append(self.model.weight)
@@ -66,16 +85,7 @@ class Early:
             if condition is not None or value is not None or part.counted:
                 request = Request("mean", self._bare(condition), self._bare(value))
                 factors.append(self._share(part, request))
-        product = " * ".join(factors)
-        pieces = [self.column("sum", product)] if product else []
-        if self.spread:
-            if not product:
-                pieces.append(self.column("sum", "1"))
-            pieces.append(f"{quoted(self.units.alias)}._weight")
-        late = self._late(term)
-        if late is not None:
-            pieces.append(late)
-        return parsed(" * ".join(pieces) or "1")
+        return " * ".join(factors)
 
     def flag(self, wanted: str, condition: exp.Expression, unit: str) -> exp.Expression:
         """Provide whether a condition on one part is possible or certain."""

@@ -20,6 +20,7 @@ from duckdb_anon.rewrite.parse import is_original, plain
 from duckdb_anon.rewrite.parts import parsed
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.rewrite.shape import Model
+from duckdb_anon.rewrite.uncertainty import interval, is_randomized
 from duckdb_anon.rewrite.units import Units
 
 
@@ -76,7 +77,7 @@ def rewrite_select(
     conditions = _split_where(select, units)
     early.conditions = conditions.early
     appended = _append_bounds(select, conditions.rest, early) if with_bounds else ()
-    _filter_rows(select, conditions, early, bool(appended))
+    _filter_rows(select, conditions, early, bool(appended) and not is_randomized(early))
     for node, aggregate in zip(nodes, aggregates, strict=True):
         node.replace(exp.paren(estimate(aggregate, conditions.rest, early)))
     _replace_table(select, table, early)
@@ -211,7 +212,9 @@ def _append_bounds(select: exp.Select, where: exp.Expression | None, early: Earl
         made_of = projection.unalias()
         if not isinstance(made_of, (exp.AggFunc, exp.Filter)) or isinstance(made_of, exp.Grouping):
             continue
-        both = bounds(read_aggregate(made_of), where, early)
+        aggregate = read_aggregate(made_of)
+        random = is_randomized(early)
+        both = interval(aggregate, where, early, select) if random else bounds(aggregate, where, early)
         if both is not None:
             found.append(number)
             name = projection.alias_or_name
