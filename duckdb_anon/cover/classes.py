@@ -8,6 +8,7 @@ classes (group, value) with a count.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,6 +42,23 @@ class Classes:
     def groups(self) -> int:
         """Number of groups, empty ones included."""
         return len(self.first) - 1
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """First place in `rows` of each class, and n at the end, shape (classes + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.count)]).astype(np.int64)
+
+    @cached_property
+    def class_of_row(self) -> IntArray:
+        """Class of each row, shape (n,)."""
+        own = np.empty(len(self.rows), dtype=np.int64)
+        own[self.rows] = self.class_of_sorted
+        return own
+
+    @cached_property
+    def group_of_row(self) -> IntArray:
+        """Group of each row, shape (n,)."""
+        return self.group[self.class_of_row]
 
 
 def find_classes(attribute: Attribute, group_of_row: IntArray) -> Classes:

@@ -1,8 +1,8 @@
 """MuCo's linear program handed to a general solver: the fallback for a program the batch left uncertified.
 
-Variables are x_gj, the probability that a record of class g shows value j, and the column totals s_j
-(Li et al. 2020, section 4, with equal rows merged): minimise sum_gj c_g d_gj x_gj subject to
-sum_j x_gj = 1, s_j = sum_g c_g x_gj and 0 <= x_gj <= delta s_j. Cost: r^2 variables for r classes.
+Variables are x_gj, the probability that a record of class g shows value j, and the column totals s_j (Li et
+al. 2020, section 4, with equal rows merged): minimise sum_gj c_g d_gj x_gj subject to sum_j x_gj = 1, s_j =
+sum_g c_g x_gj and 0 <= x_gj <= delta s_j. Cost: r^2 variables for r classes.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
 A column of a random output table is feasible iff it is a mixture of *rays*: mass at most delta on any record,
 one in all, all of it published as one value (for delta = 1/K a ray is K records and their median). So the
-program of Li et al. (2020), section 4 reads: weights on rays that cover every record once, at least cost.
-It has one equation a class and a great many columns, of which the best one is found by sorting: given
-prices of the classes, the most profitable ray for an output value takes the classes in order of price minus
-distance. This is the simplex method with column generation, run in step for a batch of programs as array
-operations.
+program of Li et al. (2020), section 4 reads: weights on rays that cover every record once, at least cost. It
+has one equation a class and a great many columns, of which the best one is found by sorting: given prices of
+the classes, the most profitable ray for an output value takes the classes in order of price minus distance.
+This is the simplex method with column generation, run in step for a batch of programs as array operations.
 
 The end is certified: with no profitable ray left the prices are a dual solution, and no cover is cheaper than
 what the prices add up to. A program that does not get there is reported, not returned as solved.
@@ -27,6 +26,7 @@ from duckdb_anon.table import FloatArray, IntArray
 _PROFIT = 1e-10
 _PIVOT = 1e-9
 _REFRESH = 64
+_KEPT = 2e-9
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class _Batch:
         scale = distance.max(axis=(1, 2))
         scale[scale == 0.0] = 1.0
         self.number = np.arange(batch)
-        self.distance = distance / scale[:, None, None]
+        # Among equally cheap tables the one in which fewest records keep their value serves best.
+        self.distance = distance / scale[:, None, None] + _KEPT * np.eye(classes)
         self.count = count
         self.capacity = count * delta
         # Distinct tiny amounts on the right-hand side keep degenerate programs from cycling; the weights

@@ -4,9 +4,11 @@ Each cheapest ray of a program is published in one of two ways: everything as th
 records (the optimum of Li et al. 2020, section 4), or every record as a member of the ray drawn in proportion
 to mass, which keeps the expected histogram of the group exactly as it was. Both keep each record's share of a
 column at or below delta, and so does every mixture. `balance` b publishes (1 - b) of the first and b of the
-second. Departure from the paper: it knows the first only (b = 0). Where several values are equally near, each
-takes a share in proportion to the records the ray has there: the same cost, and a histogram closer to the
-original.
+second. Departure from the paper: it knows the first only (b = 0). The optimum is seldom unique, and equally
+cheap tables differ in what they reveal and in what they keep. Here, of equally cheap rays those that let
+fewer records keep their value are taken. Where several values are equally near to a ray, b = 0 publishes the
+one that fewest of its records have, b > 0 shares it out in proportion to the records, which keeps the
+histogram.
 """
 
 from __future__ import annotations
@@ -74,12 +76,20 @@ def _solve_batch(
     weight, mass = rays.weight, rays.mass
     for program in np.flatnonzero(~rays.solved):
         weight[program], mass[program] = cheapest_columns(distance[program], count[program], delta)
-    cost = np.matmul(mass, distance)
-    least = cost.min(axis=2, keepdims=True)
-    slack = _TIE * distance.max(axis=(1, 2))[:, None, None]
-    nearest = (cost <= least + slack) * np.maximum(mass, 1e-12)
-    nearest /= nearest.sum(axis=2, keepdims=True)
-    published = (1.0 - balance) * nearest + balance * mass
+    published = (1.0 - balance) * _nearest_values(distance, mass, balance > 0.0) + balance * mass
     table = np.matmul(np.swapaxes(weight[:, :, None] * mass, 1, 2), published)
     table[table < _TIE] = 0.0
     return np.asarray(table / table.sum(axis=2, keepdims=True))
+
+
+def _nearest_values(distance: FloatArray, mass: FloatArray, keep_histogram: bool) -> FloatArray:
+    """Return the shares in which each ray is published as each class, at least cost; shape as `mass`."""
+    cost = np.matmul(mass, distance)
+    slack = _TIE * distance.max(axis=(1, 2))[:, None, None]
+    tied = cost <= cost.min(axis=2, keepdims=True) + slack
+    if keep_histogram:
+        share = tied * np.maximum(mass, 1e-12)
+    else:
+        lightest = np.where(tied, mass, np.inf).min(axis=2, keepdims=True)
+        share = (tied & (mass <= lightest + _TIE)).astype(np.float64)
+    return np.asarray(share / share.sum(axis=2, keepdims=True))

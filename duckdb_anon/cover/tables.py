@@ -91,6 +91,12 @@ class Cover:
         weight = self.classes.count[self.row] * self.probability
         return _summed(self.column, weight, len(self.classes.code))
 
+    @cached_property
+    def kept(self) -> FloatArray:
+        """Probability that a record of each class is published with its own value, shape (classes,)."""
+        own = self.column == self.row
+        return _summed(self.row[own], self.probability[own], len(self.classes.code))
+
     @property
     def max_ratio(self) -> float:
         """Largest share of one record in the mass of a column: the delta these tables attain."""

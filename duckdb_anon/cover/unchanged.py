@@ -1,19 +1,20 @@
 """MuCo's last step: no record is published with all of its quasi-identifiers as they were.
 
 Released: the drawn values, where every record that drew fewer than `min_changed` new values gets some more.
-As in Li et al. (2020), Algorithm 2, an attribute is picked with probability in proportion to its spread in the
-group relative to its spread in the table, and its value redrawn. The paper leaves the draw open; here it is the
-value of a random record of the group that has another one, which disturbs the histogram less than a uniform
-draw from the domain. Departures: with `exchange`, records first swap drawn values (see `exchange`). Records
-whose group is constant on too many attributes, for which the paper's loop never ends, move to the nearest other
-value of the table on the attributes where that step is relatively smallest. Guarantee, checked: at least
-`min_changed` attributes of every record differ from its own, unless stuck records are kept. The step may exceed
-delta slightly, since its values are not drawn from the tables. Cost: linear in the number of rows.
+As in Li et al. (2020), Algorithm 2, an attribute is picked with probability in proportion to its spread in
+the group relative to its spread in the table, and its value redrawn. The paper leaves the draw open; here it
+is the value of a random record of the group that has another one, which disturbs the histogram less than a
+uniform draw from the domain. Departures: with `exchange`, records first swap drawn values (see `exchange`).
+Records whose group is constant on too many attributes, for which the paper's loop never ends, move to the
+nearest other value of the table on the attributes where that step is relatively smallest. Guarantee, checked:
+at least `min_changed` attributes of every record differ from its own, unless stuck records are kept. The step
+may exceed delta slightly, since its values are not drawn from the tables. Cost: linear in the number of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ from duckdb_anon.table import Attribute, CodeArray, FloatArray, IntArray
 def randomize_unchanged(
     covers: Sequence[Cover],
     published: Sequence[CodeArray],
-    min_changed: int,
+    min_changed: float,
     rng: np.random.Generator,
     *,
     exchange: bool = False,
@@ -41,7 +42,8 @@ def randomize_unchanged(
     Args:
         covers: the tables the values were drawn from, one a quasi-identifier, all with the same groups.
         published: drawn codes of each of them, n rows each.
-        min_changed: attributes that must differ, 0 .. number of quasi-identifiers.
+        min_changed: attributes that must differ, 0 .. number of quasi-identifiers; a fraction on top asks for
+            one more of that share of the records, drawn at random.
         rng: source of randomness.
         exchange: swap drawn values inside groups first, which keeps every histogram as it was drawn.
         stuck: what to do with records whose group varies on fewer attributes: 'nearest' moves them to
@@ -55,28 +57,34 @@ def randomize_unchanged(
     """
     if not covers or min_changed <= 0:
         return [codes.copy() for codes in published], 0
-    movable = sum(c.attribute.domain > 1 for c in covers)
-    if min_changed > movable and stuck == "nearest":
-        raise RequirementError(
-            f"muco: min_changed is {min_changed}, but only {movable} quasi-identifiers have two different "
-            f"values or more; set min_changed to at most {movable}"
-        )
+    if stuck == "nearest":
+        _require_movable(covers, min_changed)
+    wanted = np.full(len(published[0]), int(min_changed))
+    wanted[covers[0].classes.rows] += rng.random(len(wanted)) < min_changed % 1
     codes = np.stack(published, axis=1)
     original = np.stack([c.attribute.codes for c in covers], axis=1)
     spread = np.stack([_relative_spread(c) for c in covers], axis=1)
     if exchange:
-        exchange_values(covers, codes, original, spread, min_changed, rng)
+        exchange_values(covers, codes, original, spread, wanted, rng)
     order = covers[0].classes.rows
-    rows = order[(codes[order] != original[order]).sum(axis=1) < min_changed]
+    rows = order[((codes != original).sum(axis=1) < wanted)[order]]
     odds = spread[covers[0].classes.group_of_row[rows]]
-    is_stuck = (odds > 0).sum(axis=1) < min_changed
-    for _ in range(min_changed):
-        _change_one(covers, rows, odds, codes, original, min_changed, rng)
+    is_stuck = (odds > 0).sum(axis=1) < wanted[rows]
+    for _ in range(ceil(min_changed)):
+        _change_one(covers, rows, odds, codes, original, wanted, rng)
     if stuck == "nearest":
-        attributes = [c.attribute for c in covers]
-        _move_to_nearest(attributes, rows[is_stuck], codes, original, min_changed)
-        _check(codes, original, min_changed)
+        _move_to_nearest([c.attribute for c in covers], rows[is_stuck], codes, original, wanted)
+        _check(codes, original, wanted)
     return list(np.ascontiguousarray(codes.T)), int(is_stuck.sum())
+
+
+def _require_movable(covers: Sequence[Cover], min_changed: float) -> None:
+    movable = sum(c.attribute.domain > 1 for c in covers)
+    if min_changed > movable:
+        raise RequirementError(
+            f"muco: min_changed is {min_changed:g}, but only {movable} quasi-identifiers have two different "
+            f"values or more; set min_changed to at most {movable}"
+        )
 
 
 def _relative_spread(cover: Cover) -> FloatArray:
@@ -101,12 +109,12 @@ def _change_one(
     odds: FloatArray,
     codes: NDArray[np.int32],
     original: NDArray[np.int32],
-    min_changed: int,
+    wanted: IntArray,
     rng: np.random.Generator,
 ) -> None:
     """Redraw one unchanged attribute of each row that still needs it and has one that can change."""
     differs = codes[rows] != original[rows]
-    total = np.cumsum(odds * ~differs * (differs.sum(axis=1) < min_changed)[:, None], axis=1)
+    total = np.cumsum(odds * ~differs * (differs.sum(axis=1) < wanted[rows])[:, None], axis=1)
     some = total[:, -1] > 0
     rows, total = rows[some], total[some]
     pick = (total <= rng.random(len(rows))[:, None] * total[:, -1:]).sum(axis=1)
@@ -134,7 +142,7 @@ def _move_to_nearest(
     rows: IntArray,
     codes: NDArray[np.int32],
     original: NDArray[np.int32],
-    min_changed: int,
+    wanted: IntArray,
 ) -> None:
     """Give stuck rows the nearest other value of the table, attributes with the smallest step first."""
     if not len(rows):
@@ -144,8 +152,8 @@ def _move_to_nearest(
     differs = codes[rows] != original[rows]
     size[differs] = np.inf
     order = np.argsort(size, axis=1, kind="stable")
-    missing = min_changed - differs.sum(axis=1)
-    for turn in range(min_changed):
+    missing = wanted[rows] - differs.sum(axis=1)
+    for turn in range(int(missing.max(initial=0))):
         for number, attribute in enumerate(attributes):
             mine = rows[(order[:, turn] == number) & (turn < missing)]
             codes[mine, number] = nearest[number][attribute.codes[mine]]
@@ -165,10 +173,8 @@ def _nearest_values(attribute: Attribute) -> tuple[CodeArray, FloatArray]:
     return neighbour[place], (np.minimum(below, above) / (whole or 1.0))[place]
 
 
-def _check(codes: NDArray[np.int32], original: NDArray[np.int32], min_changed: int) -> None:
+def _check(codes: NDArray[np.int32], original: NDArray[np.int32], wanted: IntArray) -> None:
     """Raise unless every record differs from its original on enough attributes."""
-    short = int(((codes != original).sum(axis=1) < min_changed).sum())
+    short = int(((codes != original).sum(axis=1) < wanted).sum())
     if short:
-        raise RequirementError(
-            f"muco: {short} records could not be changed on {min_changed} attributes; lower min_changed"
-        )
+        raise RequirementError(f"muco: {short} records could not be changed enough; lower min_changed")
