@@ -1,0 +1,112 @@
+"""The command line: a SQL shell with the package's functions, and the commands around it.
+
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 wrong usage,
+130 interrupted, 141 the reader of the output has gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from duckdb_anon import __version__, connect
+from duckdb_anon.errors import AnonError
+from duckdb_anon.shell import demo
+from duckdb_anon.shell.interactive import interact
+from duckdb_anon.shell.render import MODES
+from duckdb_anon.shell.session import Quit, Session, StopScript
+
+COMMANDS = {"demo": demo.main}
+_EPILOG = """commands:
+  duckdb-anon demo    label, protect, attack and query a sample table, in half a minute
+
+A database file that bears the name of a command is opened as ./NAME.
+Without -c and -f, statements are read from the terminal, or from standard input when that is not one.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        command = COMMANDS.get(given[0]) if given else None
+        code = command(given[1:]) if command else _shell(given)
+        sys.stdout.flush()
+        return code
+    except StopScript:
+        return 1
+    except (AnonError, duckdb.Error) as error:
+        print(f"duckdb-anon: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Python would complain once more when it flushes the dead pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="duckdb-anon",
+        description="A DuckDB shell that can protect tables and measure what is gained and lost.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("database", nargs="?", default=":memory:", help="database file (default: in memory)")
+    parser.add_argument(
+        "-c", dest="inputs", action="append", metavar="SQL", type=lambda text: ("sql", text), default=[],
+        help="run SQL and leave; may be repeated and mixed with -f",
+    )  # fmt: skip
+    parser.add_argument(
+        "-f", dest="inputs", action="append", metavar="FILE", type=lambda text: ("file", text),
+        help="run the statements of FILE and leave",
+    )  # fmt: skip
+    parser.add_argument("--readonly", action="store_true", help="open the database read-only")
+    parser.add_argument("--mode", choices=MODES, default="box", help="how results are written (default: box)")
+    parser.add_argument("--version", action="version", version=f"duckdb-anon {__version__}")
+    return parser
+
+
+def _shell(arguments: list[str]) -> int:
+    given = _parser().parse_args(arguments)
+    con = connect(given.database, read_only=given.readonly)
+    # A table name must never resolve to a variable of this program.
+    con.execute("set python_enable_replacements = false")
+    session = Session(con, mode=given.mode)
+    try:
+        for kind, text in given.inputs:
+            session.run_script(text.splitlines() if kind == "sql" else _read(text))
+        if not given.inputs and sys.stdin.isatty():
+            interact(session, given.database if given.database != ":memory:" else "in memory")
+        elif not given.inputs:
+            session.run_script(sys.stdin)
+    except Quit:
+        return 0
+    finally:
+        session.close()
+    return 0
+
+
+def _read(path: str) -> list[str]:
+    """Lines of a script file.
+
+    Raises:
+        AnonError: when it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise AnonError(f"{path}: the file is not UTF-8 text") from error
+    except OSError as error:
+        raise AnonError(f"{path}: {error.strerror}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

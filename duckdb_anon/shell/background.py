@@ -1,0 +1,59 @@
+"""Runs a statement beside the main thread, so that Ctrl-C always reaches someone who can stop it.
+
+DuckDB hands control back to Python only at some points of some calls; a thread that does nothing but wait is
+always there for the signal, stops the kernels and DuckDB, and has time to show how far the work has come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import duckdb
+
+from duckdb_anon.engine.interrupt import stop_running
+
+_BEAT = 0.1  # seconds
+
+
+def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], None], beat: Callable[[], None]) -> None:
+    """Run `work`, which uses `con`, to its end; call `beat` every tenth of a second meanwhile.
+
+    Raises:
+        KeyboardInterrupt: when the user stopped it; by then it has ended.
+        BaseException: whatever `work` raised.
+    """
+    raised: list[BaseException] = []
+    finished = threading.Event()
+
+    def job() -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            finished.set()
+
+    thread = threading.Thread(target=job, name="statement", daemon=True)
+    thread.start()
+    stopped = False
+    while not finished.is_set():
+        try:
+            while not finished.wait(_BEAT):
+                if stopped:
+                    _stop(con)
+                else:
+                    beat()
+        except KeyboardInterrupt:
+            stopped = True
+            _stop(con)
+    thread.join()
+    if stopped:
+        raise KeyboardInterrupt
+    if raised:
+        raise raised[0]
+
+
+def _stop(con: duckdb.DuckDBPyConnection) -> None:
+    stop_running()
+    con.interrupt()

@@ -1,0 +1,152 @@
+"""Commands that begin with a point, spelled as in DuckDB's own shell."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from duckdb_anon.engine.quoting import literal
+from duckdb_anon.errors import listed, nearest
+from duckdb_anon.shell.render import MODES
+
+if TYPE_CHECKING:
+    from duckdb_anon.shell.session import Session
+
+Command = Callable[["Session", list[str]], None]
+_DEEPEST_READ = 20
+
+
+def run(session: Session, line: str) -> None:
+    """Run one command line, such as `.mode csv`."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        session.fail(f"{line}: a quote is not closed")
+        return
+    name, arguments = words[0].removeprefix("."), words[1:]
+    found = [known for known in COMMANDS if known == name] or [known for known in COMMANDS if known.startswith(name)]
+    if not name or len(found) != 1:
+        hint = f"; it could be .{listed(found)}" if len(found) > 1 and name else nearest(name, COMMANDS)
+        session.fail(f"unknown command .{name}{hint}; .help lists them")
+        return
+    COMMANDS[found[0]][0](session, arguments)
+
+
+def _one(session: Session, name: str, arguments: list[str], allowed: tuple[str, ...] = ()) -> str:
+    """The command's one argument, checked."""
+    if len(arguments) != 1:
+        session.fail(f".{name} takes one argument: .{name} {COMMANDS[name][1]}")
+    if allowed and arguments[0] not in allowed:
+        session.fail(f".{name} {arguments[0]}: choose one of {', '.join(allowed)}{nearest(arguments[0], allowed)}")
+    return arguments[0]
+
+
+def _help(session: Session, arguments: list[str]) -> None:
+    for name, (_, usage, summary) in COMMANDS.items():
+        if not arguments or name.startswith(arguments[0].removeprefix(".")):
+            session.out.write(f".{name + ' ' + usage:<30} {summary}\n")
+    if not arguments:
+        session.out.write("Anything else is SQL and ends with ';'. FROM anon_functions(); lists the functions.\n")
+
+
+def _mode(session: Session, arguments: list[str]) -> None:
+    if not arguments:
+        session.out.write(f"{session.mode}\n")
+        return
+    session.mode = _one(session, "mode", arguments, MODES)
+
+
+def _maxrows(session: Session, arguments: list[str]) -> None:
+    given = _one(session, "maxrows", arguments)
+    if not given.isdigit() or int(given) == 0:
+        session.fail(f".maxrows {given}: give a whole number above 0")
+    session.max_rows = int(given)
+
+
+def _output(session: Session, arguments: list[str]) -> None:
+    target = sys.stdout
+    if arguments:
+        path = _one(session, "output", arguments)
+        try:
+            target = Path(path).open("w", encoding="utf-8")
+        except OSError as error:
+            session.fail(f".output {path}: {error.strerror}")
+    if session.out is not sys.stdout:
+        session.out.close()
+    session.out = target
+
+
+def _read(session: Session, arguments: list[str]) -> None:
+    path = _one(session, "read", arguments)
+    if session.depth >= _DEEPEST_READ:
+        session.fail(f".read {path}: files read one another more than {_DEEPEST_READ} deep")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        session.fail(f".read {path}: the file is not UTF-8 text")
+    except OSError as error:
+        session.fail(f".read {path}: {error.strerror}")
+    session.depth += 1
+    try:
+        session.run_script(text.splitlines())
+    finally:
+        session.depth -= 1
+
+
+def _tables(session: Session, arguments: list[str]) -> None:
+    where = f" where table_name like {literal(arguments[0])}" if arguments else ""
+    session.run_text(
+        "select schema_name as schema, table_name as name, 'table' as kind, comment from duckdb_tables() "
+        f"{where} union all select schema_name, view_name, 'view', comment from (select *, view_name as table_name "
+        f"from duckdb_views() where not internal){where} order by all;"
+    )
+
+
+def _schema(session: Session, arguments: list[str]) -> None:
+    where = f" where table_name = {literal(arguments[0])}" if arguments else ""
+    rows = session.con.execute(f"select sql from duckdb_tables(){where} order by table_name").fetchall()
+    for (sql,) in rows:
+        session.out.write(f"{sql}\n")
+    if not rows and arguments:
+        known = [name for (name,) in session.con.execute("select table_name from duckdb_tables()").fetchall()]
+        session.fail(f".schema {arguments[0]}: there is no such table{nearest(arguments[0], known)}")
+
+
+def _functions(session: Session, arguments: list[str]) -> None:
+    word = literal(arguments[0].lower()) if arguments else "''"
+    listing = (
+        "select distinct function, kind, summary from anon_functions() "
+        f"where contains(lower(function || summary), {word})"
+    )
+    known = session.con.execute(f"select count(*) from anon_functions() where function = {word}").fetchall()
+    if known[0][0]:
+        listing = f'select parameter, "default", meaning from anon_functions() where function = {word}'
+    session.run_text(f"{listing};")
+
+
+def _timer(session: Session, arguments: list[str]) -> None:
+    session.timer = _one(session, "timer", arguments, ("on", "off")) == "on"
+
+
+def _quit(session: Session, arguments: list[str]) -> None:
+    from duckdb_anon.shell.session import Quit
+
+    raise Quit
+
+
+COMMANDS: dict[str, tuple[Command, str, str]] = {
+    "exit": (_quit, "", "leave (so do .quit and Ctrl-D)"),
+    "functions": (_functions, "[WORD]", "the package's functions; those that mention WORD; one's parameters"),
+    "help": (_help, "[COMMAND]", "this list"),
+    "maxrows": (_maxrows, "N", "rows a box shows at most"),
+    "mode": (_mode, "|".join(MODES), "how results are written"),
+    "output": (_output, "[FILE]", "write results to FILE; without FILE to the screen again"),
+    "quit": (_quit, "", "leave"),
+    "read": (_read, "FILE", "run the statements of FILE"),
+    "schema": (_schema, "[TABLE]", "CREATE statements of tables"),
+    "tables": (_tables, "[PATTERN]", "tables and views, or those LIKE PATTERN"),
+    "timer": (_timer, "on|off", "show how long each statement takes"),
+}

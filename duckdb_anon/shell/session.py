@@ -1,0 +1,131 @@
+"""One user's session: a connection, output settings, and what to do with a line of input.
+
+Every shell of the package (script, plain prompt, prompt with colours) feeds lines to the same `Session`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NoReturn, TextIO
+
+import duckdb
+
+from duckdb_anon.errors import AnonError
+from duckdb_anon.shell import dot
+from duckdb_anon.shell.background import run_stoppable
+from duckdb_anon.shell.render import explained, render
+from duckdb_anon.shell.scan import is_blank, split_complete
+
+Kind = duckdb.StatementType
+_CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.CREATE, Kind.COPY)
+
+
+class Quit(Exception):
+    """The user asked to leave."""
+
+
+class StopScript(Exception):
+    """A statement of a script failed; the message has been shown."""
+
+
+@dataclass
+class Session:
+    """State of a shell.
+
+    Attributes:
+        con: connection with the package loaded.
+        mode: how results are written, one of `render.MODES`.
+        max_rows: rows a box shows at most.
+        timer: whether the time of each statement is shown.
+        out: where results go; `.output` changes it.
+        pending: text of a statement still being typed.
+        depth: number of `.read` files being read, one inside the other.
+        beat: called every tenth of a second while a statement runs.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    mode: str = "box"
+    max_rows: int = 40
+    timer: bool = False
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    pending: str = ""
+    depth: int = 0
+    beat: Callable[[], None] = lambda: None
+
+    def run_script(self, lines: Iterable[str]) -> None:
+        """Run a script line by line.
+
+        Raises:
+            StopScript: at the first statement that fails, which has been reported on stderr.
+        """
+        self.pending = ""
+        for line in lines:
+            self.feed(line)
+        rest, self.pending = self.pending, ""
+        self.run_text(rest)
+
+    def feed(self, line: str) -> None:
+        """Take one line; run what it completes."""
+        if not self.pending.strip() and line.lstrip().startswith("."):
+            self.pending = ""
+            dot.run(self, line.strip())
+            return
+        complete, self.pending = split_complete(self.pending + line.rstrip("\r\n") + "\n")
+        self.run_text(complete)
+
+    def run_text(self, text: str) -> None:
+        """Run every statement of `text` in order, showing results; stop at the first that fails.
+
+        Raises:
+            StopScript: when one failed; its message has been written to stderr.
+        """
+        if is_blank(text):
+            return
+        try:
+            for statement in self.con.extract_statements(text):
+                run_stoppable(self.con, partial(self._run, statement), self.beat)
+        except (duckdb.Error, AnonError) as error:
+            self.fail(str(error))
+
+    def fail(self, message: str) -> NoReturn:
+        """Report an error on stderr and stop the running script.
+
+        Raises:
+            StopScript: always.
+        """
+        self.out.flush()
+        sys.stderr.write(message.rstrip() + "\n")
+        sys.stderr.flush()
+        raise StopScript
+
+    def close(self) -> None:
+        """Close the output file, if any, and the connection."""
+        if self.out is not sys.stdout:
+            self.out.close()
+            self.out = sys.stdout
+        self.con.close()
+
+    def _run(self, statement: duckdb.Statement) -> None:
+        started = time.perf_counter()
+        result = self._result(statement)
+        if result is not None:
+            if statement.type == Kind.EXPLAIN:
+                explained(result, self.out)
+            else:
+                render(result, self.mode, self.max_rows, self.out)
+        if self.timer:
+            self.out.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
+        self.out.flush()
+
+    def _result(self, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation | None:
+        """What there is to show: a query not yet run, the finished rows of another statement, or nothing."""
+        result = self.con.sql(statement)
+        if result is None:
+            return None
+        names = result.columns
+        nothing = names == ["Success"] or (names == ["Count"] and statement.type in _CHANGES)
+        return None if nothing and statement.type != Kind.SELECT else result

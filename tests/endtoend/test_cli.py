@@ -1,0 +1,230 @@
+"""The command line as a shell user meets it: exit codes, stdout, stderr, scripts, pipes."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from duckdb_anon import __version__
+from duckdb_anon.cli import main
+
+LABELLED = """
+create table people as select i % 50 as age, i % 3 as sex, 'd' || (i % 7) as disease from range(1000) t(i);
+comment on column people.age is 'anon: quasi';
+comment on column people.sex is 'anon: quasi';
+comment on column people.disease is 'anon: sensitive';
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a finished command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command line inside this process, with `stdin` as a pipe."""
+
+    def call(*arguments: str, stdin: str = "") -> Done:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        try:
+            code = main(arguments)
+        except SystemExit as left:
+            code = int(left.code or 0)
+        return Done(code, *capsys.readouterr())
+
+    return call
+
+
+def test_command_prints_a_box_and_exits_with_0(run: Run) -> None:
+    done = run("-c", "select 42 as answer")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "answer" in done.stdout and "│     42 │" in done.stdout
+
+
+def test_statements_without_rows_print_nothing(run: Run) -> None:
+    done = run("-c", "create table t(i int); insert into t values (1); set threads = 1; begin; commit")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_failed_statement_exits_with_1_and_writes_to_stderr_only(run: Run) -> None:
+    done = run("-c", "select nowhere; select 1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "nowhere" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_statements_before_a_failed_one_have_run_and_later_ones_have_not(run: Run, tmp_path: Path) -> None:
+    file = str(tmp_path / "a.duckdb")
+    assert (
+        run(file, "-c", "create table a as select 1 as x; select nowhere; create table b as select 2 as y").returncode
+        == 1
+    )
+    assert run(file, "--mode", "csv", "-c", "select name from (show tables)").stdout == "name\na\n"
+
+
+def test_wrong_usage_exits_with_2(run: Run) -> None:
+    done = run("--nonsense")
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: duckdb-anon")
+
+
+def test_missing_script_is_named(run: Run) -> None:
+    done = run("-f", "no_such_file.sql")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "duckdb-anon: no_such_file.sql: No such file or directory\n"
+
+
+def test_read_only_database_that_does_not_exist_is_an_error(run: Run, tmp_path: Path) -> None:
+    done = run("--readonly", str(tmp_path / "none.duckdb"), "-c", "select 1")
+    assert done.returncode == 1
+    assert "does not exist" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_scripts_and_commands_run_in_the_order_given(run: Run, tmp_path: Path) -> None:
+    script = tmp_path / "s.sql"
+    script.write_text(LABELLED + "-- no semicolon at the end\nselect count(*) as n from muco('people', 0.5)")
+    done = run("--mode", "csv", "-c", "select 'before' as w", "-f", str(script), "-c", "select 'after' as w")
+    assert (done.stdout, done.stderr) == ("w\nbefore\nn\n1000\nw\nafter\n", "")
+
+
+def test_standard_input_is_a_script_when_it_is_no_terminal(run: Run) -> None:
+    done = run("--mode", "list", stdin="select ';' as a,\n  1 as b;\nselect $$x;\ny$$ as c; select 3 as d")
+    assert done.stdout == "a|b\n;|1\nc\nx;\ny\nd\n3\n"
+
+
+def test_error_of_a_function_is_one_clear_message(run: Run) -> None:
+    done = run(stdin=LABELLED + "from muco('peple', 0.2);")
+    assert done.returncode == 1
+    assert "did you mean 'people'?" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("csv", 'a,b\n1,"x,y"\n2,\n'),
+        ("list", "a|b\n1|x,y\n2|NULL\n"),
+        ("tabs", "a\tb\n1\tx,y\n2\tNULL\n"),
+        ("markdown", "| a | b |\n|---|---|\n| 1 | x,y |\n| 2 | NULL |\n"),
+        ("line", "a = 1\nb = x,y\n\na = 2\nb = NULL\n"),
+    ],
+)
+def test_modes_write_every_row(run: Run, mode: str, expected: str) -> None:
+    assert run("--mode", mode, "-c", "from (values (1, 'x,y'), (2, null)) t(a, b)").stdout == expected
+
+
+def test_json_keeps_types(run: Run) -> None:
+    done = run("--mode", "json", "-c", "select 1 as a, null as b, 'é' as c, [1.5] as d, true as e")
+    assert json.loads(done.stdout) == [{"a": 1, "b": None, "c": "é", "d": [1.5], "e": True}]
+    assert run("--mode", "json", "-c", "select 1 as a where false").stdout == "[]\n"
+
+
+def test_large_results_are_complete_in_csv_and_cut_in_boxes(run: Run) -> None:
+    assert len(run("--mode", "csv", "-c", "from range(30000)").stdout.splitlines()) == 30001
+    assert len(run("-c", ".maxrows 6", "-c", "from range(30000)").stdout.splitlines()) < 20
+
+
+def test_reader_that_leaves_early_causes_no_complaint() -> None:
+    command = f"{sys.executable} -m duckdb_anon.cli --mode csv -c 'from range(3000000)' | head -n 2"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == ("range\n0\n", "")
+
+
+def test_point_commands_change_mode_write_files_and_read_scripts(run: Run, tmp_path: Path) -> None:
+    inner = tmp_path / "inner.sql"
+    inner.write_text("select 'inner' as w;\n")
+    out = tmp_path / "out file.csv"
+    done = run(stdin=f".mode csv\n.output '{out}'\nselect 1 as a;\n.output\n.read {inner}\n.quit\nselect 'never';\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "w\ninner\n", "")
+    assert out.read_text() == "a\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (".mod csv x", ".mode takes one argument"),
+        (".mode cvs", "did you mean 'csv'?"),
+        (".nonsense", "unknown command .nonsense"),
+        (".read nowhere.sql", ".read nowhere.sql: No such file or directory"),
+        (".maxrows none", "give a whole number above 0"),
+        (".schema peple", "there is no such table"),
+        (".output 'a", "a quote is not closed"),
+    ],
+)
+def test_wrong_point_commands_say_what_is_allowed(run: Run, line: str, message: str) -> None:
+    done = run(stdin=f"{line}\nselect 'later';\n")
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "later" not in done.stdout
+
+
+def test_script_that_reads_itself_ends_with_an_error(run: Run, tmp_path: Path) -> None:
+    script = tmp_path / "loop.sql"
+    script.write_text(f".read {script}\n")
+    done = run("-f", str(script))
+    assert done.returncode == 1
+    assert "deep" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_functions_tables_and_schema_are_listed(run: Run) -> None:
+    done = run(stdin=LABELLED + ".tables\n.schema people\n.functions muco\n.functions sample\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    for part in ("people", "CREATE TABLE people", "min_changed", "anon_sample"):
+        assert part in done.stdout
+
+
+def test_program_variables_are_not_tables(run: Run) -> None:
+    done = run("-c", "from session")
+    assert done.returncode == 1
+    assert "does not exist" in done.stderr
+
+
+def test_demo_shows_risk_loss_and_query_error(run: Run) -> None:
+    done = run("demo", "--rows", "2000")
+    assert (done.returncode, done.stderr) == (0, "")
+    for part in ("anon: sensitive", "muco('census', 0.2", "identity", "loss", "relative_error"):
+        assert part in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 120
+
+
+def test_version_is_the_package_version(run: Run) -> None:
+    assert run("--version").stdout == f"duckdb-anon {__version__}\n"
+
+
+def test_process_of_its_own_exits_quietly_with_the_right_code() -> None:
+    command = [sys.executable, "-m", "duckdb_anon.cli", "--mode", "csv", "-c", "select 1 as a"]
+    good = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (good.returncode, good.stdout, good.stderr) == (0, "a\n1\n", "")
+    bad = subprocess.run([*command, "-c", "selec"], capture_output=True, text=True, timeout=120, check=False)
+    assert (bad.returncode, bad.stdout) == (1, "a\n1\n")
+    assert bad.stderr.startswith("Parser Error")
+
+
+def test_interrupt_ends_a_script_with_130(tmp_path: Path) -> None:
+    script = tmp_path / "long.sql"
+    script.write_text(
+        "select 'begun' as w;\nselect sum(sqrt(a.range * b.range)) from range(1000000) a, range(1000000) b;\n"
+    )
+    command = [sys.executable, "-m", "duckdb_anon.cli", "--mode", "csv", "-f", str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert [process.stdout.readline(), process.stdout.readline()] == ["w\n", "begun\n"]
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        assert process.stderr.read() == "interrupted\n"
