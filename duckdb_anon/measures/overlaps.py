@@ -1,29 +1,23 @@
-"""Estimated answers of a workload on a generalized or bucketed release, all queries at once.
+"""What share of each released cell each query of a workload asks for.
 
-Every row is split into independent parts, one an attribute. A part knows, for each distinct cell of its
-column, which share of the cell each query covers (uniform overlap: Zhang et al. 2007, Xiao and Tao 2006):
+Uniform overlap (Zhang et al. 2007; Xiao and Tao 2006), for all queries at once:
 
 * a single value: 0 or 1;
-* an interval: number of asked values in it over its number of values, or lengths if continuous;
+* an interval: number of asked values in it over its number of values, lengths if continuous;
 * a set or a bag of values: share of its members, by count;
-* NULL: never asked for; unknown: the share of the whole domain.
+* NULL: never asked for; unknown: the share of all that the other cells of the column cover.
 
-The estimate is the sum over rows of weight times the product of the shares. Equal rows are added up first.
-Cost: O(distinct rows * n * attributes).
+Cost: O(cells * n) for intervals, O(members * n) for sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.measures.answers import group_rows
-from duckdb_anon.measures.workload import BoolArray, Workload
+from duckdb_anon.measures.workload import BoolArray
 from duckdb_anon.table import FloatArray, IntArray
-
-_BLOCK = 2048
 
 
 @dataclass(frozen=True)
@@ -33,41 +27,49 @@ class Intervals:
     Attributes:
         lower, upper: ends as positions on the attribute's number line, both inside, shape (cells,). NaN in
             `lower` only: the value NULL. NaN in both: could be anything.
-        positions: place of each code of the domain, non-decreasing.
+        positions: places of the values that can be asked for, non-decreasing, shape (values,).
+        codes: code of each of these values, shape (values,).
         step: distance of neighbouring values of a counted type (integers, dates), 0 for a measured one.
     """
 
     lower: FloatArray
     upper: FloatArray
     positions: FloatArray
+    codes: IntArray
     step: float
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
-        """Share of each cell that each query covers, shape (cells, n)."""
-        lower, upper = self._filled()
+        """Share of each cell that each query covers, shape (cells, n).
+
+        Args:
+            matches: whether query i asks for code c, shape (n, codes); every query asks for something.
+            interval: whether queries ask for all values between their ends, or for the named codes only.
+        """
+        asked = matches[:, self.codes]
+        lower, upper, unknown = self._filled()
         null = np.isnan(lower)
         if interval:
-            asked_low, asked_high = _ends(matches, self.positions)
-            low = np.maximum(lower[:, None], asked_low)
-            inside = np.minimum(upper[:, None], asked_high) - low + self.step
+            low, high = _ends(asked, self.positions)
+            inside = np.minimum(upper[:, None], high) - np.maximum(lower[:, None], low) + self.step
         else:
-            inside = self.step * self._members(matches, lower, upper)
-        width = (upper - lower + self.step)[:, None]
+            inside = self.step * self._members(asked, lower, upper)
+        # NULL is one more value of a cell that could be anything
+        width = upper - lower + self.step * (1 + unknown)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.clip(inside, 0, None) / width
-        point = (width[:, 0] == 0) & ~null
+            shares = np.clip(inside, 0, None) / width[:, None]
+        point = (width == 0) & ~null
         if point.any():
-            shares[point] = self._members(matches, lower[point], upper[point]) > 0
+            shares[point] = self._members(asked, lower[point], upper[point]) > 0
         shares[null] = 0.0
         return shares
 
-    def _filled(self) -> tuple[FloatArray, FloatArray]:
+    def _filled(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Let a cell that could be anything cover all that the other cells cover."""
         unknown = np.isnan(self.lower) & np.isnan(self.upper)
         if unknown.all():
-            return self.lower, self.upper
-        low, high = np.nanmin(self.lower), np.nanmax(self.upper)
-        return np.where(unknown, low, self.lower), np.where(unknown, high, self.upper)
+            return self.lower, self.upper, unknown
+        low, high = np.nanmin(self.lower), np.nanmax(np.where(np.isnan(self.lower), np.nan, self.upper))
+        return np.where(unknown, low, self.lower), np.where(unknown, high, self.upper), unknown
 
     def _members(self, matches: BoolArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         before = np.zeros((matches.shape[0], matches.shape[1] + 1))
@@ -84,7 +86,7 @@ class Members:
 
     Attributes:
         offsets: members of cell c are entries offsets[c] .. offsets[c + 1] - 1, shape (cells + 1,).
-        codes: code of each member, -1 for a value outside the domain or NULL.
+        codes: code of each member, -1 for one nobody can ask for.
         counts: how often it stands in the cell; 1 in a set.
         values: what a member adds instead of 1, by code (SUM over this attribute); None for COUNT.
     """
@@ -95,67 +97,21 @@ class Members:
     values: FloatArray | None = None
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
-        """Share (mean value) of each cell that each query covers, shape (cells, n)."""
-        known = self.codes >= 0
-        asked = np.zeros((len(self.codes), len(matches)))
+        """Share (or mean value) of each cell that each query covers, shape (cells, n)."""
+        asked = np.zeros((len(self.codes) + 1, len(matches)))
+        known = np.flatnonzero(self.codes >= 0)
         asked[known] = matches.T[self.codes[known]]
-        scale = self.counts.copy()
+        scale = np.zeros(len(self.codes) + 1)
+        scale[known] = self.counts[known]
         if self.values is not None:
             scale[known] *= self.values[self.codes[known]]
-            scale[~known] = 0.0
         asked *= scale[:, None]
-        total = np.add.reduceat(np.append(self.counts, 0.0), self.offsets[:-1])
-        sums = np.add.reduceat(np.vstack([asked, np.zeros((1, asked.shape[1]))]), self.offsets[:-1], axis=0)
+        starts = self.offsets[:-1]
+        total = np.add.reduceat(np.append(self.counts, 0.0), starts)
+        sums: FloatArray = np.add.reduceat(asked, starts, axis=0)
         filled = np.diff(self.offsets) > 0
         sums[~filled] = 0.0
-        shares: FloatArray = sums / np.where(filled, total, 1.0)[:, None]
-        return shares
-
-
-Cells = Intervals | Members
-
-
-@dataclass(frozen=True)
-class Part:
-    """One attribute of a release: its distinct cells, and the cell of each row, shape (rows,)."""
-
-    cells: Cells
-    cell_of_row: IntArray
-
-
-def estimated_answers(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> FloatArray:
-    """Estimate the answer of each query.
-
-    Args:
-        workload: n queries.
-        parts: one an attribute of the workload, in its order.
-        weights: what a row counts, shape (rows,): 1, a value (SUM over an exact column), a noisy count.
-
-    Returns:
-        Shape (n,).
-    """
-    answers = np.zeros(workload.n)
-    if len(weights) == 0:
-        return answers
-    group, first = group_rows([part.cell_of_row.astype(np.int32) for part in parts])
-    sums = np.bincount(group, weights, minlength=len(first))
-    tables = [_shares(workload, a, part.cells) for a, part in enumerate(parts)]
-    for start in range(0, len(first), _BLOCK):
-        rows = first[start : start + _BLOCK]
-        product = tables[0][parts[0].cell_of_row[rows]]
-        for table, part in zip(tables[1:], parts[1:], strict=True):
-            product *= table[part.cell_of_row[rows]]
-        answers += sums[start : start + _BLOCK] @ product
-    return answers
-
-
-def _shares(workload: Workload, attribute: int, cells: Cells) -> FloatArray:
-    shares = cells.shares(workload.matches[attribute], workload.interval[attribute])
-    valued = isinstance(cells, Members) and cells.values is not None
-    if not valued:
-        # a query without a predicate on this attribute takes every row, NULL and gaps included
-        shares[:, ~workload.used[:, attribute]] = 1.0
-    return shares
+        return sums / np.where(filled, total, 1.0)[:, None]
 
 
 def _ends(matches: BoolArray, positions: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from duckdb_anon.measures.query_tables import query_tables
 from duckdb_anon.rewrite.comparison import comparison
-from duckdb_anon.rewrite.parse import tables_of
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
@@ -46,12 +46,8 @@ def plan_relative_error(
 
 
 def _plan(context: Any, params: Params) -> str:
-    original, release = context.relation("original"), context.relation("release")
-    known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
-    others = [context.relation("query", name) for name in tables_of(params["query"]) if name.lower() not in known]
-    infos = [context.table_info(r) for r in (original, release)]
-    tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
-    return plan_relative_error(params["query"], infos[0], infos[1], tables)
+    original, release, others = query_tables(context, params["query"])
+    return plan_relative_error(params["query"], original, release, others)
 
 
 MEASURE = Query(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
-from duckdb_anon.rewrite.outputs import Output, outputs
+from duckdb_anon.rewrite.outputs import Output, leftmost, outputs
 from duckdb_anon.rewrite.parse import bound, grounded, key_expressions, literal, parse, require_table, to_sql
 from duckdb_anon.rewrite.rewriter import estimator
 from duckdb_anon.rewrite.schema import TableInfo
@@ -29,7 +29,8 @@ class _Sides:
     estimate: str
     columns: tuple[Output, ...]
     bounded: tuple[int, ...]
-    levels: bool
+    levels: tuple[str, ...]
+    texts: tuple[str, ...]
     limited: bool
 
 
@@ -87,43 +88,57 @@ def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence
             open_ended.set(key, None)
     estimate = estimator(open_ended, release, everything, with_bounds=True)
     exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
-    last = ["_level"] * levels
+    last = ["_level"] * bool(levels)
     listed = [f"_c{number}" for number in range(len(columns))]
     bounds = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
+    texts = tuple(to_sql(e.unalias(), pretty=False) for e in leftmost(tree).expressions)
     return _Sides(
         f"select * from (\n{exact}\n) as _q({', '.join(listed + last)})",
         f"select * from (\n{to_sql(estimate.tree)}\n) as _q({', '.join(listed + last + bounds)})",
         columns,
         estimate.bounded,
         levels,
+        texts,
         limited,
     )
 
 
-def _mark_levels(tree: exp.Query) -> bool:
-    """Add the grouping level, which tells a subtotal from a group whose key is NULL; say if there is one."""
+def _mark_levels(tree: exp.Query) -> tuple[str, ...]:
+    """Add the grouping level, which tells a subtotal from a group whose key is NULL; give the keys it marks."""
     group = tree.args.get("group")
     sets = [e for e in group.expressions if isinstance(e, _SETS)] if group else []
     if not sets or not isinstance(tree, exp.Select):
-        return False
+        return ()
     keys = [e for e in group.expressions if not isinstance(e, _SETS)]
     for one in sets:
         keys.extend(key_expressions(one))
-    distinct = list({to_sql(k, pretty=False): k.copy() for k in keys}.values())
-    tree.append("expressions", exp.alias_(exp.Grouping(expressions=distinct), "_level", quoted=True))
-    return True
+    distinct = {to_sql(k, pretty=False): k.copy() for k in keys}
+    tree.append("expressions", exp.alias_(exp.Grouping(expressions=list(distinct.values())), "_level", quoted=True))
+    return tuple(distinct)
 
 
 def _keys(sides: _Sides, keys: Sequence[int]) -> str:
+    """The keys as a MAP; a subtotal has the keys it is grouped by only."""
     if not keys:
         return "map([], [])::map(varchar, varchar)"
-    names = ", ".join(literal(sides.columns[number].name) for number in keys)
-    one = "o" if sides.limited else None
-    values = ", ".join(
-        f"{one}._c{number}::varchar" if one else f"coalesce(o._c{number}, e._c{number})::varchar"
+    names = [literal(sides.columns[number].name) for number in keys]
+    values = [
+        f"o._c{number}::varchar" if sides.limited else f"coalesce(o._c{number}, e._c{number})::varchar"
         for number in keys
-    )
-    return f"map([{names}], [{values}])"
+    ]
+    if not sides.levels:
+        return f"map([{', '.join(names)}], [{', '.join(values)}])"
+    level = "o._level" if sides.limited else "coalesce(o._level, e._level)"
+    entries = []
+    for number, name, value in zip(keys, names, values, strict=True):
+        text = sides.texts[number]
+        used = "true"
+        if text in sides.levels:
+            bit = 1 << (len(sides.levels) - 1 - sides.levels.index(text))
+            used = f"({level} & {bit}) = 0"
+        entries.append(f"{{k: {name}, v: {value}, used: {used}}}")
+    kept = f"list_filter([{', '.join(entries)}], lambda x: x.used)"
+    return f"map_from_entries(list_transform({kept}, lambda x: {{k: x.k, v: x.v}}))"
 
 
 def _measure(sides: _Sides, number: int) -> str:
@@ -148,6 +163,6 @@ def _joined(sides: _Sides, keys: Sequence[int]) -> str:
     if not keys and not sides.levels:
         return "_original as o cross join _estimate as e"
     on = [f"o._c{number} is not distinct from e._c{number}" for number in keys]
-    on += ["o._level = e._level"] * sides.levels
+    on += ["o._level = e._level"] * bool(sides.levels)
     kind = "left" if sides.limited else "full"
     return f"_original as o {kind} join _estimate as e on {' and '.join(on)}"

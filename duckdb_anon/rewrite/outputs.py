@@ -42,14 +42,14 @@ def outputs(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) -
     names = _names(written, bound, tables)
     scope = build_scope(bound)
     flags = _flags(scope) if scope is not None else [False] * len(names)
-    made_of = [e.unalias() for e in _select(bound).expressions]
+    made_of = [e.unalias() for e in leftmost(bound).expressions]
     return tuple(
         Output(name, flag, isinstance(_aggregate(e), (exp.Count, exp.Sum, exp.CountIf)))
         for name, flag, e in zip(names, flags, made_of, strict=True)
     )
 
 
-def _select(tree: exp.Query) -> exp.Select:
+def leftmost(tree: exp.Query) -> exp.Select:
     """The SELECT that names the columns: the leftmost one of a UNION."""
     while not isinstance(tree, exp.Select):
         inner = tree.this
@@ -61,7 +61,7 @@ def _select(tree: exp.Query) -> exp.Select:
 
 
 def _names(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) -> list[str]:
-    given, final = _select(written).expressions, _select(bound).expressions
+    given, final = leftmost(written).expressions, leftmost(bound).expressions
     if len(given) == len(final):
         return [_name(e) for e in given]
     spelled = {column.lower(): column for info in tables for column, _ in info.columns}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parse import grounded
+from duckdb_anon.rewrite.outputs import leftmost, outputs
+from duckdb_anon.rewrite.parse import bound, grounded, parse, require_table, to_sql
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.rewrite.select import reads_original, rewrite_select
 from duckdb_anon.rewrite.shape import model_of
@@ -51,3 +52,52 @@ def estimator(
         found = rewrite_select(select, model, original, hard and select is tree)
         bounded = found if select is tree else bounded
     return Estimate(grounded(tree, [release, *tables[1:]]), bounded)
+
+
+def rewrite(
+    query: str,
+    original: TableInfo,
+    release: TableInfo,
+    tables: Sequence[TableInfo] = (),
+    with_bounds: bool = False,
+) -> str:
+    """Rewrite a query's text; the output columns keep their names.
+
+    Args:
+        query: one SELECT over the original.
+        original: the original, under the name the query uses.
+        release: its release.
+        tables: other tables the query reads, as far as the planner can see them.
+        with_bounds: append `<name>_low` and `<name>_high` for each aggregate that has hard bounds.
+
+    Raises:
+        RewriteError: naming what cannot be estimated.
+
+    Example:
+        >>> people = TableInfo("people", (("age", "INTEGER"),))
+        >>> boxes = TableInfo("boxes", (("age", "STRUCT(lower INTEGER, upper INTEGER)"),))
+        >>> "greatest" in rewrite("SELECT count(*) FROM people WHERE age < 30", people, boxes)
+        True
+    """
+    written = parse(query)
+    require_table(written, original)
+    everything = (original, *tables)
+    tree = bound(written, everything)
+    names = [column.name for column in outputs(written, tree, everything)]
+    estimate = estimator(tree, release, everything, with_bounds)
+    _rename(leftmost(estimate.tree), names, estimate.bounded)
+    return to_sql(estimate.tree)
+
+
+def _rename(select: exp.Select, names: Sequence[str], bounded: Sequence[int]) -> None:
+    """Give output columns the names the analyst gave them; ORDER BY follows."""
+    ends = [f"{names[number]}_{end}" for number in bounded for end in ("low", "high")]
+    renamed: dict[str, str] = {}
+    for projection, name in zip(select.expressions, [*names, *ends], strict=False):
+        if isinstance(projection, exp.Alias):
+            renamed[projection.alias] = name
+            projection.set("alias", exp.to_identifier(name, quoted=True))
+    order = select.args.get("order")
+    for column in list(order.find_all(exp.Column)) if order else []:
+        if not column.table and column.name in renamed:
+            column.replace(exp.column(renamed[column.name], quoted=True))

@@ -1,0 +1,260 @@
+"""Estimated answers of a workload from a release of any shape, all queries at once.
+
+A released row is a product of independent parts (see `duckdb_anon.rewrite`): one an attribute, one a bag of
+sensitive values in its bucket, one a permuted column of its bucket. Each part is a table of distinct cells and
+queries; the estimate sums, over the distinct combinations of cells, weight times the product of shares.
+The answers are those of `relative_error` on each query's text.
+Cost: O((rows + distinct combinations * n) * attributes), in batches of queries that bound the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from duckdb_anon.errors import ColumnError
+from duckdb_anon.measures.answers import exact_answers, group_rows
+from duckdb_anon.measures.overlaps import Intervals, Members
+from duckdb_anon.measures.workload import Workload
+from duckdb_anon.reading import Domain, ReadColumn, ReadTable
+from duckdb_anon.table import FloatArray, IntArray
+
+_BLOCK = 2048
+_MOST_SHARES = 16_000_000
+Shares = Callable[[Workload], FloatArray]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One independent part: `shares(batch)` has shape (cells, n); row i holds cell `cell_of_row[i]`."""
+
+    shares: Shares
+    cell_of_row: IntArray
+    cells: int
+
+
+def estimated_answers(workload: Workload, table: ReadTable, column: str | None) -> FloatArray:
+    """Estimate the answer of each query from a release.
+
+    Args:
+        workload: n queries; every attribute is a column of the release.
+        table: the release, coded together with the original.
+        column: the column that is summed, None for COUNT(*).
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        ColumnError: when the release cannot say what a column's sum is.
+    """
+    rows = _scale(table)
+    valued = table.columns[column] if column is not None else None
+    if valued is not None and valued.shape == "value" and not valued.slice:
+        rows = rows * _numbers(valued)
+        valued = None
+    plain = [a for a in workload.attributes if table.columns[a].shape == "value" and not table.columns[a].slice]
+    if valued is None and len(plain) == len(workload.attributes):
+        return exact_answers(workload, [table.columns[a].value_codes() for a in plain], rows)
+    parts = _parts(workload, table, column if valued is not None else None)
+    answers = np.zeros(workload.n)
+    batch = max(16, _MOST_SHARES // max(max(part.cells for part in parts), 1))
+    for start in range(0, workload.n, batch):
+        which = slice(start, start + batch)
+        answers[which] = _batch(_some(workload, which), parts, rows)
+    return answers
+
+
+def _batch(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> FloatArray:
+    group, first = group_rows([part.cell_of_row.astype(np.int32) for part in parts])
+    sums = np.bincount(group, weights, minlength=len(first))
+    tables = [part.shares(workload) for part in parts]
+    answers = np.zeros(workload.n)
+    for start in range(0, len(first), _BLOCK):
+        rows = first[start : start + _BLOCK]
+        product = tables[0][parts[0].cell_of_row[rows]]
+        for shares, part in zip(tables[1:], parts[1:], strict=True):
+            product *= shares[part.cell_of_row[rows]]
+        answers += sums[start : start + _BLOCK] @ product
+    return answers
+
+
+def _some(workload: Workload, which: slice) -> Workload:
+    return replace(workload, used=workload.used[which], matches=tuple(m[which] for m in workload.matches))
+
+
+def _scale(table: ReadTable) -> FloatArray:
+    """How many original rows each released row stands for."""
+    scale = np.ones(table.rows)
+    if "noisy_count" in table.columns:
+        scale *= _numbers(table.columns["noisy_count"])
+    if "sampling_rate" in table.columns:
+        scale /= _numbers(table.columns["sampling_rate"])
+    return scale
+
+
+def _numbers(column: ReadColumn) -> FloatArray:
+    codes, domain = column.value_codes(), column.domain
+    if domain.kind != "ordered":
+        raise ColumnError(f"workload_error: column '{domain.name}' holds no numbers to sum")
+    return np.where(codes < domain.special_from, domain.positions[codes], 0.0)
+
+
+def _parts(workload: Workload, table: ReadTable, valued: str | None) -> list[Part]:
+    parts = []
+    slices: dict[str, list[str]] = {}
+    names = [*workload.attributes]
+    if valued is not None and valued not in names:
+        names.append(valued)
+    for name in names:
+        column = table.columns[name]
+        if column.slice:
+            slices.setdefault(column.slice, []).append(name)
+        else:
+            parts.append(_column_part(workload, table, name, name == valued))
+    parts += [_slice_part(workload, table, members, valued) for members in slices.values()]
+    return parts
+
+
+def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) -> Part:
+    column = table.columns[name]
+    cells, cell_of_row = _cells(column, table, valued)
+    position = workload.attributes.index(name) if name in workload.attributes else None
+
+    def shares(batch: Workload) -> FloatArray:
+        if position is None:
+            everything = np.ones((batch.n, column.domain.size), dtype=bool)
+            return cells.shares(everything, False)
+        found = cells.shares(batch.matches[position], batch.interval[position])
+        if not valued:
+            # a query without a predicate on this attribute takes every row, NULL and gaps included
+            found[:, ~batch.used[:, position]] = 1.0
+        return found
+
+    return Part(shares, cell_of_row, int(cell_of_row.max(initial=-1)) + 1)
+
+
+def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None) -> Part:
+    """A permuted column: the share of a bucket is the mean over its cells of the product of their shares."""
+    fields = [_column_part(workload, table, name, name == valued) for name in names]
+    bucket = table.columns["bucket"].value_codes().astype(np.int64)
+    order = np.argsort(bucket, kind="stable")
+    found, starts, size = np.unique(bucket[order], return_index=True, return_counts=True)
+    del found
+
+    def shares(batch: Workload) -> FloatArray:
+        tables = [field.shares(batch) for field in fields]
+        means = np.empty((len(starts), batch.n))
+        ends = np.append(starts, len(order))
+        at = 0
+        while at < len(starts):
+            # whole buckets, as many as fit a block
+            stop = max(int(np.searchsorted(ends, ends[at] + 2 * _BLOCK, side="right")) - 1, at + 1)
+            rows = order[ends[at] : ends[stop]]
+            product = tables[0][fields[0].cell_of_row[rows]]
+            for one, field in zip(tables[1:], fields[1:], strict=True):
+                product *= one[field.cell_of_row[rows]]
+            means[at:stop] = np.add.reduceat(product, ends[at:stop] - ends[at], axis=0)
+            at = stop
+        return means / size[:, None]
+
+    cell_of_row = np.empty(len(bucket), dtype=np.int64)
+    cell_of_row[order] = np.repeat(np.arange(len(starts)), size)
+    return Part(shares, cell_of_row, len(starts))
+
+
+def _cells(column: ReadColumn, table: ReadTable, valued: bool) -> tuple[Intervals | Members, IntArray]:
+    """Distinct cells of a column and the cell of each row."""
+    values = _values(column) if valued else None
+    if column.shape == "value":
+        codes = column.value_codes()
+        size = column.domain.size
+        return Members(np.arange(size + 1), np.arange(size), np.ones(size), values), codes.astype(np.int64)
+    if column.shape == "interval":
+        if valued:
+            raise ColumnError(
+                f"workload_error: sum({column.domain.name}) over intervals is not batched; ask for it with "
+                "relative_error"
+            )
+        return _intervals(column)
+    if column.shape == "node":
+        return _nodes(column, values)
+    return _lists(column, table, values)
+
+
+def _values(column: ReadColumn) -> FloatArray:
+    domain = column.domain
+    if domain.kind != "ordered":
+        raise ColumnError(f"workload_error: column '{domain.name}' holds no numbers to sum")
+    return np.where(np.arange(domain.size) < domain.special_from, domain.positions, 0.0)
+
+
+def _intervals(column: ReadColumn) -> tuple[Intervals, IntArray]:
+    domain = column.domain
+    assert column.lower is not None and column.upper is not None  # noqa: S101 -- the shape says so
+    pairs = np.stack([column.lower, column.upper], axis=1).astype(np.int64)
+    cells, cell_of_row = np.unique(pairs, axis=0, return_inverse=True)
+    places = _places(domain)
+    at = np.append(places, np.nan)  # code -1 takes the NaN
+    lower, upper = at[cells[:, 0]], at[cells[:, 1]]
+    lower[(cells[:, 0] == domain.null_code) & (cells[:, 0] >= 0)] = np.nan
+    codes = np.argsort(places, kind="stable")
+    codes = codes[np.isfinite(places[codes])]
+    step = 1.0 if domain.discrete else 0.0
+    return Intervals(lower, upper, places[codes], codes, step), cell_of_row.ravel().astype(np.int64)
+
+
+def _places(domain: Domain) -> FloatArray:
+    """Place of each code on the number line, infinity for NULL and what is not finite."""
+    if domain.kind == "ordered":
+        return np.where(np.arange(domain.size) < domain.special_from, domain.positions, np.inf)
+    # numbers taken as names are coded in the order of their text, but their boxes are intervals of numbers
+    try:
+        known = [float(text) for text in domain.literals[: domain.size - (domain.null_code >= 0)]]
+    except ValueError as error:
+        raise ColumnError(
+            f"workload_error: column '{domain.name}' is published as intervals but taken as categorical; leave "
+            "it out of categorical := [...]"
+        ) from error
+    return np.array(known + [np.inf] * (domain.null_code >= 0))
+
+
+def _nodes(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntArray]:
+    domain = column.domain
+    assert column.node is not None and domain.hierarchy is not None  # noqa: S101 -- the shape says so
+    assert domain.leaf_of_code is not None  # noqa: S101 -- hierarchies have leaves
+    tree = domain.hierarchy
+    node, cell_of_row = np.unique(column.node, return_inverse=True)
+    code_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
+    code_of_leaf[domain.leaf_of_code] = np.arange(len(domain.leaf_of_code))
+    if domain.null_code >= 0:
+        code_of_leaf[domain.leaf_of_code[domain.null_code]] = -1
+    leaves = tree.leaf_count[node].astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(leaves)])
+    inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], leaves)
+    codes = code_of_leaf[np.repeat(tree.first_leaf[node], leaves) + inside]
+    return Members(offsets, codes, np.ones(len(codes)), values), cell_of_row.astype(np.int64)
+
+
+def _lists(column: ReadColumn, table: ReadTable, values: FloatArray | None) -> tuple[Members, IntArray]:
+    """Sets and bags; rows of one bucket, or with the same members, share a cell."""
+    assert column.offsets is not None  # noqa: S101 -- the shape says so
+    if column.codes is None:
+        raise ColumnError(f"workload_error: column '{column.domain.name}' is set-valued, which is not batched")
+    codes, offsets = column.codes.astype(np.int64), column.offsets
+    counts = np.ones(len(codes)) if column.counts is None else column.counts.astype(np.float64)
+    length = np.diff(offsets)
+    mark = np.random.default_rng(0).integers(0, 2**62, size=(2, column.domain.size + 1))
+    key = [_sums(mark[k][codes] * counts.astype(np.int64), offsets) for k in (0, 1)]
+    _, first, cell_of_row = np.unique(np.stack([*key, length]), axis=1, return_index=True, return_inverse=True)
+    size = length[first]
+    starts = np.concatenate([[0], np.cumsum(size)])
+    entry = np.arange(starts[-1]) - np.repeat(starts[:-1], size) + np.repeat(offsets[first], size)
+    chosen = np.where(codes[entry] == column.domain.null_code, -1, codes[entry])
+    return Members(starts, chosen, counts[entry], values), cell_of_row.ravel().astype(np.int64)
+
+
+def _sums(values: IntArray, offsets: IntArray) -> IntArray:
+    running = np.concatenate([[0], np.cumsum(values)])
+    return running[offsets[1:]] - running[offsets[:-1]]

@@ -1,0 +1,36 @@
+"""rewrite_query: the estimator of a query over the original, as SQL over a release.
+
+Measures nothing itself: the text it returns answers the query from the release, whatever the release's shape,
+and runs in the stock DuckDB shell on a copy of the release without this package. The models are those of
+`duckdb_anon.rewrite`: uniform overlap in boxes (Zhang et al. 2007; Xiao and Tao 2006), independence inside
+buckets (Xiao and Tao 2006, Anatomy; Hasan et al. 2018). Cost: planning only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duckdb_anon.measures.query_tables import query_tables
+from duckdb_anon.rewrite.rewriter import rewrite
+from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
+
+
+def _plan(context: Any, params: Params) -> str:
+    original, release, others = query_tables(context, params["query"])
+    return rewrite(params["query"], original, release, others, params["bounds"])
+
+
+MEASURE = Query(
+    name="rewrite_query",
+    summary="the SQL text that estimates a query's answer from a release",
+    paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
+    parameters=(
+        Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
+        Parameter("original", "the original table", "any", REQUIRED),
+        Parameter("release", "its release", "any", REQUIRED),
+        Parameter("bounds", "true adds NAME_low and NAME_high where hard bounds exist", "boolean", False),
+    ),
+    plan=_plan,
+    tables=("original", "release"),
+    scalar=True,
+)
