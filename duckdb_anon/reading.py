@@ -48,6 +48,19 @@ class Domain:
 
 
 @dataclass(frozen=True)
+class Randomization:
+    """How a released column was randomized.
+
+    Attributes:
+        p: probability that a released value is the true one.
+        domain: codes of the values it was drawn from, in the common domain, shape (size,).
+    """
+
+    p: float
+    domain: CodeArray
+
+
+@dataclass(frozen=True)
 class ReadColumn:
     """One column of one table.
 
@@ -60,6 +73,7 @@ class ReadColumn:
         counts: 'counts': count of each code.
         node: 'node': node number in `domain.hierarchy`.
         slice: name of the STRUCT column it was a field of, '' for none.
+        channel: how it was randomized, where the release's `rr` column says so.
     """
 
     shape: Shape
@@ -71,6 +85,7 @@ class ReadColumn:
     counts: IntArray | None = None
     node: CodeArray | None = None
     slice: str = ""
+    channel: Randomization | None = None
 
     def value_codes(self) -> CodeArray:
         """Codes of a column of plain values.

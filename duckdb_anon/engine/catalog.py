@@ -78,11 +78,11 @@ class Catalog:
         return self._unseen(function, parameter, text)
 
     def flattened(self, columns: dict[str, str]) -> dict[str, str]:
-        """Columns with those of a sliced release's STRUCT columns in place of the STRUCTs."""
+        """Columns with those of a sliced release's STRUCT columns in place of the STRUCTs; `rr` is no slice."""
         flat: dict[str, str] = {}
         for name, kind in columns.items():
             fields = dict(duckdb.sqltype(kind).children) if kind.startswith("STRUCT(") and kind.endswith(")") else {}
-            if fields and set(fields) != {"lower", "upper"}:
+            if fields and set(fields) != {"lower", "upper"} and name.lower() != "rr":
                 flat.update({field: str(inner) for field, inner in fields.items()})
             else:
                 flat[name] = kind

@@ -214,7 +214,10 @@ def _row_struct(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
     if not names:
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
     spelled = {w.lower(): w for w in wanted}
-    return "{_anon_rn: _anon_rn, " + ", ".join(f"{ident(spelled.get(n.lower(), n))}: {ident(n)}" for n in names) + "}"
+    # the channels of a randomized release are the same in every row: one is enough
+    values = [f"case when _anon_rn = 0 then {ident(n)} end" if n.lower() == "rr" else ident(n) for n in names]
+    pairs = zip(names, values, strict=True)
+    return "{_anon_rn: _anon_rn, " + ", ".join(f"{ident(spelled.get(n.lower(), n))}: {v}" for n, v in pairs) + "}"
 
 
 def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
@@ -243,5 +246,11 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     arguments = [literal(relation.text), literal([info.name for info in roles.qi])]
     if "sensitive" in entry.needs:
         arguments.append(literal(roles.sensitive[0].name))
-    named = "".join(f", {p.name} := {literal(params[p.name])}" for p in entry.parameters if params[p.name] is not None)
+    # a macro with parameters of these names takes all sensitive columns, and the person column
+    by_role: dict[str, Any] = {
+        "sensitive": [info.name for info in roles.sensitive] or None,
+        "person": roles.person.name if roles.person else None,
+    }
+    given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
+    named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     return f"from _anon_{entry.name}({', '.join(arguments)}{named})"

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.coding import code_column, plain
-from duckdb_anon.engine.trees import Tree
+from duckdb_anon.engine.trees import NULL_LEAF, Tree
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.reading import Domain, ReadColumn, ReadTable
+from duckdb_anon.reading import Domain, Randomization, ReadColumn, ReadTable
 from duckdb_anon.spec import ColumnInfo
 from duckdb_anon.table import CodeArray
 
@@ -67,11 +67,16 @@ def _in_order(table: pa.StructArray) -> pa.StructArray:
 
 def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree]) -> dict[str, _Raw]:
     columns: dict[str, _Raw] = {}
+    channels = _channels(table)
     for i in range(table.type.num_fields):
         name, array = table.type.field(i).name, plain(table.field(i))
-        if name == "_anon_rn":
+        if name == "_anon_rn" or (channels and name.lower() == "rr"):
             continue
         kind = array.type
+        if name.lower() in channels:
+            p, domain = channels[name.lower()]
+            columns[name] = _Raw("value", (array, domain), {"p": p})
+            continue
         if pa.types.is_struct(kind) and {f.name for f in kind} != {"lower", "upper"}:
             for j in range(kind.num_fields):
                 inner = kind.field(j).name
@@ -79,6 +84,21 @@ def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree]) -> dict[str, 
         else:
             columns[name] = _raw(array, name in trees, "")
     return columns
+
+
+def _channels(table: pa.StructArray) -> dict[str, tuple[float, pa.Array]]:
+    """Probability and domain of each column that the constant column `rr` says was randomized."""
+    place = next((i for i, f in enumerate(table.type) if f.name.lower() == "rr" and pa.types.is_struct(f.type)), None)
+    if place is None:
+        return {}
+    rr = table.field(place)
+    rr = rr.filter(rr.is_valid())[:1]
+    found = {}
+    for i, one in enumerate(rr.type):
+        if len(rr) and pa.types.is_struct(one.type) and {f.name for f in one.type} == {"p", "domain"}:
+            channel = rr.field(i)
+            found[one.name.lower()] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
+    return found
 
 
 def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:
@@ -135,7 +155,8 @@ def _code_together(
 
 def _column(raw: _Raw, domain: Domain, parts: list[CodeArray]) -> ReadColumn:
     if raw.shape == "value":
-        return ReadColumn("value", domain, codes=parts[0], slice=raw.slice)
+        channel = Randomization(raw.rest["p"], parts[1]) if "p" in raw.rest else None
+        return ReadColumn("value", domain, codes=parts[0], slice=raw.slice, channel=channel)
     if raw.shape == "interval":
         anything = (parts[0] == domain.null_code) & ~raw.rest["null"]
         lower = np.where(anything, -1, parts[0]).astype(np.int32)
@@ -152,7 +173,7 @@ def _code_in_tree(
 ) -> list[ReadColumn | None]:
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
     leaves = pa.array([path[-1] for path in tree.paths])
-    known = pa.concat_arrays([leaves, pa.nulls(1, pa.string())])
+    known = pa.concat_arrays([leaves, pa.nulls(1 if whole.null_count else 0, pa.string())])
     coded = code_column(function, name, known, "hierarchy", tree, literals)
     if coded.hierarchy is None or coded.leaf_of_code is None:
         raise ColumnError(f"{function}: column '{name}' has no hierarchy")
@@ -174,6 +195,9 @@ def _code_in_tree(
             continue
         mine = nodes[at : at + len(raw.arrays[0])]
         at += sum(len(a) for a in raw.arrays)
+        channel = None
+        if "p" in raw.rest:
+            channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[at - len(raw.arrays[1]) : at]]])
         leaf = leaf_of_node[mine]
         if raw.shape in ("nodeset", "set"):
             out.append(ReadColumn("set", domain, offsets=raw.rest["offsets"], node=mine, slice=raw.slice))
@@ -183,7 +207,8 @@ def _code_in_tree(
                 ReadColumn("counts", domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
             )
         elif (leaf >= 0).all():
-            out.append(ReadColumn("value", domain, codes=code_of_leaf[leaf], node=mine, slice=raw.slice))
+            codes = code_of_leaf[leaf]
+            out.append(ReadColumn("value", domain, codes=codes, node=mine, slice=raw.slice, channel=channel))
         else:
             out.append(ReadColumn("node", domain, node=mine, slice=raw.slice))
     return out
@@ -195,7 +220,7 @@ def _nodes(function: str, name: str, whole: pa.Array, node_of_label: Mapping[str
     missing = [label for label in labels if label not in node_of_label]
     if missing:
         raise ColumnError(f"{function}: {len(missing)} value(s) of '{name}' are not nodes of hierarchy '{tree.name}'")
-    null_node = node_of_label["(null)"]
+    null_node = node_of_label.get(NULL_LEAF, 0)
     numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
     nodes: CodeArray = numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
     return nodes
