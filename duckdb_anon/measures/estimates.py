@@ -18,6 +18,7 @@ from duckdb_anon.errors import ColumnError
 from duckdb_anon.measures.answers import exact_answers, group_rows
 from duckdb_anon.measures.overlaps import Intervals, Members
 from duckdb_anon.measures.workload import Workload
+from duckdb_anon.randomized.shares import InvertedValues
 from duckdb_anon.reading import Domain, ReadColumn, ReadTable
 from duckdb_anon.table import FloatArray, IntArray
 
@@ -51,10 +52,10 @@ def estimated_answers(workload: Workload, table: ReadTable, column: str | None) 
     """
     rows = _scale(table)
     valued = table.columns[column] if column is not None else None
-    if valued is not None and valued.shape == "value" and not valued.slice:
+    if valued is not None and _is_plain(valued):
         rows = rows * _numbers(valued)
         valued = None
-    plain = [a for a in workload.attributes if table.columns[a].shape == "value" and not table.columns[a].slice]
+    plain = [a for a in workload.attributes if _is_plain(table.columns[a])]
     if valued is None and len(plain) == len(workload.attributes):
         return exact_answers(workload, [table.columns[a].value_codes() for a in plain], rows)
     parts = _parts(workload, table, column if valued is not None else None)
@@ -64,6 +65,11 @@ def estimated_answers(workload: Workload, table: ReadTable, column: str | None) 
         which = slice(start, start + batch)
         answers[which] = _batch(_some(workload, which), parts, rows)
     return answers
+
+
+def _is_plain(column: ReadColumn) -> bool:
+    """Whether every row has its own true value."""
+    return column.shape == "value" and not column.slice and column.channel is None
 
 
 def _batch(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> FloatArray:
@@ -164,12 +170,16 @@ def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valu
     return Part(shares, cell_of_row, len(starts))
 
 
-def _cells(column: ReadColumn, table: ReadTable, valued: bool) -> tuple[Intervals | Members, IntArray]:
+def _cells(
+    column: ReadColumn, table: ReadTable, valued: bool
+) -> tuple[Intervals | Members | InvertedValues, IntArray]:
     """Distinct cells of a column and the cell of each row."""
     values = _values(column) if valued else None
     if column.shape == "value":
         codes = column.value_codes()
         size = column.domain.size
+        if column.channel is not None:
+            return InvertedValues(size, column.channel, values), codes.astype(np.int64)
         return Members(np.arange(size + 1), np.arange(size), np.ones(size), values), codes.astype(np.int64)
     if column.shape == "interval":
         if valued:
