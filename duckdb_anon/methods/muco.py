@@ -8,7 +8,7 @@ risk of re-identification: it bounds one attribute's table as if groups were kno
 
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where that saves most
 (`cut := 'loss'`) instead of at medians; `balance` mixes the cheapest table with one that keeps each group's
-histogram; all draws come from one generator. Cost: O(n log n d) for the groups, then one small
+histogram; records that drew nothing new exchange values within their group; all draws come from one generator. Cost: O(n log n d) for the groups, then one small
 linear program for each distinct pattern of gaps, solved together.
 """
 
@@ -23,7 +23,6 @@ import numpy as np
 from duckdb_anon import cells
 from duckdb_anon.cells import Cells
 from duckdb_anon.cover import Cover, cover
-from duckdb_anon.cover.joint import draw_jointly
 from duckdb_anon.cover.unchanged import randomize_unchanged
 from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import ColumnError, ParameterError, listed
@@ -107,10 +106,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """Draw the released codes of every quasi-identifier; everything else passes through."""
     groups = groups_of(table, params)
     tables = covers(table, params, groups)
-    if params["draw"] == "joint":
-        published, _ = draw_jointly(tables, params["min_changed"], rng)
-    else:
-        published, _ = randomize_unchanged(tables, [c.draw(rng) for c in tables], int(params["min_changed"]), rng)
+    drawn = [c.draw(rng) for c in tables]
+    swap = params["unchanged"] == "exchange"
+    published, _ = randomize_unchanged(tables, drawn, params["min_changed"], rng, exchange=swap)
     released: dict[str, Cells] = {
         a.name: cells.Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)
     }
@@ -147,12 +145,12 @@ METHOD = Method(
     parameters=(
         *GROUPING,
         Parameter(
-            "draw", "'joint': a record's changes are spread over its attributes; 'independent': as in the paper", "text",
-            "joint", ("joint", "independent"),
+            "min_changed", "quasi-identifiers that differ from the original in every row; 1.5 adds one in half of them",
+            "number", 1.0, low=0,
         ),
         Parameter(
-            "min_changed", "quasi-identifiers that differ from the original in every row; 1.1 adds one in a tenth of them "
-            "(draw 'joint')", "number", 1.1, low=0,
+            "unchanged", "rows that drew too few new values: 'exchange' them with others of the group, or 'redraw' as in "
+            "the paper", "text", "exchange", ("exchange", "redraw"),
         ),
     ),
     layout=layout,
