@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from duckdb_anon.measures import anon_functions, classes
+from duckdb_anon.measures import anon_functions, classes, kl_diversity
 from duckdb_anon.measures.anatomy_tables import QIT, ST
 from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
+from duckdb_anon.measures.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
 from duckdb_anon.measures.composition_risk import MEASURE as COMPOSITION_RISK
 from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
 from duckdb_anon.measures.diffgen_plan import MEASURE as DIFFGEN_PLAN
 from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
+from duckdb_anon.measures.fragment_risk import MEASURE as FRAGMENT_RISK
 from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
 from duckdb_anon.measures.relative_error import MEASURE as RELATIVE_ERROR
 from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
+from duckdb_anon.measures.rr_reconstruct import MEASURE as RR_RECONSTRUCT
 from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
+from duckdb_anon.measures.sa_ncp import MEASURE as SA_NCP
 from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.workload_error import WORKLOAD
 from duckdb_anon.methods.anatomy import METHOD as ANATOMY
 from duckdb_anon.methods.composition import METHOD as COMPOSITION
 from duckdb_anon.methods.diffgen import METHOD as DIFFGEN
 from duckdb_anon.methods.hybrid import METHOD as HYBRID
+from duckdb_anon.methods.incognito import METHOD as INCOGNITO
 from duckdb_anon.methods.laplace_on_groups import METHOD as LAPLACE_ON_GROUPS
 from duckdb_anon.methods.merging import METHOD as MERGING
 from duckdb_anon.methods.mondrian import METHOD as MONDRIAN
@@ -34,6 +39,7 @@ from duckdb_anon.spec import Entry
 METHODS: tuple[Entry, ...] = (
     MUCO,
     MONDRIAN,
+    INCOGNITO,
     ANATOMY,
     ONE_TO_M,
     RMR,
@@ -48,9 +54,12 @@ METHODS: tuple[Entry, ...] = (
 )
 MEASURES: tuple[Entry, ...] = (
     *classes.MEASURES,
+    *kl_diversity.MEASURES,
+    FRAGMENT_RISK,
     QIT,
     ST,
     INFORMATION_LOSS,
+    SA_NCP,
     RELATIVE_ERROR,
     WORKLOAD,
     WORKLOAD_ERROR,
@@ -60,9 +69,11 @@ MEASURES: tuple[Entry, ...] = (
     ANON_SAMPLE,
     RR_PARAMETERS,
     RR_RISK,
+    RR_RECONSTRUCT,
     COMPOSITION_RISK,
+    CLASSIFICATION_ACCURACY,
     DIFFGEN_PLAN,
 )
-PURE_FILES: tuple[str, ...] = (classes.FILE, "randomized_response.sql")
+PURE_FILES: tuple[str, ...] = (classes.FILE, kl_diversity.FILE, "randomized_response.sql")
 HELP: tuple[Entry, ...] = (anon_functions.listing(lambda: ENTRIES),)
 ENTRIES: tuple[Entry, ...] = METHODS + MEASURES + HELP
