@@ -129,6 +129,9 @@ def _code_together(
     info = infos.get(name, ColumnInfo(name))
     tree = trees.get(name)
     arrays = [a for raw in raws if raw is not None for a in raw.arrays]
+    if tree is not None:
+        # nodes have labels: a number that is a leaf must meet the text that names its ancestor
+        arrays = [pc.cast(a, pa.string()) for a in arrays]
     whole = _concatenated(function, name, arrays)
     if tree is not None:
         return _code_in_tree(function, name, raws, whole, tree, literals)
@@ -238,7 +241,7 @@ def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:
             target = next(iter(types))
             arrays = [a.cast(target) if pa.types.is_null(a.type) else a for a in arrays]
         return pa.concat_arrays(arrays)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ColumnError(
             f"{function}: column '{name}' has types that cannot be compared: {sorted(str(t) for t in types)}"
         ) from error

@@ -53,7 +53,10 @@ def test_fewer_records_than_k_is_an_error():
         publish_globally(persons_of(RECORDS), 7, 1)
 
 
-@given(st.lists(st.sets(st.sampled_from(ITEMS), min_size=1), min_size=4, max_size=30), st.integers(1, 4), st.integers(1, 3))
+item_sets = st.lists(st.sets(st.sampled_from(ITEMS), min_size=1), min_size=4, max_size=30)
+
+
+@given(item_sets, st.integers(1, 4), st.integers(1, 3))
 @settings(max_examples=60, deadline=None)
 def test_every_small_set_of_published_nodes_is_frequent(records: list[set[str]], k: int, m: int):
     lists = published(persons_of(records), k, m)
