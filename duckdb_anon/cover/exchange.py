@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from duckdb_anon.cover.tables import Cover
 from duckdb_anon.table import FloatArray, IntArray
 
-_ROUNDS = 40
+_ROUNDS = 30
+_PATIENCE = 8
 _SMALL = 1e-3
 
 
@@ -36,64 +37,80 @@ def exchange_values(
 
     Args:
         covers: the tables the values were drawn from, one an attribute, all with the same groups.
-        codes: drawn codes, shape (n, attributes); changed in place.
+        codes: drawn codes, shape (attributes, n); changed in place.
         original: original codes, same shape.
-        spread: relative spread of each attribute in each group, shape (groups, attributes).
+        spread: relative spread of each attribute in each group, shape (attributes, groups).
         wanted: attributes of each record that must differ, shape (n,).
         rng: source of randomness.
     """
     by_group = covers[0].classes
-    group_of_row = by_group.group_of_row
+    order = by_group.rows
+    # Sorted by group, partners lie close together in memory.
+    state = _State(codes[:, order], original[:, order], wanted[order])
+    group = by_group.group[by_group.class_of_sorted]
     bounds = by_group.starts[by_group.first]
-    rows = by_group.rows[((codes != original).sum(axis=1) < wanted)[by_group.rows]]
-    group_spread = spread[group_of_row[rows]]
-    moves = np.stack([1.0 - c.kept[c.classes.class_of_row[rows]] for c in covers], axis=1)
-    odds = np.where(group_spread > 0, (moves + _SMALL) / np.where(group_spread > 0, group_spread, 1.0), 0.0)
-    for _ in range(_ROUNDS):
-        differs = codes[rows] != original[rows]
-        short = differs.sum(axis=1) < wanted[rows]
-        rows, odds, differs = rows[short], odds[short], differs[short]
+    rows = np.flatnonzero(state.changed < state.wanted)
+    odds = _odds(covers, order[rows], spread[:, group[rows]])
+    for turn in range(_ROUNDS):
+        short = state.changed[rows] < state.wanted[rows]
+        rows, odds = rows[short], odds[:, short]
         if not len(rows):
-            return
-        pick = _pick(odds * ~differs, rng)
-        start = bounds[group_of_row[rows]]
-        size = bounds[group_of_row[rows] + 1] - start
-        partner = by_group.rows[start + np.minimum((rng.random(len(rows)) * size).astype(np.int64), size - 1)]
-        good = _harmless(codes, original, rows, partner, pick, wanted)
-        _swap(codes, rows[good], partner[good], pick[good])
+            break
+        pick = pick_attribute(odds * ~state.differs[:, rows], rng)
+        start = bounds[group[rows]]
+        size = bounds[group[rows] + 1] - start
+        partner = start + np.minimum((rng.random(len(rows)) * size).astype(np.int64), size - 1)
+        good = state.harmless(rows, partner, pick)
+        swapped = state.swap(rows[good], partner[good], pick[good])
+        if turn >= _PATIENCE and swapped < 0.01 * len(rows):
+            break
+    codes[:, order] = state.codes
 
 
-def _pick(odds: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Pick an attribute for each row by its odds; any one where all odds are 0."""
-    total = np.cumsum(odds, axis=1)
-    chosen = (total <= rng.random(len(odds))[:, None] * total[:, -1:]).sum(axis=1)
-    return np.asarray(np.minimum(chosen, odds.shape[1] - 1))
+def _odds(covers: Sequence[Cover], rows: IntArray, spread: FloatArray) -> FloatArray:
+    """Return the weight of each attribute for each of `rows`, 0 where its group has one value."""
+    moves = np.stack([1.0 - c.kept[c.classes.class_of_row[rows]] for c in covers])
+    varied = spread > 0
+    return np.asarray(np.where(varied, (moves + _SMALL) / np.where(varied, spread, 1.0), 0.0))
 
 
-def _harmless(
-    codes: NDArray[np.int32],
-    original: NDArray[np.int32],
-    rows: IntArray,
-    partner: IntArray,
-    pick: IntArray,
-    wanted: IntArray,
-) -> NDArray[np.bool_]:
-    """Return which swaps change the row and leave its partner with enough changes."""
-    ours, theirs = codes[rows, pick], codes[partner, pick]
-    target = original[partner, pick]
-    before = (codes[partner] != original[partner]).sum(axis=1)
-    after = before - (theirs != target) + (ours != target)
-    good: NDArray[np.bool_] = (ours != theirs) & (ours == original[rows, pick])
-    good &= after >= np.minimum(before, wanted[partner])
-    return good
+def pick_attribute(odds: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Pick an attribute for each row by its odds, shape (attributes, rows); any one where all are 0."""
+    total = np.cumsum(odds, axis=0)
+    chosen = (total <= rng.random(odds.shape[1]) * total[-1]).sum(axis=0)
+    return np.asarray(np.minimum(chosen, len(odds) - 1))
 
 
-def _swap(codes: NDArray[np.int32], rows: IntArray, partner: IntArray, pick: IntArray) -> None:
-    """Carry out the swaps in which neither record takes part in an earlier one."""
-    both = np.stack([rows, partner], axis=1).ravel()
-    number = np.repeat(np.arange(len(rows)), 2)
-    earliest = np.full(int(both.max(initial=-1)) + 1, len(rows))
-    np.minimum.at(earliest, both, number)
-    free = (earliest[rows] == np.arange(len(rows))) & (earliest[partner] == np.arange(len(rows)))
-    one, two, at = rows[free], partner[free], pick[free]
-    codes[one, at], codes[two, at] = codes[two, at], codes[one, at]
+class _State:
+    """Drawn and original codes with what differs, kept up to date swap by swap."""
+
+    def __init__(self, codes: NDArray[np.int32], original: NDArray[np.int32], wanted: IntArray) -> None:
+        self.codes = codes
+        self.original = original
+        self.wanted = wanted
+        self.differs = codes != original
+        self.changed: IntArray = self.differs.sum(axis=0)
+
+    def harmless(self, rows: IntArray, partner: IntArray, pick: IntArray) -> NDArray[np.bool_]:
+        """Return which swaps change the row and leave its partner with enough changes."""
+        ours, theirs = self.codes[pick, rows], self.codes[pick, partner]
+        before = self.changed[partner]
+        after = before - self.differs[pick, partner] + (ours != self.original[pick, partner])
+        good: NDArray[np.bool_] = (ours != theirs) & ~self.differs[pick, rows]
+        good &= after >= np.minimum(before, self.wanted[partner])
+        return good
+
+    def swap(self, rows: IntArray, partner: IntArray, pick: IntArray) -> int:
+        """Carry out the swaps in which neither record takes part in an earlier one; return how many."""
+        number = np.arange(len(rows))
+        earliest = np.full(len(self.changed), len(rows))
+        np.minimum.at(earliest, rows, number)
+        np.minimum.at(earliest, partner, number)
+        free = (earliest[rows] == number) & (earliest[partner] == number)
+        one, two, at = rows[free], partner[free], pick[free]
+        self.codes[at, one], self.codes[at, two] = self.codes[at, two], self.codes[at, one]
+        for touched in (one, two):
+            differs = self.codes[at, touched] != self.original[at, touched]
+            self.changed[touched] += differs.astype(np.int64) - self.differs[at, touched]
+            self.differs[at, touched] = differs
+        return len(one)

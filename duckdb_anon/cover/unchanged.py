@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.cover.classes import Classes
 from duckdb_anon.cover.distance import leaf_order, pair_distance
-from duckdb_anon.cover.exchange import exchange_values
+from duckdb_anon.cover.exchange import exchange_values, pick_attribute
 from duckdb_anon.cover.tables import Cover
 from duckdb_anon.errors import RequirementError
 from duckdb_anon.table import Attribute, CodeArray, FloatArray, IntArray
@@ -61,21 +61,21 @@ def randomize_unchanged(
         _require_movable(covers, min_changed)
     wanted = np.full(len(published[0]), int(min_changed))
     wanted[covers[0].classes.rows] += rng.random(len(wanted)) < min_changed % 1
-    codes = np.stack(published, axis=1)
-    original = np.stack([c.attribute.codes for c in covers], axis=1)
-    spread = np.stack([_relative_spread(c) for c in covers], axis=1)
+    codes = np.stack(published)
+    original = np.stack([c.attribute.codes for c in covers])
+    spread = np.stack([_relative_spread(c) for c in covers])
     if exchange:
         exchange_values(covers, codes, original, spread, wanted, rng)
     order = covers[0].classes.rows
-    rows = order[((codes != original).sum(axis=1) < wanted)[order]]
-    odds = spread[covers[0].classes.group_of_row[rows]]
-    is_stuck = (odds > 0).sum(axis=1) < wanted[rows]
+    rows = order[((codes != original).sum(axis=0) < wanted)[order]]
+    odds = spread[:, covers[0].classes.group_of_row[rows]]
+    is_stuck = (odds > 0).sum(axis=0) < wanted[rows]
     for _ in range(ceil(min_changed)):
         _change_one(covers, rows, odds, codes, original, wanted, rng)
     if stuck == "nearest":
         _move_to_nearest([c.attribute for c in covers], rows[is_stuck], codes, original, wanted)
         _check(codes, original, wanted)
-    return list(np.ascontiguousarray(codes.T)), int(is_stuck.sum())
+    return list(codes), int(is_stuck.sum())
 
 
 def _require_movable(covers: Sequence[Cover], min_changed: float) -> None:
@@ -113,15 +113,15 @@ def _change_one(
     rng: np.random.Generator,
 ) -> None:
     """Redraw one unchanged attribute of each row that still needs it and has one that can change."""
-    differs = codes[rows] != original[rows]
-    total = np.cumsum(odds * ~differs * (differs.sum(axis=1) < wanted[rows])[:, None], axis=1)
-    some = total[:, -1] > 0
-    rows, total = rows[some], total[some]
-    pick = (total <= rng.random(len(rows))[:, None] * total[:, -1:]).sum(axis=1)
+    differs = codes[:, rows] != original[:, rows]
+    open_odds = odds * ~differs * (differs.sum(axis=0) < wanted[rows])
+    some = open_odds.any(axis=0)
+    rows = rows[some]
+    pick = pick_attribute(open_odds[:, some], rng)
     spot = rng.random(len(rows))
     for place, cover in enumerate(covers):
         mine = rows[pick == place]
-        codes[mine, place] = _value_of_another(cover.classes, mine, spot[pick == place])
+        codes[place, mine] = _value_of_another(cover.classes, mine, spot[pick == place])
 
 
 def _value_of_another(classes: Classes, rows: IntArray, spot: FloatArray) -> CodeArray:
@@ -148,15 +148,15 @@ def _move_to_nearest(
     if not len(rows):
         return
     nearest, step = zip(*(_nearest_values(a) for a in attributes), strict=True)
-    size = np.stack([s[a.codes[rows]] for s, a in zip(step, attributes, strict=True)], axis=1)
-    differs = codes[rows] != original[rows]
+    size = np.stack([s[a.codes[rows]] for s, a in zip(step, attributes, strict=True)])
+    differs = codes[:, rows] != original[:, rows]
     size[differs] = np.inf
-    order = np.argsort(size, axis=1, kind="stable")
-    missing = wanted[rows] - differs.sum(axis=1)
+    order = np.argsort(size, axis=0, kind="stable")
+    missing = wanted[rows] - differs.sum(axis=0)
     for turn in range(int(missing.max(initial=0))):
         for number, attribute in enumerate(attributes):
-            mine = rows[(order[:, turn] == number) & (turn < missing)]
-            codes[mine, number] = nearest[number][attribute.codes[mine]]
+            mine = rows[(order[turn] == number) & (turn < missing)]
+            codes[number, mine] = nearest[number][attribute.codes[mine]]
 
 
 def _nearest_values(attribute: Attribute) -> tuple[CodeArray, FloatArray]:
@@ -175,6 +175,6 @@ def _nearest_values(attribute: Attribute) -> tuple[CodeArray, FloatArray]:
 
 def _check(codes: NDArray[np.int32], original: NDArray[np.int32], wanted: IntArray) -> None:
     """Raise unless every record differs from its original on enough attributes."""
-    short = int(((codes != original).sum(axis=1) < wanted).sum())
+    short = int(((codes != original).sum(axis=0) < wanted).sum())
     if short:
         raise RequirementError(f"muco: {short} records could not be changed enough; lower min_changed")
