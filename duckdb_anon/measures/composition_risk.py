@@ -63,9 +63,7 @@ def _blocks(first: Evidence, second: Evidence, persons: int) -> Iterator[slice]:
     return (slice(at, at + step) for at in range(0, persons, step))
 
 
-def _victims(
-    first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray
-) -> tuple[int, int, int]:
+def _victims(first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray) -> tuple[int, int, int]:
     """True candidates, all candidates, and persons left with their own value alone."""
     key, _ = mixed_key([*persons, secret], None)
     _, example, multiplicity = np.unique(key, return_index=True, return_counts=True)

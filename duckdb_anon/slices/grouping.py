@@ -54,9 +54,7 @@ def one_sensitive(function: str, roles: Roles) -> str:
     return names[0]
 
 
-def checked_grouping(
-    function: str, given: Any, qi: Sequence[str], sensitive: str, *, alone: bool
-) -> Grouping:
+def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: str, *, alone: bool) -> Grouping:
     """Check columns that were given as lists of names.
 
     Args:

@@ -108,9 +108,7 @@ def still_violated(rules: Rules, covers: Sequence[Cover], slots: IntArray, numbe
     return np.sort(np.concatenate(found))
 
 
-def _raise_cells(
-    table: SlicedTable, rules: Rules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray
-) -> None:
+def _raise_cells(table: SlicedTable, rules: Rules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray) -> None:
     """Raise, in each bucket with a violation, one attribute of its first violated rule."""
     order = np.lexsort((numbers, table.bucket[slots]))
     firsts = order[run_starts(table.bucket[slots[order]])]

@@ -1,0 +1,138 @@
+"""Promises of slicing, merging and the methods beside them, on random tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from duckdb_anon.cells import Interval, Node, Source, Struct, ValueSet
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.methods import merging, slicing
+from duckdb_anon.slices.matching import plain_shares, record_association
+from duckdb_anon.slices.subgroups import compact
+from duckdb_anon.table import CodedTable
+from tests.reference.merging import association, attribute
+
+DEFAULTS: dict[str, Any] = {
+    parameter.name: parameter.default for parameter in (*merging.METHOD.parameters, *slicing.METHOD.parameters)
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> CodedTable:
+    """A small table with NULLs, ties, an ordered, a nominal and a hierarchical attribute."""
+    n = draw(st.integers(4, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    age = [None if v == 7 else int(v) for v in rng.integers(0, 8, n)]
+    sex = rng.choice(["f", "m"], n).tolist()
+    place = [f"{v}" for v in rng.integers(0, 6, n)]
+    tree = [(f"{v}", "west" if v < 3 else "east", "all") for v in range(6)]
+    disease = [None if v == 4 else f"d{v}" for v in rng.integers(0, draw(st.integers(2, 6)), n)]
+    truths = {
+        "rule_0_0": attribute("rule_0_0", [int(s == "m") for s in sex]),
+        "rule_0_1": attribute("rule_0_1", [int(d in ("d0", "d1")) for d in disease]),
+    }
+    qi = (attribute("age", age), attribute("sex", sex), attribute("place", place, "hierarchy", tree))
+    return CodedTable(n, qi, (attribute("disease", disease),), other=truths)
+
+
+COLUMNS = st.sampled_from([[["age", "sex"], ["place"]], [["age"], ["sex"], ["place"]], [["age", "sex", "place"]]])
+
+
+def _fields(cells: dict[str, Any]) -> dict[str, Any]:
+    return {name: field for cell in cells.values() if isinstance(cell, Struct) for name, field in cell.fields.items()}
+
+
+def _allowed(cell: Any, row: int, table: CodedTable, name: str) -> set[int]:
+    """Codes the printed value of a row may stand for."""
+    column = next(a for a in (*table.qi, *table.sensitive) if a.name == name)
+    if isinstance(cell, Source):
+        return {int(column.codes[cell.rows[row]])}
+    group = cell.index[row]
+    if isinstance(cell, Interval):
+        low, high = int(cell.lower[group]), int(cell.upper[group])
+        return set(range(column.domain)) if low < 0 else set(range(low, high + 1))
+    if isinstance(cell, ValueSet):
+        return set(cell.codes[cell.offsets[group] : cell.offsets[group + 1]].tolist())
+    assert isinstance(cell, Node) and column.hierarchy is not None and column.leaf_of_code is not None
+    first = column.hierarchy.first_leaf[cell.node[group]]
+    leaves = range(first, first + column.hierarchy.leaf_count[cell.node[group]])
+    return {code for code, leaf in enumerate(column.leaf_of_code) if leaf in leaves}
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), COLUMNS, st.sampled_from([1.0, 1.5, 2.0, 3.0]), st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
+    table: CodedTable, columns: list[list[str]], diversity: float, fake: int, seed: int
+) -> None:
+    assume(table.qi[1].domain == 2)  # with men only, the rule would forbid diseases outright
+    rules = [["sex = 'm'", "disease in ('d0', 'd1')"]]
+    params = DEFAULTS | {"l": diversity, "columns": columns, "fake": fake, "rules": rules, "unseen_pairs": True}
+    params["min_expected"] = 1.5
+    try:
+        cells = merging.release(table, params, np.random.default_rng(seed))
+    except RequirementError:
+        counts = np.bincount(table.sensitive[0].codes)
+        assert (counts.max() + fake) * diversity > table.rows  # the table, or its fakes, may really be too uniform
+        return
+    bucket, fields = cells["bucket"].values, _fields(cells)
+    n = table.rows + fake
+    assert len(bucket) == n and {len(getattr(f, "rows", getattr(f, "index", None))) for f in fields.values()} == {n}
+    codes = table.sensitive[0].codes[fields["disease"].rows]
+    for b in np.unique(bucket):
+        assert Counter(codes[bucket == b].tolist()).most_common(1)[0][1] * diversity <= (bucket == b).sum() + 1e-9
+    men_only = [r for r in range(n) if _allowed(fields["sex"], r, table, "sex") == {1}]
+    truth = table.other["rule_0_1"].codes[table.sensitive[0].first_row]
+    named = table.other["rule_0_1"].positions[truth] == 1
+    assert not any(named[codes[r]] for r in men_only)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), COLUMNS, st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
+    table: CodedTable, columns: list[list[str]], fake: int, seed: int
+) -> None:
+    params = DEFAULTS | {"l": 1.0, "columns": columns, "fake": fake}
+    cells = merging.release(table, params, np.random.default_rng(seed))
+    bucket, fields = cells["bucket"].values, _fields(cells)
+    kept = cells["*"].rows  # an honest listing of the bucket's records
+    for column in columns:
+        own = [(a, fields[a.name].rows) for a in table.qi if a.name in column]
+        printed = Counter(zip(bucket.tolist(), *(a.codes[rows].tolist() for a, rows in own), strict=True))
+        wanted = Counter(zip(bucket.tolist(), *(a.codes[kept].tolist() for a, _ in own), strict=True))
+        assert printed == wanted
+    real = cells["row_id"].rows
+    assert sorted(real[real >= 0].tolist()) == list(range(table.rows))
+    assert (real < 0).sum() == fake
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.sampled_from([["age"], ["sex"], ["place", "sex"], []]), st.sampled_from([1.0, 1.2, 1.5, 2.0]))
+def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(
+    table: CodedTable, partners: list[str], diversity: float
+) -> None:
+    others = [a.name for a in table.qi if a.name not in partners]
+    columns = [*([others] if others else []), [*partners, "disease"]]
+    try:
+        cells = slicing.release(table, DEFAULTS | {"l": diversity, "columns": columns}, np.random.default_rng(0))
+    except RequirementError:
+        part = slicing.last_column_part(table, tuple(partners))
+        worst = max(association([part.tolist()], table.sensitive[0].codes.tolist(), [0] * table.rows))
+        assert worst * diversity > 1
+        return
+    bucket = cells["bucket"].values
+    kept = cells["*"].rows  # the records of each bucket
+    other = np.zeros(table.rows, dtype=np.int64)
+    for a in table.qi:
+        if a.name in others:
+            other = compact(other * a.domain + a.codes)
+    parts = [p[kept] for p in ([other] if others else []) + [slicing.last_column_part(table, tuple(partners))]]
+    linked = association([p.tolist() for p in parts], table.sensitive[0].codes[kept].tolist(), bucket.tolist())
+    assert max(linked) * diversity <= 1 + 1e-9
+    fast = record_association(plain_shares(parts, table.sensitive[0].codes[kept], bucket), parts)
+    assert fast == pytest.approx(linked)
