@@ -75,9 +75,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         tick=tick,
         function=NAME,
     )
-    boxes: dict[str, Cells] = {
-        a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi
-    }
+    boxes: dict[str, Cells] = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
     lists = NodeLists(persons.forest, prints.offsets, prints.nodes, prints.fingerprint_of_person)
     return released(table, lists, boxes, row, params, rng)
 

@@ -58,9 +58,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     clusters = clusters_of(qi, params["k"], rng, tick)
     group = merge_up_to(clusters, params["max_qid_ncp"], params["rejected"] == "skip", NAME, tick)
     lists = publish_in_groups(persons, group, params["k"], params["m"])
-    boxes: dict[str, Cells] = {
-        a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi
-    }
+    boxes: dict[str, Cells] = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
     return released(table, lists, boxes, row, params, rng)
 
 

@@ -34,9 +34,7 @@ def published(records: list[set[str]], k: int) -> list[frozenset[str]]:
     persons = persons_of(records, UNEVEN)
     prints = publish_top_down(persons, k)
     labels, bounds = persons.forest.labels, prints.offsets
-    return [
-        frozenset(labels[v] for v in prints.nodes[bounds[f] : bounds[f + 1]]) for f in prints.fingerprint_of_person
-    ]
+    return [frozenset(labels[v] for v in prints.nodes[bounds[f] : bounds[f + 1]]) for f in prints.fingerprint_of_person]
 
 
 @given(fingerprints, st.integers(1, 8))
