@@ -1,10 +1,6 @@
 """All cuts of one attribute in all groups of a frame, each with the loss to expect after it.
 
-A part of n rows that must not fall below k can still be cut into n // k groups, and more groups of the same
-box lose less: its expected loss is n * width * (n // k) ** -0.15, width being the sum over the attributes of
-the normalized certainty penalty (Xu et al. 2006). The exponent was chosen on two tables of seven attributes
-each, where .12 to .20 differ by less than 2%; it is what keeps a cut from leaving a part of 2k - 1 rows where
-one of k rows would do. Cost: linear in the occupied (group, code) cells after they are counted.
+See `outlook` for the expected loss. Cost: linear in the occupied (group, code) cells after they are counted.
 """
 
 from __future__ import annotations
@@ -16,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.partition.frame import Frame
+from duckdb_anon.partition.outlook import Outlook
 from duckdb_anon.partition.packed import count_runs, offsets_of, order_by, run_starts
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import range_width, set_width
 from duckdb_anon.table import Attribute, FloatArray, IntArray
 
 UP_TO, ONLY, CHILDREN = 0, 1, 2
-_GROWTH = -0.15
 # Sums of widths that differ by rounding only save nothing.
 _NOTHING = 1e-12
 
@@ -50,21 +46,6 @@ class Candidates(NamedTuple):
         return joined.take(order_by(joined.group, np.zeros(1, dtype=np.int64), 1))
 
 
-def expected_loss(rows: NDArray[Any], width: FloatArray, min_size: int) -> FloatArray:
-    """Return the loss to expect of parts that will be cut on.
-
-    Args:
-        rows: number of rows.
-        width: sum of the part's widths over the attributes.
-        min_size: fewest rows of a group.
-
-    >>> expected_loss(np.array([10, 19, 20]), np.ones(3), 10).round(2).tolist()
-    [10.0, 19.0, 18.03]
-    """
-    loss: FloatArray = rows * width * np.maximum(rows // min_size, 1) ** _GROWTH
-    return loss
-
-
 @dataclass(frozen=True)
 class Line:
     """One attribute of a frame, ready to be cut.
@@ -73,7 +54,7 @@ class Line:
         frame: the active rows.
         index: which attribute.
         attribute: the same attribute.
-        min_size: rows each part needs.
+        outlook: what to expect of the parts of each group.
         own: width of each group on this attribute.
         others: sum of the widths of each group on the other attributes.
     """
@@ -81,7 +62,7 @@ class Line:
     frame: Frame
     index: int
     attribute: Attribute
-    min_size: int
+    outlook: Outlook
     own: FloatArray
     others: FloatArray
 
@@ -92,8 +73,8 @@ class Line:
         rows = self.frame.sizes[group]
         right, others = rows - left, self.others[group]
         saved = rows * self.own[group] - left * widths[0] - right * widths[1]
-        loss = expected_loss(left, others + widths[0], self.min_size)
-        loss += expected_loss(right, others + widths[1], self.min_size)
+        loss = self.outlook.loss(group, left, others + widths[0])
+        loss += self.outlook.loss(group, right, others + widths[1])
         return self.proposed(group, kind, at, loss, saved)
 
     def proposed(
@@ -138,7 +119,9 @@ def ordered_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
     codes = frame.codes[line.index]
     cells = Cells.of(frame, codes)
     left = cells.running(cells.rows)
-    cut = np.flatnonzero((left >= line.min_size) & (frame.sizes[cells.group] - left >= line.min_size))
+    cut = np.flatnonzero(
+        (left >= line.outlook.min_size) & (frame.sizes[cells.group] - left >= line.outlook.min_size)
+    )
     group, left, at = cells.group[cut], left[cut], cells.code[cut]
     low, high = cells.code[cells.offsets[:-1]], cells.code[cells.offsets[1:] - 1]
     below = range_width(attribute, None, low[group], at)
@@ -161,7 +144,11 @@ def nominal_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
     rows = cells.rows[by_count]
     found = []
     for kind, left, taken in ((UP_TO, cells.running(rows), rank + 1), (ONLY, rows, np.ones_like(rank))):
-        cut = (left >= line.min_size) & (size - left >= line.min_size) & ((kind == UP_TO) | (rank > 0))
+        cut = (
+            (left >= line.outlook.min_size)
+            & (size - left >= line.outlook.min_size)
+            & ((kind == UP_TO) | (rank > 0))
+        )
         inside, outside = set_width(attribute, taken[cut]), set_width(attribute, (values - taken)[cut])
         found.append(line.candidates(cells.group[cut], kind, rank[cut], left[cut], (inside, outside)))
     rank_of_cell = np.empty_like(rank)
@@ -201,7 +188,7 @@ def _all_children(line: Line, parent: IntArray, rows: IntArray, width: FloatArra
     """Cut each group into all its children, given group, rows and width of every child."""
     starts = run_starts(parent)
     group = parent[starts]
-    loss = np.add.reduceat(expected_loss(rows, width + line.others[parent], line.min_size), starts)
+    loss = np.add.reduceat(line.outlook.loss(parent, rows, width + line.others[parent]), starts)
     saved = line.frame.sizes[group] * line.own[group] - np.add.reduceat(rows * width, starts)
     return line.proposed(group, CHILDREN, np.zeros_like(group), loss, saved)
 
@@ -211,6 +198,10 @@ def _one_child(
 ) -> Candidates:
     """Cut one child off groups with three or more; the rest keeps its common ancestor."""
     children = np.bincount(parent, minlength=len(line.own))[parent]
-    cut = (children > 2) & (rows >= line.min_size) & (line.frame.sizes[parent] - rows >= line.min_size)
+    cut = (
+        (children > 2)
+        & (rows >= line.outlook.min_size)
+        & (line.frame.sizes[parent] - rows >= line.outlook.min_size)
+    )
     group = parent[cut]
     return line.candidates(group, ONLY, number[cut], rows[cut], (width[cut], line.own[group]))

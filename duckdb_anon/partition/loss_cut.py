@@ -4,7 +4,7 @@ Normalized certainty penalty (Xu et al. 2006): share of the range for ordered at
 for a set of nominal values, share of the leaves for a hierarchy node. Ordered attributes may be cut between
 any two values; nominal ones into their most frequent values and the rest, or one value and the rest;
 hierarchies into the children of the lowest common ancestor, or one child and the rest. A cut must save
-something on its own attribute; of those the one with the least expected loss (see `cut_points`) is taken,
+something on its own attribute; of those the one with the least expected loss (see `outlook`) is taken,
 the best of the three most promising attributes being compared by the tight boxes of their parts on all
 attributes. If the parts fail the requirement, the next one is tried.
 
@@ -24,12 +24,12 @@ from duckdb_anon.partition.cut_points import (
     ONLY,
     Candidates,
     Line,
-    expected_loss,
     nominal_cuts,
     ordered_cuts,
     tree_cuts,
 )
 from duckdb_anon.partition.frame import Cut, Frame, Problem, Proposal, acceptable
+from duckdb_anon.partition.outlook import Outlook
 from duckdb_anon.partition.packed import run_starts, stable_order
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import tight_width
@@ -52,10 +52,12 @@ class LossCuts:
 
     def choose(self, frame: Frame) -> Cut:
         """Return for every group of the frame its best allowed cut."""
-        candidates, places = self._candidates(frame)
+        widths = self._widths(frame.codes, frame.starts, frame.sizes)
+        outlook = Outlook.of(widths, self.problem.requirement.min_size)
+        candidates, places = self._candidates(frame, widths, outlook)
         part = np.zeros(len(frame.rows), dtype=np.int64)
         accepted = np.zeros(len(frame), dtype=bool)
-        for round_ in (self._compared(frame, places, candidates), candidates):
+        for round_ in (self._compared(frame, outlook, places, candidates), candidates):
             left = round_.take(~accepted[round_.group])
             while len(left.group):
                 best = _best_of_each_group(left)
@@ -67,14 +69,14 @@ class LossCuts:
         parts = max([2, *(tree.most_children for tree in self.trees if tree is not None)])
         return Cut(part, parts, accepted)
 
-    def _candidates(self, frame: Frame) -> tuple[Candidates, NDArray[Any]]:
+    def _candidates(
+        self, frame: Frame, widths: FloatArray, outlook: Outlook
+    ) -> tuple[Candidates, NDArray[Any]]:
         """List the cuts of all attributes, and the places of the rows they refer to."""
-        min_size = self.problem.requirement.min_size
-        own = self._widths(frame.codes, frame.starts, frame.sizes)
-        whole = own.sum(axis=0)
+        whole = widths.sum(axis=0)
         found, places = [], np.empty_like(frame.codes)
         for index, (attribute, tree) in enumerate(zip(self.problem.qi, self.trees, strict=True)):
-            line = Line(frame, index, attribute, min_size, own[index], whole - own[index])
+            line = Line(frame, index, attribute, outlook, widths[index], whole - widths[index])
             if tree is not None:
                 candidates, places[index] = tree_cuts(line, tree)
             elif attribute.kind == "nominal":
@@ -89,7 +91,9 @@ class LossCuts:
         each = zip(self.problem.qi, self.trees, codes, strict=True)
         return np.array([tight_width(attribute, tree, c, starts, sizes) for attribute, tree, c in each])
 
-    def _compared(self, frame: Frame, places: NDArray[Any], candidates: Candidates) -> Candidates:
+    def _compared(
+        self, frame: Frame, outlook: Outlook, places: NDArray[Any], candidates: Candidates
+    ) -> Candidates:
         """Take the best cut of each attribute, the most promising ones of each group, and measure these."""
         if len(candidates.group) == 0:
             return candidates
@@ -100,22 +104,25 @@ class LossCuts:
         for _ in range(min(_COMPARED, len(places))):
             best = _best_of_each_group(left)
             trial = left.take(best)
-            measured.append(trial._replace(loss=self._measured(frame, self._proposal(frame, places, trial))))
+            measured.append(
+                trial._replace(loss=self._measured(frame, outlook, self._proposal(frame, places, trial)))
+            )
             left.loss[best] = np.inf
             left = left.take(left.loss < np.inf)
             if len(left.group) == 0:
                 break
         return Candidates.join(measured)
 
-    def _measured(self, frame: Frame, proposal: Proposal) -> FloatArray:
+    def _measured(self, frame: Frame, outlook: Outlook, proposal: Proposal) -> FloatArray:
         """Return the expected loss of each proposed cut by the tight boxes of its parts on all attributes."""
         groups, places, local, part, parts = proposal
         order, sizes = stable_order(local, part, len(groups), parts)
         starts = np.cumsum(sizes) - sizes
         rows = order if isinstance(places, slice) else places[order]
         width = self._widths((codes[rows] for codes in frame.codes), starts, sizes).sum(axis=0)
-        loss = expected_loss(sizes, width, self.problem.requirement.min_size)
-        measured = np.bincount(local[order[starts]], weights=loss, minlength=len(groups))
+        parent = local[order[starts]]
+        loss = outlook.loss(groups[parent], sizes, width)
+        measured = np.bincount(parent, weights=loss, minlength=len(groups))
         return measured.astype(np.float64)
 
     def _proposal(self, frame: Frame, places: NDArray[Any], trial: Candidates) -> Proposal:

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from duckdb_anon import progress
 from duckdb_anon.errors import ParameterError, RequirementError, listed, nearest
 from duckdb_anon.partition.frame import Cut, Frame, Problem, Settled
 from duckdb_anon.partition.loss_cut import LossCuts
@@ -140,8 +141,10 @@ class _Result:
 def _cut_all(
     cutter: Cutter, frame: Frame, requirement: Requirement, tick: Callable[[], None] | None
 ) -> _Result:
-    result = _Result(len(frame.rows), requirement.uses_parents)
+    rows = len(frame.rows)
+    result = _Result(rows, requirement.uses_parents)
     while len(frame):
+        progress.say("groups", 1 - len(frame.rows) / rows)
         if tick is not None:
             tick()
         cut = cutter.choose(frame)
