@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from duckdb_anon import progress
 from duckdb_anon.cover.distance import spread
 from duckdb_anon.cover.linear_program import cheapest_columns
 from duckdb_anon.cover.simplex import cheapest_rays
@@ -58,6 +59,7 @@ def random_output_tables(
     size = max(1, _BATCH_CELLS // classes**2)
     for start in range(0, len(open_programs), size):
         some = open_programs[start : start + size]
+        progress.say("random output tables", start / len(open_programs))
         distance = spread(kind, gaps[some])
         table[some] = _solve_batch(distance, count[some].astype(np.float64), delta, balance, tick)
         if tick is not None:

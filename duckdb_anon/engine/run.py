@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from duckdb_anon import progress
 from duckdb_anon.cells import ROWS, Source
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
@@ -80,7 +81,7 @@ def run_call(entry: Method | Report, call: str, tables: Sequence[pa.Array], tree
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`."""
     _, roles, params, extra = from_json(call)
     try:
-        with interrupt.watching():
+        with interrupt.watching(), progress.running(entry.name):
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
                 count, lists = _method(entry, roles, params, extra["conditions"], tables, forest)
@@ -104,6 +105,7 @@ def _method(
     table, source_row = coded_table(entry.name, roles, tables[0], trees, names, canonical=params["seed"] is not None)
     rng = generator(params["seed"])
     cells = entry.release(table, params, rng)
+    progress.say("writing")
     attributes = {a.name: a for a in table.qi + table.sensitive}
     if table.person is not None:
         attributes[table.person.name] = table.person

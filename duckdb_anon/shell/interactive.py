@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -10,7 +11,6 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon import __version__
-from duckdb_anon.engine.interrupt import stop_running
 from duckdb_anon.shell.session import Quit, Session, StopScript
 
 READY, MORE = "anon> ", "  ... "
@@ -24,16 +24,20 @@ def interact(session: Session, name: str) -> None:
     )
     while True:
         try:
-            session.feed(read(MORE if session.pending.strip() else READY))
+            line = read(MORE if session.pending.strip() else READY)
         except EOFError:
-            sys.stdout.write("\n")
+            session.out.write("\n")
             return
+        except KeyboardInterrupt:
+            session.pending = ""
+            continue
+        try:
+            session.feed(line)
         except Quit:
             return
         except KeyboardInterrupt:
-            stop_running()
             session.pending = ""
-            sys.stderr.write("^C\n")
+            sys.stderr.write("\ninterrupted\n")
         except StopScript:
             session.pending = ""
 
@@ -50,10 +54,16 @@ def _reader(session: Session) -> Callable[[str], str]:
 def _plain_reader() -> Callable[[str], str]:
     """Python's `input`, with line editing where the platform has it."""
     if find_spec("readline"):
-        import readline
+        importlib.import_module("readline")  # from then on `input` edits lines
 
-        readline.set_history_length(1000)
-    return input
+    def read(prompt: str) -> str:
+        try:
+            return input(prompt)
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+            raise
+
+    return read
 
 
 def history_file() -> Path:

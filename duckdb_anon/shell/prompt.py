@@ -67,7 +67,6 @@ def prompt_reader(session: Session, history: Path) -> Callable[[str], str]:
         lexer=PygmentsLexer(PostgresLexer),
         completer=WordCompleter(words),
         complete_while_typing=True,
-        complete_in_thread=True,
         auto_suggest=AutoSuggestFromHistory(),
         key_bindings=_keys(),
         multiline=True,

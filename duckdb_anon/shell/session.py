@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NoReturn, TextIO
@@ -17,6 +17,7 @@ import duckdb
 from duckdb_anon.errors import AnonError
 from duckdb_anon.shell import dot
 from duckdb_anon.shell.background import run_stoppable
+from duckdb_anon.shell.meter import Meter
 from duckdb_anon.shell.render import explained, render
 from duckdb_anon.shell.scan import is_blank, split_complete
 
@@ -44,7 +45,7 @@ class Session:
         out: where results go; `.output` changes it.
         pending: text of a statement still being typed.
         depth: number of `.read` files being read, one inside the other.
-        beat: called every tenth of a second while a statement runs.
+        meter: shows how far a long statement has come.
     """
 
     con: duckdb.DuckDBPyConnection
@@ -54,7 +55,11 @@ class Session:
     out: TextIO = field(default_factory=lambda: sys.stdout)
     pending: str = ""
     depth: int = 0
-    beat: Callable[[], None] = lambda: None
+    meter: Meter = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Watch the connection."""
+        self.meter = Meter(self.con, sys.stderr)
 
     def run_script(self, lines: Iterable[str]) -> None:
         """Run a script line by line.
@@ -87,7 +92,11 @@ class Session:
             return
         try:
             for statement in self.con.extract_statements(text):
-                run_stoppable(self.con, partial(self._run, statement), self.beat)
+                self.meter.start()
+                try:
+                    run_stoppable(self.con, partial(self._run, statement), self.meter.beat)
+                finally:
+                    self.meter.stop()
         except (duckdb.Error, AnonError) as error:
             self.fail(str(error))
 

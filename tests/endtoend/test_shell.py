@@ -1,0 +1,180 @@
+"""The interactive shell on a real pseudo-terminal, with the shell extra and without it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pexpect = pytest.importorskip("pexpect", reason="pexpect (extra 'test') drives the terminal")
+
+WITH_EXTRA = ["-m", "duckdb_anon.cli"]
+WITHOUT_EXTRA = [
+    "-c",
+    "import sys; sys.modules['prompt_toolkit'] = None; import duckdb_anon.cli as c; sys.exit(c.main())",
+]
+LONG = "select sum(sqrt(a.range * b.range)) from range(1000000) a, range(1000000) b;"
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
+
+
+class Terminal:
+    """A shell on a pseudo-terminal; `said` is what it wrote, without colours."""
+
+    def __init__(self, start: list[str], home: Path, *arguments: str) -> None:
+        environment = {**os.environ, "HOME": str(home), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self.child = pexpect.spawn(
+            sys.executable, [*start, *arguments], env=environment, dimensions=(40, 120), encoding="utf-8", timeout=30
+        )
+        self.said = ""
+        self.wait_for("anon>")
+
+    def wait_for(self, text: str, seconds: float = 30) -> None:
+        """Read until `text` has been written since the last call."""
+        end = time.monotonic() + seconds
+        while text not in self.said:
+            assert time.monotonic() < end, f"{text!r} did not come; got {self.said[-800:]!r}"
+            try:
+                self.said += _ESCAPES.sub("", self.child.read_nonblocking(4096, 0.2))
+            except pexpect.TIMEOUT:
+                continue
+        self.said = self.said[self.said.index(text) + len(text) :]
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        self.child.send(keys)
+
+    def leave(self) -> int:
+        """Press Ctrl-D and return the exit code."""
+        self.child.send("\x04")
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        return int(self.child.exitstatus)
+
+
+@pytest.fixture(scope="module", params=["with the extra", "without it"])
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """One open shell of each kind for all tests: each must leave it usable."""
+    if request.param == "with the extra":
+        pytest.importorskip("prompt_toolkit", reason="the shell extra is not installed")
+    home = tmp_path_factory.mktemp("home")
+    terminal = Terminal(WITH_EXTRA if request.param == "with the extra" else WITHOUT_EXTRA, home)
+    yield terminal
+    assert terminal.leave() == 0
+
+
+@pytest.fixture
+def rich(tmp_path: Path) -> Iterator[Terminal]:
+    """An open shell with the extra."""
+    pytest.importorskip("prompt_toolkit", reason="the shell extra is not installed")
+    terminal = Terminal(WITH_EXTRA, tmp_path)
+    yield terminal
+    terminal.child.close(force=True)
+
+
+def test_statement_over_several_lines_runs_once_it_ends(shell: Terminal) -> None:
+    shell.type("select 40 +\r")
+    shell.wait_for("...")
+    shell.type("2 as answer\r")
+    shell.wait_for("...")
+    shell.type(";\r")
+    shell.wait_for("│     42 │")
+    shell.wait_for("anon>")
+
+
+def test_errors_leave_the_shell_open(shell: Terminal) -> None:
+    shell.type("select nowhere;\r")
+    shell.wait_for("Binder Error")
+    shell.type(".nonsense\r")
+    shell.wait_for("unknown command .nonsense")
+    shell.type("select 6 * 7 as answer;\r")
+    shell.wait_for("│     42 │")
+    shell.wait_for("anon>")
+
+
+def test_interrupt_stops_a_long_statement_within_seconds(shell: Terminal) -> None:
+    shell.type(f"{LONG}\r")
+    time.sleep(2)
+    shell.type("\x03")
+    shell.wait_for("interrupted", seconds=10)
+    shell.type("select 6 * 7 as answer;\r")
+    shell.wait_for("│     42 │")
+    shell.wait_for("anon>")
+
+
+def test_interrupt_stops_a_long_anonymization_and_writes_nothing(shell: Terminal) -> None:
+    shell.type("create table c as from anon_sample('census', 600000);\r")
+    shell.type("select count(*) as made from c;\r")
+    shell.wait_for("│ 600000 │", seconds=60)
+    shell.type("create table r as from muco('c', 0.1, qi := ['age', 'education'], sensitive := 'salary');\r")
+    shell.wait_for("muco: ")
+    shell.type("\x03")
+    shell.wait_for("interrupted", seconds=15)
+    shell.type("select table_name from duckdb_tables();\r")
+    shell.wait_for("│ c          │")
+    shell.type("drop table c;\r")
+    shell.wait_for("anon>")
+
+
+def test_interrupt_at_the_prompt_drops_what_was_typed(shell: Terminal) -> None:
+    shell.type("select wrong")
+    time.sleep(0.5)
+    shell.type("\x03")
+    shell.wait_for("anon>")
+    shell.type("select 6 * 7 as answer;\r")
+    shell.wait_for("│     42 │")
+    shell.wait_for("anon>")
+
+
+def test_long_statements_show_how_far_they_are(shell: Terminal) -> None:
+    shell.type(f"{LONG}\r")
+    shell.wait_for("%, 2 s", seconds=20)
+    shell.type("\x03")
+    shell.wait_for("interrupted", seconds=10)
+    shell.wait_for("anon>")
+
+
+def test_tab_completes_functions_and_tables(rich: Terminal) -> None:
+    rich.type("create table patients as select 1 as age;\r")
+    rich.wait_for("anon>")
+    rich.type("select count(*) > 0 as answer from anon_fun")
+    rich.wait_for("this list")
+    rich.type("\t")
+    time.sleep(0.5)
+    rich.type(");\r")
+    rich.wait_for("│ true    │")
+    rich.type("select count(*) + 41 as answer from pati")
+    rich.wait_for("patients")
+    rich.type("\t")
+    time.sleep(0.5)
+    rich.type(";\r")
+    rich.wait_for("│     42 │")
+    assert rich.leave() == 0
+
+
+def test_history_outlives_the_shell_and_belongs_to_its_owner(rich: Terminal, tmp_path: Path) -> None:
+    rich.type("select 6 * 7 as answer;\r")
+    rich.wait_for("│     42 │")
+    assert rich.leave() == 0
+    again = Terminal(WITH_EXTRA, tmp_path)
+    again.type("\x1b[A\r")
+    again.wait_for("│     42 │")
+    assert again.leave() == 0
+    assert (tmp_path / ".duckdb_anon_history").stat().st_mode & 0o077 == 0
+
+
+def test_quit_command_leaves_and_keeps_the_database(tmp_path: Path) -> None:
+    file = str(tmp_path / "kept.duckdb")
+    first = Terminal(WITHOUT_EXTRA, tmp_path, file)
+    first.type("create table kept as select 42 as answer;\r.quit\r")
+    first.child.expect(pexpect.EOF)
+    first.child.close()
+    assert first.child.exitstatus == 0
+    second = Terminal(WITHOUT_EXTRA, tmp_path, file)
+    second.type("from kept;\r")
+    second.wait_for("│     42 │")
+    assert second.leave() == 0
