@@ -8,14 +8,15 @@ risk of re-identification: it bounds one attribute's table as if groups were kno
 
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where that saves most
 (`cut := 'loss'`) instead of at medians; `balance` mixes the cheapest table with one that keeps each group's
-histogram; records that drew nothing new exchange values within their group; all draws come from one generator. Cost: O(n log n d) for the groups, then one small
-linear program for each distinct pattern of gaps, solved together.
+histogram; records that drew nothing new exchange values within their group instead of being redrawn; all draws
+come from one generator. Cost: O(n log n d) for the groups, then one small linear program for each distinct pattern
+of gaps, solved together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,16 @@ from duckdb_anon.cells import Cells
 from duckdb_anon.cover import Cover, cover
 from duckdb_anon.cover.unchanged import randomize_unchanged
 from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.errors import ColumnError, ParameterError, listed
+from duckdb_anon.errors import ColumnError, ParameterError, RequirementError, listed
 from duckdb_anon.partition import FrequencyDiversity, KAnonymity, Requirement, assign, partition
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Report, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 GROUPING = (
-    Parameter("delta", "largest share of one record in a published value, in (0, 1]", "fraction", REQUIRED, high=1, above=0),
+    Parameter(
+        "delta", "largest share of one record in a published value, in (0, 1]", "fraction", REQUIRED, high=1, above=0
+    ),
     Parameter("l", "frequency l-diversity of the groups, at least 1/delta (default: ceil(1/delta))", "number", low=1),
     Parameter("cut", "'loss': cut where it saves most; 'median': Mondrian's cut", "text", "loss", ("loss", "median")),
     Parameter(
@@ -44,7 +47,7 @@ GROUPING = (
         ("none", "assign"),
     ),
     Parameter(
-        "balance", "0: least expected change; 1: each group's histogram is kept on average; in [0, 1]", "number", 0.5,
+        "balance", "0: least expected change; 1: each group's histogram is kept on average; in [0, 1]", "number", 0.75,
         low=0, high=1,
     ),
 )  # fmt: skip
@@ -71,15 +74,16 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     least = params["l"]
     sensitive = combined_sensitive(table)
     requirement: Requirement = KAnonymity(ceil(least)) if sensitive is None else FrequencyDiversity(least)
-    groups = partition(
-        table.qi,
-        sensitive,
-        requirement,
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function=function,
-    )
+    try:
+        groups = partition(
+            table.qi, sensitive, requirement, cut=params["cut"], width=params["width"], tick=tick, function=function
+        )
+    except RequirementError as error:
+        most = table.rows / (np.bincount(sensitive).max() if sensitive is not None else 1)
+        raise RequirementError(
+            f"{error}; so l := {floor(most * 1000 + 1e-6) / 1000:g} and delta := 1/{max(1, floor(most))} are the "
+            "strictest it can have"
+        ) from error
     if params["subdivide"] == "assign":
         if sensitive is None:
             raise ParameterError(f"{function}: subdivide := 'assign' deals by the sensitive column; name one")
@@ -145,12 +149,18 @@ METHOD = Method(
     parameters=(
         *GROUPING,
         Parameter(
-            "min_changed", "quasi-identifiers that differ from the original in every row; 1.5 adds one in half of them",
-            "number", 1.0, low=0,
+            "min_changed",
+            "quasi-identifiers that differ from the original in every row; 1.5 adds one in half of them",
+            "number",
+            1.0,
+            low=0,
         ),
         Parameter(
-            "unchanged", "rows that drew too few new values: 'exchange' them with others of the group, or 'redraw' as in "
-            "the paper", "text", "exchange", ("exchange", "redraw"),
+            "unchanged",
+            "rows that drew too few new values: 'exchange' them with others of the group, or 'redraw' as in the paper",
+            "text",
+            "exchange",
+            ("exchange", "redraw"),
         ),
     ),
     layout=layout,
