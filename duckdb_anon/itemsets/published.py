@@ -12,10 +12,9 @@ import numpy as np
 from duckdb_anon.cells import ROWS, Cells, Interval, Node, NodeSet, Source, ValueSet, Whole
 from duckdb_anon.errors import ColumnError, RequirementError, listed
 from duckdb_anon.itemsets.forest import Forest
-from duckdb_anon.spec import ColumnInfo, ColumnPlan, Params, Roles
+from duckdb_anon.slices.boxed import box_plans
+from duckdb_anon.spec import ColumnPlan, Params, Roles
 from duckdb_anon.table import Attribute, CodeArray, CodedTable, IntArray
-
-_BOX: dict[str, type[Cells]] = {"ordered": Interval, "nominal": ValueSet, "hierarchy": Node}
 
 
 @dataclass(frozen=True)
@@ -46,21 +45,12 @@ def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[Colu
             f"{function}: sensitive values are generalized along a hierarchy, and {listed(flat)} has none; "
             f"say hierarchies := {{'{flat[0]}': 'its_hierarchy_table'}}"
         )
-    boxes = tuple(_box_plan(function, info) for info in roles.qi)
+    boxes = box_plans(function, roles.qi)
     cells: type[Cells] = Node if params["explode"] else NodeSet
     lists = tuple(ColumnPlan(info.name, cells, frame="fingerprint") for info in roles.sensitive)
     if params["explode"] and roles.person is not None:
         return (ColumnPlan(roles.person.name, Whole), *boxes, *lists)
     return (*boxes, *lists)
-
-
-def _box_plan(function: str, info: ColumnInfo) -> ColumnPlan:
-    if info.kind not in _BOX:
-        raise ColumnError(
-            f"{function}: the type of '{info.name}' cannot be seen before the query runs; use a table, a view or a "
-            "file, or say categorical := [...] for it"
-        )
-    return ColumnPlan(info.name, _BOX[info.kind])
 
 
 def person_of_row(function: str, table: CodedTable) -> tuple[Attribute, IntArray]:
