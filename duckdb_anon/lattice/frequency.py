@@ -1,0 +1,122 @@
+"""Frequency sets: how many rows share generalized quasi-identifiers and a sensitive value.
+
+The table is counted once. Every other frequency set is rolled up from a finer one, or, with fewer attributes,
+projected from one with more (LeFevre, DeWitt and Ramakrishnan 2005, sections 3.2 and 3.3), so its cost
+is one sort of the distinct combinations and not of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.lattice.levels import Ladder
+from duckdb_anon.partition import Groups
+from duckdb_anon.partition.packed import offsets_of, run_starts
+from duckdb_anon.partition.requirements import SensitiveCells
+from duckdb_anon.table import CodeArray, IntArray
+
+Subset = tuple[int, ...]
+Levels = tuple[int, ...]
+_KEYS = 2**62
+
+
+@dataclass(frozen=True)
+class FrequencySet:
+    """Distinct combinations of places and sensitive code, sorted.
+
+    Attributes:
+        places: place of each attribute of the subset, shape (attributes, combinations).
+        sensitive: sensitive code of each combination.
+        rows: number of rows of each.
+        starts: first combination of each group, a group being equal places.
+    """
+
+    places: IntArray
+    sensitive: IntArray
+    rows: IntArray
+    starts: IntArray
+
+    def groups(self, table_counts: IntArray) -> Groups:
+        """The groups, ready to be put before a requirement."""
+        sizes = np.add.reduceat(self.rows, self.starts) if len(self.starts) else self.starts
+        group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.rows)))
+        groups = Groups.on_demand(_no_rows, table_counts, sizes.astype(np.int64))
+        groups.__dict__["cells"] = SensitiveCells(group, self.sensitive, self.rows, offsets_of(group, len(sizes)))
+        return groups
+
+
+def _no_rows() -> tuple[IntArray, None]:
+    raise ValueError("groups of a frequency set have cells, not rows")
+
+
+class Counter:
+    """Counts combinations for any subset of the attributes at any levels."""
+
+    def __init__(self, ladders: Sequence[Ladder], sensitive: CodeArray | None) -> None:
+        """Count the table once.
+
+        Args:
+            ladders: levels of each quasi-identifier, n codes each.
+            sensitive: sensitive code of each row, shape (n,), None if nothing depends on it.
+        """
+        rows = len(ladders[0].attribute.codes)
+        codes = np.zeros(rows, dtype=np.int64) if sensitive is None else sensitive.astype(np.int64)
+        self.ladders = tuple(ladders)
+        self.table_counts = np.bincount(codes)
+        self._domain = max(1, len(self.table_counts))
+        every = tuple(range(len(ladders)))
+        places = np.array([ladder.attribute.codes for ladder in ladders], dtype=np.int64)
+        self._base = {every: self._counted(places, codes, np.ones(rows, dtype=np.int64))}
+
+    def base(self, subset: Subset) -> FrequencySet:
+        """The frequency set of a subset of attributes, nothing generalized."""
+        if subset not in self._base:
+            added = next(i for i in range(len(self.ladders)) if i not in subset)
+            larger = tuple(sorted((*subset, added)))
+            source = self.base(larger)
+            kept = np.delete(source.places, larger.index(added), axis=0)
+            self._base[subset] = self._counted(kept, source.sensitive, source.rows)
+        return self._base[subset]
+
+    def at(self, subset: Subset, levels: Levels) -> FrequencySet:
+        """The frequency set of a subset at some levels."""
+        return self.roll_up(self.base(subset), subset, (0,) * len(subset), levels)
+
+    def roll_up(self, finer: FrequencySet, subset: Subset, low: Levels, high: Levels) -> FrequencySet:
+        """Generalize a frequency set from levels `low` to `high`, componentwise at least as high."""
+        if low == high:
+            return finer
+        places = np.array(
+            [
+                row if a == b else self.ladders[i].up(a, b)[row]
+                for i, a, b, row in zip(subset, low, high, finer.places, strict=True)
+            ]
+        )
+        return self._counted(places, finer.sensitive, finer.rows)
+
+    def _counted(self, places: IntArray, sensitive: IntArray, rows: IntArray) -> FrequencySet:
+        """Merge equal combinations."""
+        key, keys = np.zeros(len(rows), dtype=np.int64), 1
+        for place in places:
+            size = int(place.max(initial=0)) + 1
+            if keys * size * self._domain >= _KEYS:
+                _, key = np.unique(key, return_inverse=True)
+                keys = int(key.max()) + 1
+            key, keys = key * size + place, keys * size
+        key = key * self._domain + sensitive
+        if keys * self._domain <= 8 * len(key):
+            total = np.bincount(key, weights=rows)
+            found = np.flatnonzero(total)
+            some_row = np.empty(len(total), dtype=np.int64)
+            some_row[key] = np.arange(len(key))
+            first, counts = some_row[found], total[found].astype(np.int64)
+        else:
+            order = np.argsort(key, kind="stable")
+            sorted_key = key[order]
+            starts = run_starts(sorted_key)
+            found, first = sorted_key[starts], order[starts]
+            counts = np.add.reduceat(rows[order], starts) if len(starts) else starts
+        return FrequencySet(places[:, first], sensitive[first], counts, run_starts(found // self._domain))

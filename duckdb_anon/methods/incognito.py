@@ -1,0 +1,155 @@
+"""Incognito: every value of an attribute is generalized to the same level, the levels being those that lose least.
+
+Releases an interval, a set of values or a hierarchy node on every quasi-identifier; sensitive and insensitive
+columns as they are. Guarantee: every class of equal published values satisfies k-anonymity, l-diversity (by
+default entropy) and t-closeness as asked for, checked once more on the finished release. Up to the share
+`max_suppression` of the rows, those in classes that fail, may be left out; then every released row
+carries their number in the column `suppressed`.
+
+Paper: LeFevre, DeWitt and Ramakrishnan (2005), Incognito: efficient full-domain k-anonymity; entropy
+l-diversity as in Machanavajjhala et al. (2006). Departures: the table is counted once and all other counts are
+rolled up from that; of the minimal nodes the one with the least normalized certainty penalty (Xu et al. 2006)
+is taken, a suppressed row counting as wholly generalized; ties go to the smaller height, then to the
+first attribute least generalized. Cost: exponential in the attributes at worst.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.guarantees import asked, parameters_of_guarantee, recheck
+from duckdb_anon.guarantees import refine as refine_guarantee
+from duckdb_anon.lattice import Counter, Ladder, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
+from duckdb_anon.lattice.frequency import FrequencySet, Levels
+from duckdb_anon.partition import All, DistinctDiversity, Groups, KAnonymity, Requirement
+from duckdb_anon.slices.boxed import box_plans
+from duckdb_anon.spec import ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.table import CodeArray, CodedTable, IntArray
+
+NAME = "incognito"
+SUPPRESSED = "suppressed"
+
+
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Check parameters that must fit together."""
+    return refine_guarantee(NAME, params)
+
+
+def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    """Generalize to the valid levels of least loss.
+
+    Args:
+        table: quasi-identifiers, and the sensitive column where l or t is asked for.
+        params: see `METHOD`.
+        rng: unused, the levels are no matter of chance.
+
+    Returns:
+        Generalized quasi-identifiers, sensitive codes, `suppressed` if rows may be left out, and the source row
+        of each released row.
+
+    Raises:
+        RequirementError: even the whole table as one class fails.
+    """
+    requirement, attribute = asked(NAME, table, params)
+    sensitive = None if attribute is None else attribute.codes
+    ladders = [ladder_of(a, params["branching"]) for a in table.qi]
+    kept = np.arange(table.rows, dtype=np.int64)
+    levels = tuple(0 for _ in ladders)
+    if table.rows:
+        _check_whole(sensitive, table.rows, requirement)
+        counter = Counter(ladders, sensitive)
+        allowed = int(params["max_suppression"] * table.rows)
+        levels = _best_node(counter, requirement, allowed)
+        kept = _kept_rows(ladders, levels, sensitive, requirement)
+        if table.rows - len(kept) > allowed:
+            raise RequirementError(f"{NAME}: {table.rows - len(kept)} rows would be suppressed, {allowed} may be")
+    published = {
+        ladder.attribute.name: _rows_of(ladder.cells(level), kept)
+        for ladder, level in zip(ladders, levels, strict=True)
+    }
+    recheck(NAME, list(published.values()), attribute, kept, requirement)
+    published |= {a.name: Coded(a.name, a.codes[kept]) for a in table.sensitive}
+    if params["max_suppression"] > 0:
+        published[SUPPRESSED] = Whole(np.full(len(kept), table.rows - len(kept), dtype=np.int64))
+    return {**published, ROWS: Source(kept)}
+
+
+def _check_whole(sensitive: CodeArray | None, rows: int, requirement: Requirement) -> None:
+    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
+    whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, counts)
+    if not requirement.holds(whole).all():
+        raise RequirementError(f"{NAME}: the whole table fails the requirement: {requirement.attained(whole)}")
+
+
+def _best_node(counter: Counter, requirement: Requirement, allowed: int) -> Levels:
+    """The valid node of least loss; without suppression only minimal ones can have it."""
+    monotone = allowed == 0 or _monotone_with_suppression(requirement)
+
+    def passes(found: FrequencySet) -> bool:
+        return int(failing_rows(found, counter.table_counts, requirement).sum()) <= allowed
+
+    valid = valid_nodes(counter, passes, monotone=monotone, tick=tick)
+    return cheapest(counter, valid if allowed else minimal_nodes(valid), requirement, allowed > 0)
+
+
+def _monotone_with_suppression(requirement: Requirement) -> bool:
+    """Whether merging classes can never make a row fail that did not."""
+    if isinstance(requirement, All):
+        return all(_monotone_with_suppression(part) for part in requirement.parts)
+    return isinstance(requirement, (KAnonymity, DistinctDiversity))
+
+
+def _kept_rows(
+    ladders: list[Ladder], levels: Levels, sensitive: CodeArray | None, requirement: Requirement
+) -> IntArray:
+    """Rows whose class satisfies the requirement at these levels."""
+    key: IntArray = np.zeros(len(ladders[0].attribute.codes), dtype=np.int64)
+    for ladder, level in zip(ladders, levels, strict=True):
+        key = key * ladder.places(level) + ladder.place_of_code[level][ladder.attribute.codes]
+        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
+    return np.flatnonzero(requirement.holds(Groups(key, sensitive, counts))[key]).astype(np.int64)
+
+
+def _rows_of(cells: Cells, rows: IntArray) -> Cells:
+    """The same cells for some of the rows."""
+    if not isinstance(cells, (Interval, Node, ValueSet)):
+        raise TypeError(f"{type(cells).__name__} cells have no levels")
+    return type(cells)(**{**vars(cells), "index": cells.index[rows]})
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """One frame an attribute: the places of its level."""
+    boxes = box_plans(NAME, roles.qi)
+    suppressed = (ColumnPlan(SUPPRESSED, Whole),) if params["max_suppression"] > 0 else ()
+    return (
+        *(ColumnPlan(plan.name, plan.cells, frame=f"attribute {plan.name}") for plan in boxes),
+        *(ColumnPlan(info.name, Coded) for info in roles.sensitive),
+        *suppressed,
+        *(ColumnPlan(info.name, Source) for info in roles.keep),
+    )
+
+
+METHOD = Method(
+    name=NAME,
+    summary="every attribute generalized to one level; the levels of least loss that satisfy k, l or t",
+    paper="LeFevre, K., DeWitt, D. J., Ramakrishnan, R. (2005), Incognito: efficient full-domain k-anonymity",
+    parameters=(
+        *parameters_of_guarantee("entropy"),
+        Parameter(
+            "max_suppression", "share of the rows that may be left out, in [0, 1)", "number", 0.0, low=0, high=0.999
+        ),
+        Parameter(
+            "branching", "intervals of an ordered column without hierarchy merged from level to level, 2 or more",
+            "integer", 4, low=2,
+        ),
+    ),
+    layout=layout,
+    release=release,
+    refine=refine,
+)  # fmt: skip
