@@ -1,0 +1,34 @@
+"""Disclosure by its definition, one target and one published row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+Row = Sequence[object]
+
+
+def disclosure(
+    original: Sequence[Row],
+    release: Sequence[Row],
+    source: Sequence[int],
+    p: float,
+    matches: Callable[[object, object], bool] = lambda cell, value: cell == value,
+) -> tuple[float, float]:
+    """Expected identity and attribute disclosure; the last column of every row is the sensitive one."""
+    qi = len(original[0]) - 1
+    identity = attribute = 0.0
+    for target, row in enumerate(original):
+        for known in product((False, True), repeat=qi):
+            if not any(known):
+                continue
+            weight = p ** sum(known) * (1 - p) ** (qi - sum(known)) / (1 - (1 - p) ** qi)
+            found = [
+                r
+                for r, published in enumerate(release)
+                if all(matches(published[a], row[a]) for a in range(qi) if known[a])
+            ]
+            if found:
+                identity += weight * any(source[r] == target for r in found) / len(found)
+                attribute += weight * sum(release[r][-1] == row[-1] for r in found) / len(found)
+    return identity / len(original), attribute / len(original)

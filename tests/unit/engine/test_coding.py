@@ -1,0 +1,103 @@
+"""Arrow columns to codes."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from duckdb_anon.engine.coding import canonical_order, code_column
+from duckdb_anon.engine.trees import Tree
+from duckdb_anon.errors import ColumnError
+
+
+def test_ordered_codes_rise_with_the_value() -> None:
+    a = code_column("f", "a", pa.array([30, 10, 20, 10]), "ordered")
+    assert a.codes.tolist() == [2, 0, 1, 0]
+    assert a.positions.tolist() == [10, 20, 30]
+    assert a.first_row.tolist() == [1, 2, 0]
+    assert (a.null_code, a.special_from, a.span) == (-1, 3, 20)
+
+
+def test_null_lies_one_range_beyond_the_maximum() -> None:
+    a = code_column("f", "a", pa.array([30, None, 10]), "ordered")
+    assert a.codes.tolist() == [1, 2, 0]
+    assert a.positions.tolist() == [10, 30, 50]
+    assert (a.null_code, a.special_from) == (2, 2)
+
+
+def test_not_finite_values_are_farthest_from_all_others() -> None:
+    a = code_column("f", "a", pa.array([1.0, float("nan"), 3.0, float("inf"), -float("inf"), None]), "ordered")
+    assert a.special_from == 2
+    assert a.domain == 6
+    assert len(set(a.codes.tolist())) == 6
+    far = a.positions[2:]
+    assert np.abs(far[:, None] - a.positions[:2]).min() >= a.span
+    assert np.diff(far).min() >= a.span
+
+
+def test_minus_zero_is_zero() -> None:
+    a = code_column("f", "a", pa.array([0.0, -0.0]), "ordered")
+    assert a.domain == 1
+
+
+def test_dates_and_decimals_are_ordered() -> None:
+    days = [datetime.date(2000, 1, 3), datetime.date(2000, 1, 1)]
+    a = code_column("f", "a", pa.array(days), "")
+    assert (a.kind, a.codes.tolist(), a.span) == ("ordered", [1, 0], 2)
+    b = code_column("f", "b", pa.array([Decimal("1.50"), Decimal("-2.25")]), "")
+    assert (b.kind, b.positions.tolist()) == ("ordered", [-2.25, 1.5])
+
+
+def test_text_is_nominal_in_sorted_order() -> None:
+    a = code_column("f", "a", pa.array(["b", "a", None, "b"]), "")
+    assert (a.kind, a.codes.tolist(), a.null_code) == ("nominal", [1, 0, 2, 1], 2)
+
+
+def test_enum_declares_the_values_no_row_has() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array(["x", "y", "z"]))
+    assert code_column("f", "a", column, "").declared == ("z",)
+
+
+def test_text_cannot_be_ordered() -> None:
+    with pytest.raises(ColumnError, match="categorical"):
+        code_column("f", "a", pa.array(["b"]), "ordered")
+
+
+def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own() -> None:
+    tree = Tree("t", (("*", "A", "a1"), ("*", "A", "a2"), ("*", "B", "b1")))
+    a = code_column("f", "a", pa.array(["b1", None, "a1"]), "hierarchy", tree)
+    assert a.hierarchy is not None
+    assert a.leaf_of_code is not None
+    assert a.hierarchy.labels == ("*", "A", "a1", "a2", "B", "b1", "(null)")
+    assert a.hierarchy.leaf_count.tolist() == [4, 2, 1, 1, 1, 1, 1]
+    assert a.hierarchy.level.tolist() == [2, 1, 0, 0, 1, 0, 0]
+    assert a.leaf_of_code.tolist() == [0, 2, 3]
+
+
+def test_padded_branches_are_one_node() -> None:
+    tree = Tree("t", (("*", "A", "a1"), ("*", "b", "b")))
+    a = code_column("f", "a", pa.array(["b"]), "hierarchy", tree)
+    assert a.hierarchy is not None
+    assert a.hierarchy.labels == ("*", "A", "a1", "b")
+
+
+def test_values_missing_from_the_tree_are_counted_not_quoted() -> None:
+    with pytest.raises(ColumnError) as caught:
+        code_column("f", "a", pa.array(["hidden", "b"]), "hierarchy", Tree("t", (("*", "b"),)))
+    assert "1 distinct value(s) of 'a'" in str(caught.value)
+    assert "hidden" not in str(caught.value)
+
+
+def test_canonical_order_ignores_row_order() -> None:
+    rng = np.random.default_rng(1)
+    columns = [pa.array(rng.integers(0, 9, 200)) for _ in range(3)]
+    turned = rng.permutation(200)
+    first = [code_column("f", "a", c, "ordered") for c in columns]
+    second = [code_column("f", "a", c.take(pa.array(turned)), "ordered") for c in columns]
+    one, two = canonical_order(first, np.arange(200)), canonical_order(second, turned)
+    for a, b in zip(first, second, strict=True):
+        assert (a.codes[one] == b.codes[two]).all()

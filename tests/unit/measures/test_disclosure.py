@@ -1,0 +1,74 @@
+"""disclosure against its definition."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from tests.reference.disclosure import disclosure
+
+LABELS = "qi := ['a', 'b', 'c'], sensitive := 's'"
+
+
+def table(con: duckdb.DuckDBPyConnection, name: str, rows: int, salt: int) -> list[tuple[object, ...]]:
+    con.execute(
+        f"create table {name} as select case when hash(range + {salt}) % 11 = 0 then null else hash(range, {salt}) % 4 end "
+        f"as a, 'v' || hash(range, {salt} + 1) % 3 as b, hash(range, {salt} + 2) % 5 as c, hash(range, {salt} + 3) % 4 as s "
+        f"from range({rows})"
+    )
+    return con.execute(f"from {name}").fetchall()
+
+
+def measured(con: duckdb.DuckDBPyConnection, p: float) -> tuple[float, float]:
+    found = con.execute(f"select identity, attribute from disclosure('original', 'release', {p}, {LABELS})").fetchone()
+    assert found is not None
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("p", [0.3, 0.7, 1.0])
+def test_rows_agree_with_the_definition(con: duckdb.DuckDBPyConnection, p: float) -> None:
+    original = table(con, "original", 40, 1)
+    con.execute(f"create table release as from muco('original', 0.5, {LABELS}, row_id := true, min_changed := 0)")
+    rows = con.execute("from release").fetchall()
+    expected = disclosure(original, [r[:4] for r in rows], [r[4] for r in rows], p)
+    assert measured(con, p) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.4, 1.0])
+def test_boxes_agree_with_the_definition(con: duckdb.DuckDBPyConnection, p: float) -> None:
+    original = table(con, "original", 40, 2)
+    con.execute(
+        "create table release as select case when a is null then null else {'lower': a - a % 2, 'upper': a - a % 2 + 1} end "
+        "as a, ['v0', b] as b, {'lower': null::ubigint, 'upper': null::ubigint} as c, s, rowid as row_id from original "
+        "where rowid % 5 <> 0"
+    )
+    rows = con.execute("from release").fetchall()
+
+    def covers(cell: object, value: object) -> bool:
+        if isinstance(cell, list):
+            return value in cell
+        if isinstance(cell, dict):
+            if cell["lower"] is None:
+                return True
+            return value is not None and cell["lower"] <= value <= cell["upper"]
+        return cell is None and value is None
+
+    expected = disclosure(original, [r[:4] for r in rows], [r[4] for r in rows], p, covers)
+    assert measured(con, p) == pytest.approx(expected, abs=1e-12)
+
+
+def test_unprotected_unique_rows_are_found(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table original as select range as a, range as b, range as c, range as s from range(20)")
+    con.execute("create table release as select *, rowid as row_id from original order by hash(rowid)")
+    assert measured(con, 1.0) == (1.0, 1.0)
+
+
+def test_a_sample_of_targets_is_close_to_all(con: duckdb.DuckDBPyConnection) -> None:
+    table(con, "original", 3000, 3)
+    con.execute("create table release as select *, rowid as row_id from original")
+    some = con.execute(
+        f"select identity, targets from disclosure('original', 'release', targets := 2000, seed := 1, {LABELS})"
+    ).fetchone()
+    assert some is not None
+    assert some[1] == 2000
+    assert some[0] == pytest.approx(measured(con, 0.7)[0], rel=0.1)

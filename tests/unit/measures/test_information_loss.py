@@ -1,0 +1,75 @@
+"""information_loss on worked examples."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+
+def loss(con: duckdb.DuckDBPyConnection, more: str = "") -> dict[str, tuple[float, float, float]]:
+    rows = con.execute(f"from information_loss('original', 'release'{more})").fetchall()
+    return {r[0]: r[2:] for r in rows}
+
+
+def hospital(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table original as from (values (22, 'M', 47905), (22, 'F', 47905), (33, 'F', 47901), (52, 'M', 47901), "
+        "(54, 'M', 47902), (60, 'F', 47902), (60, 'F', 47308), (64, 'F', 47308)) t(age, sex, zip)"
+    )
+    con.execute(
+        "create table release as select {'lower': lo, 'upper': hi} as age, sex, {'lower': zip, 'upper': zip} as zip from "
+        "(values (22, 22, ['F', 'M'], 47905), (33, 52, ['F', 'M'], 47901), (54, 60, ['F', 'M'], 47902), "
+        "(60, 64, ['F'], 47308)) t(lo, hi, sex, zip), range(2)"
+    )
+
+
+def test_hospital_groups_have_the_worked_losses(con: duckdb.DuckDBPyConnection) -> None:
+    hospital(con)
+    found = loss(con, ", qi := ['age', 'sex', 'zip']")
+    assert found["(all)"][0] == pytest.approx((29 / 43 + 3 / 2) / 12)
+    assert found["(all)"][1] == pytest.approx((3 + 29 / 42) / 12)
+    assert found["(all)"][0] == pytest.approx(0.18120, abs=5e-6)
+    assert found["(all)"][1] == pytest.approx(0.30754, abs=5e-6)
+
+
+def test_replaced_values_count_as_the_interval_between(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table original as select range as a, 'x' || range % 4 as b from range(11)")
+    con.execute("create table release as select (a + 2) % 11 as a, 'x0' as b, rowid as row_id from original")
+    found = loss(con, ", qi := ['a', 'b']")
+    assert found["a"][0] == pytest.approx((9 * 2 + 2 * 9) / 11 / 11)
+    assert found["a"][1] == pytest.approx((9 * 2 + 2 * 9) / 11 / 10)
+    assert found["b"] == pytest.approx((8 / 11 * 3 / 4, 8 / 11, 8 / 11))
+
+
+def test_continuous_attributes_divide_by_the_range(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table original as select range / 2.0::double as a from range(11)")
+    con.execute("create table release as select {'lower': a, 'upper': a + 1} as a from original where a < 5")
+    assert loss(con, ", qi := ['a']")["a"][:2] == pytest.approx((1 / 5, 1 / 5))
+
+
+def test_tree_distance_between_original_and_published(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)")
+    con.execute("create table original as from (values ('a1'), ('a1'), ('b1'), ('b2')) t(v)")
+    con.execute("create table release as from (values ('a1', 0), ('a2', 1), ('a1', 2), ('b2', 3)) t(v, row_id)")
+    found = loss(con, ", qi := ['v'], hierarchies := {'v': 'tree'}")["v"]
+    assert found == pytest.approx(((1 / 4 + 3 / 4) / 4, (2 / 4 + 4 / 4) / 4, 2 / 4))
+
+
+def test_nodes_and_sets_count_their_leaves(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)")
+    con.execute("create table original as from (values ('a1'), ('a1'), ('b1'), ('b2')) t(v)")
+    con.execute("create table release as from (values ('A'), ('*'), ('b1'), ('b2')) t(v)")
+    assert loss(con, ", qi := ['v'], hierarchies := {'v': 'tree'}")["v"] == pytest.approx((1 / 4, 1.5 / 4, 2 / 4))
+
+
+def test_a_box_that_may_be_null_covers_everything(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table original as select range as a from range(11) union all select null")
+    con.execute("create table release as select {'lower': null::bigint, 'upper': null::bigint} as a from original")
+    assert loss(con, ", qi := ['a']")["a"] == pytest.approx((10 / 11, 1, 1))
+
+
+def test_plain_values_without_row_id_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table original as select range as a from range(11)")
+    con.execute("create table release as from original")
+    with pytest.raises(duckdb.Error, match="row_id"):
+        loss(con, ", qi := ['a']")
