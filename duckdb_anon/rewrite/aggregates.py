@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.early import Early
-from duckdb_anon.rewrite.logic import Term, amount, event, normal, present, split
+from duckdb_anon.rewrite.logic import Term, amount, event, normal, presence, present, product, split
 from duckdb_anon.rewrite.parse import plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
 
@@ -81,8 +81,9 @@ def estimate(aggregate: Aggregate, where: exp.Expression | None, early: Early) -
     assert value is not None  # noqa: S101 -- only COUNT has none
     if aggregate.kind in ("min", "max"):
         return _extreme(aggregate, where, early)
-    there = event(_both(condition, present(value, unit_of)), unit_of)
-    amounts = [a.times(b) for a in event(condition, unit_of) for b in amount(value, unit_of)]
+    qualifies = event(condition, unit_of)
+    there = product(qualifies, presence(value, unit_of))
+    amounts = product(qualifies, amount(value, unit_of))
     mass = _sum(early, there)
     total = f"sum({_sum(early, amounts)}) filter (where {mass} <> 0)"
     return parsed(total if aggregate.kind == "sum" else f"{total} / sum({mass})")

@@ -106,20 +106,35 @@ def amount(value: exp.Expression, unit_of: UnitOf) -> list[Term]:
     if unit is not None:
         return [Term(1, {}, {unit: value})]
     if isinstance(value, (exp.Add, exp.Sub)):
-        left = _all(amount(value.left, unit_of), event(present(value.right, unit_of), unit_of))
-        right = _all(amount(value.right, unit_of), event(present(value.left, unit_of), unit_of))
+        left = product(amount(value.left, unit_of), presence(value.right, unit_of))
+        right = product(amount(value.right, unit_of), presence(value.left, unit_of))
         return left + (right if isinstance(value, exp.Add) else [term.negated() for term in right])
     if isinstance(value, exp.Mul):
-        return _all(amount(value.left, unit_of), amount(value.right, unit_of))
+        return product(amount(value.left, unit_of), amount(value.right, unit_of))
     if isinstance(value, exp.Div):
         one = exp.Div(this=exp.Literal.number(1), expression=exp.paren(value.right.copy()))
-        return _all(amount(value.left, unit_of), amount(one, unit_of))
+        return product(amount(value.left, unit_of), amount(one, unit_of))
     if isinstance(value, exp.Neg):
         return [term.negated() for term in amount(value.this, unit_of)]
-    terms: list[Term] = []
-    for when, then in branches(value, unit_of):
-        terms += _all(event(when, unit_of), amount(then, unit_of))
-    return terms
+    return [
+        term for when, then in branches(value, unit_of) for term in product(when, amount(then, unit_of))
+    ]
+
+
+def presence(value: exp.Expression, unit_of: UnitOf) -> list[Term]:
+    """Write the probability that a number is not NULL as a sum of products."""
+    value = value.unnest()
+    if isinstance(value, exp.Literal):
+        return [Term()]
+    if unit_of(value) is not None:
+        return event(present(value, unit_of), unit_of)
+    if isinstance(value, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        return product(presence(value.left, unit_of), presence(value.right, unit_of))
+    if isinstance(value, exp.Neg):
+        return presence(value.this, unit_of)
+    return [
+        term for when, then in branches(value, unit_of) for term in product(when, presence(then, unit_of))
+    ]
 
 
 def present(value: exp.Expression, unit_of: UnitOf) -> exp.Expression:
@@ -133,26 +148,38 @@ def present(value: exp.Expression, unit_of: UnitOf) -> exp.Expression:
         return _join(exp.And, [present(value.left, unit_of), present(value.right, unit_of)])
     if isinstance(value, exp.Neg):
         return present(value.this, unit_of)
-    cases = [_join(exp.And, [when, present(then, unit_of)]) for when, then in branches(value, unit_of)]
+    cases, before = [], []
+    for when, then in _options(value, unit_of):
+        cases.append(_join(exp.And, [*before, when, present(then, unit_of)]))
+        before.append(unless(when, unit_of))
     return _join(exp.Or, cases) if cases else exp.false()
 
 
-def branches(value: exp.Expression, unit_of: UnitOf) -> list[tuple[exp.Expression, exp.Expression]]:
-    """Split a CASE or COALESCE into disjoint (event, value) pairs."""
+def branches(value: exp.Expression, unit_of: UnitOf) -> list[tuple[list[Term], exp.Expression]]:
+    """Split a CASE or COALESCE into disjoint branches: the probability of each, and its value."""
+    found: list[tuple[list[Term], exp.Expression]] = []
+    before = [Term()]
+    for when, then in _options(value, unit_of):
+        taken = event(when, unit_of)
+        if not isinstance(then.unnest(), exp.Null):
+            found.append((product(before, taken), then))
+        before = product(before, _complement(when, taken, unit_of))
+    return found
+
+
+def _complement(condition: exp.Expression, taken: list[Term], unit_of: UnitOf) -> list[Term]:
+    if unit_of(condition) is not None:
+        return event(unless(condition, unit_of), unit_of)
+    return [Term(), *(term.negated() for term in taken)]
+
+
+def _options(value: exp.Expression, unit_of: UnitOf) -> list[tuple[exp.Expression, exp.Expression]]:
+    """The branches of a CASE or COALESCE in order, each taken when none before it is."""
     if isinstance(value, exp.Coalesce):
-        options = [value.this, *value.expressions]
-        pairs = [(present(option, unit_of), option) for option in options]
-    else:
-        pairs = [(branch.this, branch.args["true"]) for branch in whens(value)]
-        if value.args.get("default") is not None:
-            pairs.append((exp.true(), value.args["default"]))
-        elif value.args.get("false") is not None:
-            pairs.append((exp.true(), value.args["false"]))
-    found, before = [], []
-    for when, then in pairs:
-        found.append((_join(exp.And, [*before, when]) if before else when, then))
-        before.append(unless(when, unit_of))
-    return [(when, then) for when, then in found if not isinstance(then.unnest(), exp.Null)]
+        return [(present(option, unit_of), option) for option in [value.this, *value.expressions]]
+    pairs = [(branch.this, branch.args["true"]) for branch in whens(value)]
+    other = value.args.get("default") or value.args.get("false")
+    return [*pairs, (exp.true(), other)] if other is not None else pairs
 
 
 def whens(value: exp.Expression) -> list[exp.Expression]:
@@ -177,17 +204,17 @@ def _event(condition: exp.Expression, unit_of: UnitOf) -> list[Term]:
     operands = _grouped(condition, type(condition), unit_of)
     sums = [_event(operand, unit_of) for operand in operands]
     if isinstance(condition, exp.And):
-        product = sums[0]
+        whole = sums[0]
         for other in sums[1:]:
-            product = _all(product, other)
-        return product
+            whole = product(whole, other)
+        return whole
     terms: list[Term] = []
     for size in range(1, len(sums) + 1):
         for chosen in combinations(sums, size):
-            product = chosen[0]
+            joint = chosen[0]
             for other in chosen[1:]:
-                product = _all(product, other)
-            terms += product if size % 2 else [term.negated() for term in product]
+                joint = product(joint, other)
+            terms += joint if size % 2 else [term.negated() for term in joint]
             _check(len(terms))
     return terms
 
@@ -213,7 +240,8 @@ def _flat(condition: exp.Expression, kind: type[exp.Expression]) -> list[exp.Exp
     return [condition]
 
 
-def _all(left: list[Term], right: list[Term]) -> list[Term]:
+def product(left: list[Term], right: list[Term]) -> list[Term]:
+    """Multiply two sums of products."""
     _check(len(left) * len(right))
     return [a.times(b) for a in left for b in right]
 
