@@ -99,6 +99,19 @@ def test_hierarchy_is_cut_into_all_children_or_not_at_all():
     assert partition((place,), None, KAnonymity(3)).tolist() == [0] * 6
 
 
+def test_loss_cut_goes_through_the_widest_gap_where_a_median_cut_does_not():
+    age = attribute("age", [1, 2, 3, 4, 90, 91, 92, 93, 94, 95])
+    assert np.bincount(partition((age,), None, KAnonymity(4), cut="loss")).tolist() == [4, 6]
+    assert np.bincount(partition((age,), None, KAnonymity(4), cut="median")).tolist() == [5, 5]
+
+
+def test_loss_cut_separates_the_most_frequent_word_from_the_others():
+    word = attribute("word", list("mmmmmmabcz"))
+    groups = partition((word,), None, KAnonymity(4), cut="loss")
+    assert sorted(np.bincount(groups).tolist()) == [4, 6]
+    assert len(set(groups[:6])) == 1
+
+
 def test_loss_cut_takes_a_large_child_off_where_small_siblings_block_the_full_cut():
     tree = [("a", "*"), ("b", "*"), ("c", "*"), ("d", "*")]
     place = attribute("place", ["a", "b", "c", "d", "a", "a"], "hierarchy", tree)
