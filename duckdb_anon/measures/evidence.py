@@ -98,7 +98,7 @@ def evidence(function: str, overlap: ReadTable, release: ReadTable, qi: list[str
     missing = [name for name in [*qi, sensitive] if name not in release.columns]
     if missing:
         raise ColumnError(f"{function}: a release has no column {', '.join(missing)}")
-    if "rr" in release.columns:
+    if any(release.columns[name].channel is not None for name in [*qi, sensitive]):
         raise ColumnError(f"{function}: a randomized release leaves every value possible; it cannot be intersected")
     release = _present(release)
     if any(release.columns[name].slice for name in qi):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -111,3 +112,65 @@ def best_medoids(distance: np.ndarray, count: int) -> float:
     return min(
         sum(min(distance[i, m] for m in chosen) for i in items) for chosen in itertools.combinations(items, count)
     )
+
+
+def _covers(cell: object, value: object) -> bool:
+    """Whether a published cell may stand for a value."""
+    if isinstance(cell, dict):
+        if cell["lower"] is None:
+            return True
+        return value is not None and cell["lower"] <= value <= cell["upper"]
+    if isinstance(cell, list):
+        return value in cell
+    return cell == value
+
+
+def flattened(
+    rows: Sequence[dict[str, Any]], names: Sequence[str]
+) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
+    """Rows with the fields of STRUCT columns in their place, and the attributes of each such column."""
+    slices: dict[str, list[str]] = {}
+    flat = []
+    for row in rows:
+        out: dict[str, Any] = {}
+        for column, cell in row.items():
+            if isinstance(cell, dict) and set(cell) <= set(names):
+                slices[column] = list(cell)
+                out |= cell
+            else:
+                out[column] = cell
+        if out.get("noisy_count", 1) >= 0.5:
+            flat.append(out)
+    return flat, slices
+
+
+def offered(rows: Sequence[dict[str, Any]], person: dict[str, Any], qi: Sequence[str], sensitive: str) -> set[object]:
+    """Sensitive values of all classes of a release that a person matches."""
+    flat, slices = flattened(rows, [*qi, sensitive])
+    columns = [[n for n in names if n in qi] for names in slices.values()] or [list(qi)]
+    by_class: dict[str, list[dict[str, Any]]] = {}
+    for row in flat:
+        key = row["bucket"] if slices else [row[name] for name in qi]
+        by_class.setdefault(str(key), []).append(row)
+    found: set[object] = set()
+    for members in by_class.values():
+        if all(any(all(_covers(m[n], person[n]) for n in names) for m in members) for names in columns):
+            for m in members:
+                found |= set(m[sensitive]) if isinstance(m[sensitive], dict) else {m[sensitive]}
+    return found
+
+
+def victims(
+    one: Sequence[dict[str, Any]],
+    other: Sequence[dict[str, Any]],
+    persons: Sequence[dict[str, Any]],
+    qi: Sequence[str],
+    sensitive: str,
+) -> tuple[int, int]:
+    """True matches and all candidates of the composition attack, person by person."""
+    true = total = 0
+    for person in persons:
+        candidates = offered(one, person, qi, sensitive) & offered(other, person, qi, sensitive)
+        true += person[sensitive] in candidates
+        total += len(candidates)
+    return true, total

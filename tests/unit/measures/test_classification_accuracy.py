@@ -91,7 +91,7 @@ def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match="did you mean 'class'"):
         people.execute(call.format("clas", "")).fetchall()
     with pytest.raises(duckdb.Error, match="ask for fewer folds"):
-        people.execute(call.format("class", ", folds := 700")).fetchall()
+        people.execute(call.format("class", ", folds := 601")).fetchall()
 
 
 def _domain(positions: list[float]) -> Domain:

@@ -1,0 +1,165 @@
+"""diffgen: what it releases, what it refuses, and a statistical bound on what it leaks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from scipy import stats
+
+from duckdb_anon.cells import Real, Struct
+from duckdb_anon.methods import diffgen
+from duckdb_anon.table import CodedTable
+from tests.reference.merging import attribute
+
+DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in diffgen.METHOD.parameters}
+ROLES = "qi := ['age', 'job'], sensitive := 'class', hierarchies := {'job': 'jobs', 'class': 'classes'}"
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """500 people; the taxonomies know a job and a class nobody has."""
+    con.execute("create table jobs as from (values ('a', 'low', 'any'), ('b', 'low', 'any'), ('c', 'high', 'any'))")
+    con.execute("create table classes as from (values ('p', 'any'), ('q', 'any'), ('r', 'any'))")
+    con.execute(
+        """create table people as select i % 60 + 18 as age, ['a', 'b'][i % 2 + 1] as job,
+        case when i % 60 < 30 then 'p' else 'q' end as class from range(500) r(i)"""
+    )
+    return con
+
+
+def test_all_combinations_of_the_cuts_and_classes_are_released(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute(f"create table r as from diffgen('people', 2.0, {ROLES}, bounds := {{'age': [0, 120]}}, seed := 1)")
+    ages, jobs, classes, rows = people.execute(
+        "select count(distinct age), count(distinct job), count(distinct class), count(*) from r"
+    ).fetchone()
+    assert classes == 3
+    assert rows == ages * jobs * classes
+    assert people.execute("select distinct class from r order by 1").fetchall() == [("p",), ("q",), ("r",)]
+    span = people.execute("select min(age.lower), max(age.upper) from r").fetchone()
+    assert span == (0, 120)
+    gaps = """select count(*) from (select distinct age from r) a
+        where age.upper < 120 and not exists (from r where r.age.lower = a.age.upper)"""
+    assert people.execute(gaps).fetchone() == (0,)
+
+
+def test_counts_are_right_up_to_noise_of_the_documented_scale(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute(f"create table r as from diffgen('people', 1.0, {ROLES}, bounds := {{'age': [0, 120]}}, seed := 5)")
+    tree = {"a": {"a", "low", "any"}, "b": {"b", "low", "any"}}
+    rows = people.execute("select age.lower, age.upper, job, class, noisy_count from r").fetchall()
+    original = people.execute("select age, job, class from people").fetchall()
+    noise = []
+    for low, high, job, label, noisy in rows:
+        true = sum(low <= a < high and job in tree[j] and label == c for a, j, c in original)
+        noise.append(noisy - true)
+    assert abs(np.mean(np.abs(noise)) - 2.0) < 1.0  # Laplace of scale 2 / epsilon
+    assert len(noise) >= 24
+
+
+def test_the_observed_domain_may_be_declared_public(people: duckdb.DuckDBPyConnection) -> None:
+    roles = "qi := ['age', 'job'], sensitive := 'class', domain := 'observed'"
+    people.execute(f"create table r as from diffgen('people', 1.0, {roles}, seed := 1)")
+    assert people.execute("select min(age.lower), max(age.upper) from r").fetchone() == (18, 77)
+    assert people.execute("select count(distinct class) from r").fetchone() == (2,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (f"1.0, {ROLES}", "give bounds := {'age': [low, high]}"),
+        ("1.0, qi := ['job'], sensitive := 'class'", "give hierarchies := {'job': 'its_table'} for job, class"),
+        (f"0, {ROLES}", "out of range"),
+        (f"1.0, {ROLES}, bounds := {{'agee': [0, 1]}}", "did you mean 'age'"),
+        (f"1.0, {ROLES}, bounds := {{'age': [9, 1]}}", "with low below high"),
+        (f"1.0, {ROLES}, bounds := {{'age': [0, 120]}}, max_cells := 2", "lower specializations"),
+        (f"1.0, {ROLES}, bounds := {{'age': [0, 120]}}, utility := 'gain'", "did you mean 'infogain'"),
+    ],
+)
+def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        people.execute(f"from diffgen('people', {arguments})").fetchall()
+    assert message in str(caught.value)
+
+
+def test_numbers_that_are_null_and_dates_are_refused(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("insert into people values (null, 'a', 'p')")
+    with pytest.raises(duckdb.Error, match="NULL or not finite"):
+        people.execute(f"from diffgen('people', 1.0, {ROLES}, bounds := {{'age': [0, 120]}})").fetchall()
+    people.execute("create table dated as select date '2020-01-01' + (age % 50)::int as born, class from people")
+    with pytest.raises(duckdb.Error, match="are dates or times"):
+        people.execute(
+            "from diffgen('dated', 1.0, qi := ['born'], sensitive := 'class', domain := 'observed')"
+        ).fetchall()
+
+
+def test_the_plan_adds_up_and_counts_numeric_columns(people: duckdb.DuckDBPyConnection) -> None:
+    call = f"diffgen_plan('people', 0.3, {ROLES}, specializations := 10)"
+    steps = people.execute(f"select step, times, epsilon_each, epsilon_total from {call}").fetchall()
+    assert [times for _, times, _, _ in steps] == [1, 10, 10, 1]
+    assert steps[1][2] == pytest.approx(0.0071429, abs=5e-8)
+    assert sum(total for *_, total in steps) == pytest.approx(0.3)
+
+
+AGES = [1, 2, 2, 3, 6, 7, 8, 9]
+
+
+def _table(rows: list[tuple[int, str]]) -> CodedTable:
+    """Numbers 0 to 9 and two classes, coded on one domain whatever the rows are."""
+    age = attribute("age", list(range(10)))
+    label = attribute("class", ["p", "q"], "hierarchy", [("p", "any"), ("q", "any")])
+    return CodedTable(
+        len(rows),
+        (replace(age, codes=np.array([a for a, _ in rows], dtype=np.int32)),),
+        (replace(label, codes=np.array(["pq".index(c) for _, c in rows], dtype=np.int32)),),
+    )
+
+
+def _events(rows: list[tuple[int, str]], epsilon: float, runs: int, seed: int) -> Counter[tuple[str, int, int]]:
+    """How often each event was seen: where the first split lies, and how large the count around age 9, class q is."""
+    table, rng = _table(rows), np.random.default_rng(seed)
+    params = DEFAULTS | {"epsilon": epsilon, "specializations": 1, "bounds": {"age": [0, 10]}}
+    seen: Counter[tuple[str, int, int]] = Counter()
+    for _ in range(runs):
+        cells = diffgen.release(table, params, rng)
+        box, counts = cells["age"], cells["noisy_count"]
+        assert isinstance(box, Struct) and isinstance(box.fields["lower"], Real) and isinstance(counts, Real)
+        lower = box.fields["lower"].values
+        split = int(lower.max())
+        last = counts.values[lower == lower.max()][1]
+        seen["split", split, 0] += 1
+        for threshold in range(-6, 12, 2):
+            seen["count", threshold, 0] += last > threshold
+            seen["count", threshold, 1] += last <= threshold
+            seen["both", threshold, split // 3] += last > threshold
+    return seen
+
+
+def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
+    """Largest log ratio of event probabilities that holds with 99.9% confidence over all events and directions."""
+    events = set(one) | set(other)
+    risk = 0.001 / (4 * len(events))
+    worst = 0.0
+    for event in events:
+        for a, b in ((one[event], other[event]), (other[event], one[event])):
+            low = stats.beta.ppf(risk, a, runs - a + 1) if a else 0.0
+            high = stats.beta.ppf(1 - risk, b + 1, runs - b) if b < runs else 1.0
+            worst = max(worst, float(np.log(low / high)) if low > 0 else 0.0)
+    return worst
+
+
+def test_neighbouring_tables_are_not_told_apart_beyond_epsilon() -> None:
+    rows = [(age, "p" if age < 5 else "q") for age in AGES]
+    runs, epsilon = 3000, 1.0
+    one, other = (_events(t, epsilon, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))
+    assert _certain_loss(one, other, runs) <= epsilon
+
+
+def test_the_statistical_bound_notices_a_budget_overspent_eightfold() -> None:
+    rows = [(age, "p" if age < 5 else "q") for age in AGES]
+    runs, claimed = 1500, 1.0
+    one, other = (_events(t, 8 * claimed, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))
+    assert _certain_loss(one, other, runs) > claimed
