@@ -39,9 +39,7 @@ def exact_answers(workload: Workload, codes: Sequence[CodeArray], weights: Float
         return answers[:, 0] if flat else answers
     group, first = group_rows(codes)
     groups = len(first)
-    sums = np.stack(
-        [np.bincount(group, columns[:, j], minlength=groups) for j in range(columns.shape[1])], axis=1
-    )
+    sums = np.stack([np.bincount(group, columns[:, j], minlength=groups) for j in range(columns.shape[1])], axis=1)
     bits = [_packed(m) for m in workload.matches]
     answers = np.zeros((workload.n, columns.shape[1]))
     for start in range(0, groups, _BLOCK):

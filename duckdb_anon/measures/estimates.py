@@ -170,9 +170,7 @@ def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valu
     return Part(shares, cell_of_row, len(starts))
 
 
-def _cells(
-    column: ReadColumn, table: ReadTable, valued: bool
-) -> tuple[Intervals | Members | InvertedValues, IntArray]:
+def _cells(column: ReadColumn, table: ReadTable, valued: bool) -> tuple[Intervals | Members | InvertedValues, IntArray]:
     """Distinct cells of a column and the cell of each row."""
     values = _values(column) if valued else None
     if column.shape == "value":
@@ -267,4 +265,5 @@ def _lists(column: ReadColumn, table: ReadTable, values: FloatArray | None) -> t
 
 def _sums(values: IntArray, offsets: IntArray) -> IntArray:
     running = np.concatenate([[0], np.cumsum(values)])
-    return running[offsets[1:]] - running[offsets[:-1]]
+    sums: IntArray = running[offsets[1:]] - running[offsets[:-1]]
+    return sums

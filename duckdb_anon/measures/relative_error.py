@@ -18,9 +18,7 @@ from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
 
-def plan_relative_error(
-    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = ()
-) -> str:
+def plan_relative_error(query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = ()) -> str:
     """Write the SQL of relative_error.
 
     Args:

@@ -98,9 +98,7 @@ def draw(
     np.put_along_axis(used, order, True, axis=1)
     used[:, len(qi) :] = True
     matches = tuple(_matches(a, used[:, i], spec, rng) for i, a in enumerate(attributes))
-    return Workload(
-        tuple(a.name for a in attributes), tuple(a.kind == "ordered" for a in attributes), used, matches
-    )
+    return Workload(tuple(a.name for a in attributes), tuple(a.kind == "ordered" for a in attributes), used, matches)
 
 
 def replaced(workload: Workload, again: Workload, which: BoolArray) -> Workload:

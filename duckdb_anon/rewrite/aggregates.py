@@ -31,11 +31,11 @@ class Aggregate:
     """
 
     kind: str
-    value: exp.Expression | None
-    condition: exp.Expression
+    value: exp.Expr | None
+    condition: exp.Expr
 
 
-def read_aggregate(node: exp.Expression) -> Aggregate:
+def read_aggregate(node: exp.Expr) -> Aggregate:
     """Read an aggregate with its FILTER, if it has one.
 
     Raises:
@@ -65,7 +65,7 @@ def read_aggregate(node: exp.Expression) -> Aggregate:
     return Aggregate(kind, argument.copy(), where.copy())
 
 
-def estimate(aggregate: Aggregate, where: exp.Expression | None, early: Early) -> exp.Expression:
+def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.Expr:
     """The estimate, as an expression over the final query's rows.
 
     Args:
@@ -90,8 +90,8 @@ def estimate(aggregate: Aggregate, where: exp.Expression | None, early: Early) -
 
 
 def bounds(
-    aggregate: Aggregate, where: exp.Expression | None, early: Early
-) -> tuple[exp.Expression, exp.Expression] | None:
+    aggregate: Aggregate, where: exp.Expr | None, early: Early
+) -> tuple[exp.Expr, exp.Expr] | None:
     """Hard lower and upper bounds of an aggregate, None where there are none."""
     if not early.model.bounded or early.spread or any(p.signed or p.counted for p in early.model.parts):
         return None
@@ -118,22 +118,22 @@ def bounds(
     return parsed(low), parsed(high)
 
 
-def mass(where: exp.Expression, early: Early) -> str:
+def mass(where: exp.Expr, early: Early) -> str:
     """How many original rows a row of the final query is expected to stand for."""
     return _sum(early, event(where, early.units.of))
 
 
-def possible(condition: exp.Expression, early: Early) -> str:
+def possible(condition: exp.Expr, early: Early) -> str:
     """Whether a row may qualify; never false for one that does."""
     return _flag("possible", normal(condition, early.units.of), early)
 
 
-def certain(condition: exp.Expression, early: Early) -> str:
+def certain(condition: exp.Expr, early: Early) -> str:
     """Whether a row qualifies whatever its true values are; never true for one that may not."""
     return _flag("certain", normal(condition, early.units.of), early)
 
 
-def _flag(wanted: str, condition: exp.Expression, early: Early) -> str:
+def _flag(wanted: str, condition: exp.Expr, early: Early) -> str:
     condition = condition.unnest()
     if isinstance(condition, exp.Boolean):
         return "true" if condition.this else "false"
@@ -145,7 +145,7 @@ def _flag(wanted: str, condition: exp.Expression, early: Early) -> str:
     return f"({word.join(sides)})"
 
 
-def _extreme(aggregate: Aggregate, where: exp.Expression | None, early: Early) -> exp.Expression:
+def _extreme(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.Expr:
     value = aggregate.value
     assert value is not None  # noqa: S101 -- MIN and MAX have an argument
     if not early.model.bounded or any(p.signed or p.counted for p in early.model.parts):
@@ -159,9 +159,7 @@ def _extreme(aggregate: Aggregate, where: exp.Expression | None, early: Early) -
     return parsed(f"{aggregate.kind}({end}) filter (where {may})")
 
 
-def _end(
-    early: Early, value: exp.Expression, where: exp.Expression | None, aggregate: Aggregate, least: bool
-) -> str:
+def _end(early: Early, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> str:
     """Least or most the value can be in a row, given what the conditions say of the same part."""
     unit = early.units.of(value)
     assert unit is not None  # noqa: S101 -- mixed arguments are late
@@ -177,13 +175,13 @@ def _sum(early: Early, terms: list[Term]) -> str:
     return text.removeprefix("+ ") or "0"
 
 
-def _indicator(condition: exp.Expression) -> exp.Expression:
+def _indicator(condition: exp.Expr) -> exp.Expr:
     ones = exp.If(this=condition.copy(), true=exp.Literal.number(1))
     zeros = exp.If(this=exp.not_(condition.copy()), true=exp.Literal.number(0))
     return exp.Case(ifs=[ones, zeros])
 
 
-def _both(where: exp.Expression | None, condition: exp.Expression) -> exp.Expression:
+def _both(where: exp.Expr | None, condition: exp.Expr) -> exp.Expr:
     if where is None:
         return condition.copy()
     if isinstance(condition, exp.Boolean) and condition.this:
@@ -191,5 +189,5 @@ def _both(where: exp.Expression | None, condition: exp.Expression) -> exp.Expres
     return exp.and_(where.copy(), condition.copy())
 
 
-def _not_null(value: exp.Expression) -> exp.Expression:
+def _not_null(value: exp.Expr) -> exp.Expr:
     return exp.not_(exp.Is(this=exp.paren(value.copy()), expression=exp.null()))

@@ -24,8 +24,6 @@ def claim(reading: Reading) -> None:
     for name in bags:
         column = field_of_row(name)
         key = field_of_row("bucket") if bucketed else column
-        reading.parts.append(
-            BagPart(f"_{name.lower()}", (name.lower(),), key, reading.release, column=column)
-        )
+        reading.parts.append(BagPart(f"_{name.lower()}", (name.lower(),), key, reading.release, column=column))
         del reading.unclaimed[name]
     reading.take("bucket")

@@ -66,8 +66,7 @@ def comparison(
             f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {wanted}\n  ]) as m",
             f"  from {_joined(sides, keys)}\n)",
             f"select {extra}keys, m.measure as measure, m.original as original, m.estimate as estimate,",
-            "  case when m.original <> 0 then abs(m.estimate - m.original) / abs(m.original) end"
-            " as relative_error,",
+            "  case when m.original <> 0 then abs(m.estimate - m.original) / abs(m.original) end as relative_error,",
             "  m.low as low, m.high as high",
             "from _both",
         ]
@@ -107,7 +106,7 @@ def _mark_levels(tree: exp.Query) -> tuple[str, ...]:
     """Add the grouping level, which tells a subtotal from a group whose key is NULL; give the keys it marks."""
     group = tree.args.get("group")
     sets = [e for e in group.expressions if isinstance(e, _SETS)] if group else []
-    if not sets or not isinstance(tree, exp.Select):
+    if group is None or not sets or not isinstance(tree, exp.Select):
         return ()
     keys = [e for e in group.expressions if not isinstance(e, _SETS)]
     for one in sets:
@@ -149,8 +148,7 @@ def _measure(sides: _Sides, number: int) -> str:
         return f"coalesce({cast}, 0)" if zero else cast
 
     ends = [
-        numeric(f"e._c{number}_{end}", False) if number in sides.bounded else "null::double"
-        for end in ("low", "high")
+        numeric(f"e._c{number}_{end}", False) if number in sides.bounded else "null::double" for end in ("low", "high")
     ]
     return (
         f"{{measure: {literal(column.name)}, original: {numeric(f'o._c{number}', column.additive)}, "

@@ -32,7 +32,7 @@ class Early:
     """
 
     units: Units
-    conditions: list[exp.Expression] = field(default_factory=list)
+    conditions: list[exp.Expr] = field(default_factory=list)
     requests: dict[str, dict[str, Request]] = field(default_factory=dict)
     columns: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -51,7 +51,7 @@ class Early:
         """Parts whose values the final query sees one by one."""
         return [p for p in self.model.parts if self.units.late & set(p.columns)]
 
-    def term(self, term: Term) -> exp.Expression:
+    def term(self, term: Term) -> exp.Expr:
         """Provide the early factors of a product; returns what the final query sums."""
         product = self._factors(term)
         pieces = [self.column("sum", product)] if product else []
@@ -87,7 +87,7 @@ class Early:
                 factors.append(self._share(part, request))
         return " * ".join(factors)
 
-    def flag(self, wanted: str, condition: exp.Expression, unit: str) -> exp.Expression:
+    def flag(self, wanted: str, condition: exp.Expr, unit: str) -> exp.Expr:
         """Provide whether a condition on one part is possible or certain."""
         if unit == LATE:
             return exp.paren(condition.copy())
@@ -100,8 +100,8 @@ class Early:
         return parsed(self.column("key", text))
 
     def extreme(
-        self, least: bool, value: exp.Expression, unit: str, condition: exp.Expression | None
-    ) -> exp.Expression:
+        self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None
+    ) -> exp.Expr:
         """Provide the least or most a value on one part can be, where `condition` on that part holds."""
         if unit == LATE:
             return exp.paren(value.copy())
@@ -118,13 +118,15 @@ class Early:
         name = self.columns.setdefault((kind, text), f"_n{len(self.columns) + 1}")
         return f"{quoted(self.units.alias)}.{name}"
 
-    def ctes(self) -> list[tuple[str, exp.Expression]]:
+    def ctes(self) -> list[tuple[str, exp.Expr]]:
         """The CTEs in order; the last one stands in for the original."""
-        made: list[tuple[str, exp.Expression]] = []
+        made: list[tuple[str, exp.Expr]] = []
         for part in self.model.parts:
             asked = self.requests.get(part.name)
             if asked:
                 made.append((f"{part.name}_share", part.shares(list(asked.values()))))
+        if self.inverted:
+            self.column("sum", "1")  # how many rows a true value is estimated to have, so that it is not lost
         made.append(("_rows", self._rows()))
         made += self._inversions()
         if self.spread:
@@ -138,16 +140,17 @@ class Early:
     def _joined(self) -> list[Part]:
         return [part for part in self.spread if part not in self.inverted]
 
-    def _inversions(self) -> list[tuple[str, exp.Expression]]:
+    def _inversions(self) -> list[tuple[str, exp.Expr]]:
         """One CTE a randomized column, each reading the one before."""
-        made: list[tuple[str, exp.Expression]] = []
+        made: list[tuple[str, exp.Expr]] = []
         keys = {part.name: f"_cell{i}" for i, part in enumerate(self.spread)}
         exact = [quoted(c) for c in sorted(self.units.late) if c in self.model.exact]
         numbers = {name: kind for (kind, _), name in self.columns.items()}
+        rows = self.columns.get(("sum", "1"), "")
         before = "_rows"
         for part in self.inverted:
             others = exact + [key for name, key in keys.items() if name != part.name]
-            made.append((f"{part.name}_inverted", part.inverted(before, keys[part.name], others, numbers)))
+            made.append((f"{part.name}_inverted", part.inverted(before, keys[part.name], others, numbers, rows)))
             keys[part.name] = quoted(part.columns[0])
             before = made[-1][0]
         return made
@@ -210,20 +213,20 @@ class Early:
         asked.setdefault(request.text, request)
         return f"{quoted(part.name + '_share')}.s{number}"
 
-    def _early_text(self, node: exp.Expression) -> str:
+    def _early_text(self, node: exp.Expr) -> str:
         """An expression on exact columns as SQL over a release row."""
 
-        def spelled(one: exp.Expression) -> exp.Expression:
+        def spelled(one: exp.Expr) -> exp.Expr:
             if isinstance(one, exp.Column) and one.table == self.units.alias:
                 return parsed(self.model.exact[one.name.lower()])
             return one
 
         return to_sql(exp.paren(node.copy()).transform(spelled), pretty=False)
 
-    def _bare(self, node: exp.Expression | None) -> exp.Expression | None:
+    def _bare(self, node: exp.Expr | None) -> exp.Expr | None:
         """An expression on one part, its columns without their table."""
 
-        def stripped(one: exp.Expression) -> exp.Expression:
+        def stripped(one: exp.Expr) -> exp.Expr:
             if isinstance(one, exp.Column) and one.table == self.units.alias:
                 return exp.column(one.name.lower(), quoted=True)
             return one
@@ -244,4 +247,3 @@ def _when(condition: str | None, value: str | None) -> str:
     if condition is None:
         return f"coalesce({value}, 0)"
     return f"coalesce(case when {condition} then {value} end, 0)"
-

@@ -41,9 +41,7 @@ class IntervalPart(Part):
             f"unnest(case when _cell is null then [null::{self.kind}] "
             f"when unknown then list_append({inside}, null) else {inside} end) as {quoted(self.columns[0])}"
         )
-        return exp.select("_cell", listed, "1 as _weight", dialect="duckdb").from_(
-            self._boxes().subquery("_box")
-        )
+        return exp.select("_cell", listed, "1 as _weight", dialect="duckdb").from_(self._boxes().subquery("_box"))
 
     def shares(self, requests: Sequence[Request]) -> exp.Select:
         """Closed forms where all requests have one, the list of values otherwise."""
@@ -187,7 +185,7 @@ class _Form:
         end = low if (slope >= 0) == least else high
         kind = "date" if self.kind.upper() == "DATE" else "double"
         infinite = f"'{'-' if least else ''}infinity'::{kind}"
-        line = end if (slope, shift) == (1, 0) else f"{_number(slope)} * {end} + {_number(shift)}"
+        line = end if slope == 1 and shift == 0 else f"{_number(slope)} * {end} + {_number(shift)}"
         return f"case when _cell is null then null when unknown then {infinite} else {line} end"
 
     def _low(self, piece: Interval) -> str:
@@ -212,7 +210,7 @@ class _Form:
         return f"{side} {sign}{'=' if included else ''} {printed(end, self.kind)}"
 
 
-def linear(value: exp.Expression) -> tuple[Fraction, Fraction] | None:
+def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
     """Read an expression of one column as slope * column + shift; None if it is anything else."""
     value = value.unnest()
     if isinstance(value, exp.Column):

@@ -23,9 +23,7 @@ class SetPart(Part):
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a member."""
         member = f"unnest(coalesce(_cell, [null])) as {quoted(self.columns[0])}"
-        return exp.select("_cell", member, "1 as _weight", dialect="duckdb").from_(
-            self.cells().subquery("_cells")
-        )
+        return exp.select("_cell", member, "1 as _weight", dialect="duckdb").from_(self.cells().subquery("_cells"))
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ class NodePart(Part):
             )
         levels = [quoted(name) for name, _ in tree.columns]
         selects: list[exp.Query] = [
-            exp.select(
-                f"_h.{level}::varchar as node", f"_h.{levels[0]}::{self.kind} as leaf", dialect="duckdb"
-            ).from_(aliased(tree, "_h"))
+            exp.select(f"_h.{level}::varchar as node", f"_h.{levels[0]}::{self.kind} as leaf", dialect="duckdb").from_(
+                aliased(tree, "_h")
+            )
             for level in levels
         ]
         united = selects[0]

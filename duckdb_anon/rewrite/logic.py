@@ -22,7 +22,7 @@ from duckdb_anon.errors import RewriteError
 EXACT = "exact"
 LATE = "late"
 MOST_TERMS = 64
-UnitOf = Callable[[exp.Expression], str | None]
+UnitOf = Callable[[exp.Expr], str | None]
 
 
 @dataclass(frozen=True)
@@ -36,26 +36,37 @@ class Term:
     """
 
     sign: int = 1
-    conditions: Mapping[str, exp.Expression] = field(default_factory=dict)
-    values: Mapping[str, exp.Expression] = field(default_factory=dict)
+    conditions: Mapping[str, exp.Expr] = field(default_factory=dict)
+    values: Mapping[str, exp.Expr] = field(default_factory=dict)
 
     def times(self, other: Term) -> Term:
         """Multiply: conditions on the same part intersect, values on the same part multiply."""
         conditions, values = dict(self.conditions), dict(self.values)
         for part, condition in other.conditions.items():
             mine = conditions.get(part)
-            conditions[part] = exp.and_(mine.copy(), condition.copy()) if mine is not None else condition
+            conditions[part] = _both(mine, condition) if mine is not None else condition
         for part, value in other.values.items():
             mine = values.get(part)
             values[part] = _binary(exp.Mul, mine, value) if mine is not None else value
         return Term(self.sign * other.sign, conditions, values)
+
+    @property
+    def key(self) -> tuple[tuple[str, str, str], ...]:
+        """Equal for products that differ in sign only."""
+        return tuple(
+            sorted(
+                (kind, part, node.sql("duckdb"))
+                for kind, factors in (("if", self.conditions), ("value", self.values))
+                for part, node in factors.items()
+            )
+        )
 
     def negated(self) -> Term:
         """The same product with the other sign."""
         return Term(-self.sign, self.conditions, self.values)
 
 
-def split(condition: exp.Expression) -> list[exp.Expression]:
+def split(condition: exp.Expr) -> list[exp.Expr]:
     """List the operands of the outermost ANDs."""
     condition = condition.unnest()
     if isinstance(condition, exp.And):
@@ -63,7 +74,7 @@ def split(condition: exp.Expression) -> list[exp.Expression]:
     return [condition]
 
 
-def event(condition: exp.Expression, unit_of: UnitOf) -> list[Term]:
+def event(condition: exp.Expr, unit_of: UnitOf) -> list[Term]:
     """Write the probability that `condition` is TRUE as a sum of products.
 
     Raises:
@@ -72,7 +83,7 @@ def event(condition: exp.Expression, unit_of: UnitOf) -> list[Term]:
     return _event(normal(condition, unit_of), unit_of)
 
 
-def normal(condition: exp.Expression, unit_of: UnitOf) -> exp.Expression:
+def normal(condition: exp.Expr, unit_of: UnitOf) -> exp.Expr:
     """Push NOT down to conditions on single parts: same event, AND and OR only above them."""
     condition = condition.unnest()
     if unit_of(condition) is not None:
@@ -90,7 +101,7 @@ def normal(condition: exp.Expression, unit_of: UnitOf) -> exp.Expression:
     return condition
 
 
-def unless(condition: exp.Expression, unit_of: UnitOf) -> exp.Expression:
+def unless(condition: exp.Expr, unit_of: UnitOf) -> exp.Expr:
     """The complement of an event: `condition` is FALSE or NULL."""
     condition = normal(condition, unit_of)
     if unit_of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
@@ -99,7 +110,7 @@ def unless(condition: exp.Expression, unit_of: UnitOf) -> exp.Expression:
     return exp.not_(exp.Is(this=exp.paren(condition.copy()), expression=exp.true()))
 
 
-def amount(value: exp.Expression, unit_of: UnitOf) -> list[Term]:
+def amount(value: exp.Expr, unit_of: UnitOf) -> list[Term]:
     """Write the expectation of a number (NULL counting 0) as a sum of products."""
     value = value.unnest()
     unit = unit_of(value)
@@ -116,12 +127,10 @@ def amount(value: exp.Expression, unit_of: UnitOf) -> list[Term]:
         return product(amount(value.left, unit_of), amount(one, unit_of))
     if isinstance(value, exp.Neg):
         return [term.negated() for term in amount(value.this, unit_of)]
-    return [
-        term for when, then in branches(value, unit_of) for term in product(when, amount(then, unit_of))
-    ]
+    return [term for when, then in branches(value, unit_of) for term in product(when, amount(then, unit_of))]
 
 
-def presence(value: exp.Expression, unit_of: UnitOf) -> list[Term]:
+def presence(value: exp.Expr, unit_of: UnitOf) -> list[Term]:
     """Write the probability that a number is not NULL as a sum of products."""
     value = value.unnest()
     if isinstance(value, exp.Literal):
@@ -132,12 +141,10 @@ def presence(value: exp.Expression, unit_of: UnitOf) -> list[Term]:
         return product(presence(value.left, unit_of), presence(value.right, unit_of))
     if isinstance(value, exp.Neg):
         return presence(value.this, unit_of)
-    return [
-        term for when, then in branches(value, unit_of) for term in product(when, presence(then, unit_of))
-    ]
+    return [term for when, then in branches(value, unit_of) for term in product(when, presence(then, unit_of))]
 
 
-def present(value: exp.Expression, unit_of: UnitOf) -> exp.Expression:
+def present(value: exp.Expr, unit_of: UnitOf) -> exp.Expr:
     """The event that a number is not NULL."""
     value = value.unnest()
     if isinstance(value, exp.Literal):
@@ -148,16 +155,17 @@ def present(value: exp.Expression, unit_of: UnitOf) -> exp.Expression:
         return _join(exp.And, [present(value.left, unit_of), present(value.right, unit_of)])
     if isinstance(value, exp.Neg):
         return present(value.this, unit_of)
-    cases, before = [], []
+    cases: list[exp.Expr] = []
+    before: list[exp.Expr] = []
     for when, then in _options(value, unit_of):
         cases.append(_join(exp.And, [*before, when, present(then, unit_of)]))
         before.append(unless(when, unit_of))
     return _join(exp.Or, cases) if cases else exp.false()
 
 
-def branches(value: exp.Expression, unit_of: UnitOf) -> list[tuple[list[Term], exp.Expression]]:
+def branches(value: exp.Expr, unit_of: UnitOf) -> list[tuple[list[Term], exp.Expr]]:
     """Split a CASE or COALESCE into disjoint branches: the probability of each, and its value."""
-    found: list[tuple[list[Term], exp.Expression]] = []
+    found: list[tuple[list[Term], exp.Expr]] = []
     before = [Term()]
     for when, then in _options(value, unit_of):
         taken = event(when, unit_of)
@@ -167,13 +175,13 @@ def branches(value: exp.Expression, unit_of: UnitOf) -> list[tuple[list[Term], e
     return found
 
 
-def _complement(condition: exp.Expression, taken: list[Term], unit_of: UnitOf) -> list[Term]:
+def _complement(condition: exp.Expr, taken: list[Term], unit_of: UnitOf) -> list[Term]:
     if unit_of(condition) is not None:
         return event(unless(condition, unit_of), unit_of)
     return [Term(), *(term.negated() for term in taken)]
 
 
-def _options(value: exp.Expression, unit_of: UnitOf) -> list[tuple[exp.Expression, exp.Expression]]:
+def _options(value: exp.Expr, unit_of: UnitOf) -> list[tuple[exp.Expr, exp.Expr]]:
     """The branches of a CASE or COALESCE in order, each taken when none before it is."""
     if isinstance(value, exp.Coalesce):
         return [(present(option, unit_of), option) for option in [value.this, *value.expressions]]
@@ -182,7 +190,7 @@ def _options(value: exp.Expression, unit_of: UnitOf) -> list[tuple[exp.Expressio
     return [*pairs, (exp.true(), other)] if other is not None else pairs
 
 
-def whens(value: exp.Expression) -> list[exp.Expression]:
+def whens(value: exp.Expr) -> list[exp.Expr]:
     """The WHEN branches of a CASE, as conditions even when it compares one operand with values."""
     if isinstance(value, exp.If):
         return [value]
@@ -195,7 +203,7 @@ def whens(value: exp.Expression) -> list[exp.Expression]:
     ]
 
 
-def _event(condition: exp.Expression, unit_of: UnitOf) -> list[Term]:
+def _event(condition: exp.Expr, unit_of: UnitOf) -> list[Term]:
     if isinstance(condition, exp.Boolean) and condition.this:
         return [Term()]
     unit = unit_of(condition)
@@ -214,15 +222,14 @@ def _event(condition: exp.Expression, unit_of: UnitOf) -> list[Term]:
             joint = chosen[0]
             for other in chosen[1:]:
                 joint = product(joint, other)
-            terms += joint if size % 2 else [term.negated() for term in joint]
-            _check(len(terms))
+            terms = _collected(terms + (joint if size % 2 else [term.negated() for term in joint]))
     return terms
 
 
-def _grouped(condition: exp.Expression, kind: type[exp.Expression], unit_of: UnitOf) -> list[exp.Expression]:
+def _grouped(condition: exp.Expr, kind: type[exp.Expr], unit_of: UnitOf) -> list[exp.Expr]:
     """Flatten an AND or OR and join its operands on the same part, so that each part is one set."""
     flat = _flat(condition, kind)
-    by_unit: dict[str, list[exp.Expression]] = {}
+    by_unit: dict[str, list[exp.Expr]] = {}
     others = []
     for operand in flat:
         unit = unit_of(operand)
@@ -233,7 +240,7 @@ def _grouped(condition: exp.Expression, kind: type[exp.Expression], unit_of: Uni
     return [_join(kind, operands) for operands in by_unit.values()] + others
 
 
-def _flat(condition: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+def _flat(condition: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
     condition = condition.unnest()
     if isinstance(condition, kind):
         return [*_flat(condition.this, kind), *_flat(condition.expression, kind)]
@@ -241,9 +248,22 @@ def _flat(condition: exp.Expression, kind: type[exp.Expression]) -> list[exp.Exp
 
 
 def product(left: list[Term], right: list[Term]) -> list[Term]:
-    """Multiply two sums of products."""
-    _check(len(left) * len(right))
-    return [a.times(b) for a in left for b in right]
+    """Multiply two sums of products; what cancels out is gone."""
+    return _collected([a.times(b) for a in left for b in right])
+
+
+def _collected(terms: list[Term]) -> list[Term]:
+    """Add up equal products."""
+    kept: dict[tuple[tuple[str, str, str], ...], list[Term]] = {}
+    for term in terms:
+        alike = kept.setdefault(term.key, [])
+        if alike and alike[-1].sign != term.sign:
+            alike.pop()
+        else:
+            alike.append(term)
+    found = [term for alike in kept.values() for term in alike]
+    _check(len(found))
+    return found
 
 
 def _check(count: int) -> None:
@@ -254,7 +274,7 @@ def _check(count: int) -> None:
         )
 
 
-def _join(kind: type[exp.Expression], operands: list[exp.Expression]) -> exp.Expression:
+def _join(kind: type[exp.Expr], operands: list[exp.Expr]) -> exp.Expr:
     true = [isinstance(operand, exp.Boolean) and operand.this for operand in operands]
     if kind is exp.Or and any(true):
         return exp.true()
@@ -264,5 +284,11 @@ def _join(kind: type[exp.Expression], operands: list[exp.Expression]) -> exp.Exp
     return exp.and_(*copies) if kind is exp.And else exp.or_(*copies)
 
 
-def _binary(kind: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+def _both(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+    """Intersect two conditions on one part, naming each operand once, in a fixed order."""
+    operands = {node.sql("duckdb"): node for side in (one, other) for node in split(side)}
+    return _join(exp.And, [operands[text] for text in sorted(operands)])
+
+
+def _binary(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
     return kind(this=exp.paren(left.copy()), expression=exp.paren(right.copy()))

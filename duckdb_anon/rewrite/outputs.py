@@ -68,7 +68,7 @@ def _names(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) ->
     return [spelled.get(e.alias_or_name.lower(), e.alias_or_name) for e in final]
 
 
-def _name(projection: exp.Expression) -> str:
+def _name(projection: exp.Expr) -> str:
     if isinstance(projection, (exp.Alias, exp.Column)):
         return projection.alias_or_name
     return to_sql(projection, pretty=False)
@@ -88,12 +88,12 @@ def _flags(scope: Scope) -> list[bool]:
     return [_is_measure(e, inner) for e in scope.expression.expressions]
 
 
-def _is_measure(projection: exp.Expression, inner: dict[str, dict[str, bool]]) -> bool:
+def _is_measure(projection: exp.Expr, inner: dict[str, dict[str, bool]]) -> bool:
     if projection.find(exp.AggFunc, exp.Query) is not None:
         return True
     columns = projection.find_all(exp.Column)
     return any(inner.get(column.table, {}).get(column.name, False) for column in columns)
 
 
-def _aggregate(projection: exp.Expression) -> exp.Expression:
+def _aggregate(projection: exp.Expr) -> exp.Expr:
     return projection.this if isinstance(projection, exp.Filter) else projection

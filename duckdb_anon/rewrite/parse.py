@@ -35,15 +35,15 @@ def parse(query: str) -> exp.Query:
     return trees[0]
 
 
-def to_sql(tree: exp.Expression, pretty: bool = True) -> str:
+def to_sql(tree: exp.Expr, pretty: bool = True) -> str:
     """Print a tree as DuckDB SQL."""
     return tree.sql("duckdb", pretty=pretty, normalize_functions="lower")
 
 
-def plain(tree: exp.Expression) -> str:
+def plain(tree: exp.Expr) -> str:
     """Print an expression for a message: names as short as the analyst wrote them."""
 
-    def short(node: exp.Expression) -> exp.Expression:
+    def short(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
             return exp.column(node.name)
         return node
@@ -134,16 +134,16 @@ def replace_table(table: exp.Table, info: TableInfo) -> None:
     table.replace(source)
 
 
-def source_of(info: TableInfo) -> exp.Expression:
+def source_of(info: TableInfo) -> exp.Expr:
     """Parse the text that follows FROM: a name, a file, or a SELECT in parentheses."""
-    source: exp.Expression = parse(f"select * from {info.sql}").args["from_"].this
+    source: exp.Expr = parse(f"select * from {info.sql}").args["from_"].this
     return source
 
 
-def key_expressions(sets: exp.Expression) -> list[exp.Expression]:
+def key_expressions(sets: exp.Expr) -> list[exp.Expr]:
     """List the expressions grouped by in a ROLLUP, CUBE or GROUPING SETS, nested ones too."""
     nested = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
-    keys: list[exp.Expression] = []
+    keys: list[exp.Expr] = []
     inner = [sets.this] if isinstance(sets, exp.Paren) else sets.expressions
     for part in inner:
         keys.extend(key_expressions(part) if isinstance(part, nested) else [part])
@@ -251,7 +251,7 @@ def _resolve_positions(select: exp.Select) -> None:
                 _resolve_one(node, select, by_alias)
 
 
-def _resolve_one(node: exp.Expression, select: exp.Select, by_alias: dict[str, exp.Expression]) -> None:
+def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Expr]) -> None:
     grouping = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
     if not isinstance(node.parent, grouping):
         return

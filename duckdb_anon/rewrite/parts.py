@@ -35,8 +35,8 @@ class Request:
     """
 
     wanted: Wanted
-    condition: exp.Expression | None = None
-    value: exp.Expression | None = None
+    condition: exp.Expr | None = None
+    value: exp.Expr | None = None
 
     @property
     def text(self) -> str:
@@ -85,12 +85,12 @@ class Part:
         """SELECT DISTINCT cell."""
         return exp.select(f"{self.key} as _cell").distinct().from_(self.source())
 
-    def source(self) -> exp.Expression:
+    def source(self) -> exp.Expr:
         """The release as a FROM item called `_r`."""
         return aliased(self.release, ROW)
 
 
-def aliased(info: TableInfo, name: str) -> exp.Expression:
+def aliased(info: TableInfo, name: str) -> exp.Expr:
     """A table as a FROM item under another name."""
     source = source_of(info)
     source.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
@@ -102,7 +102,7 @@ def quoted(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
-def answer(request: Request, counted: bool = False) -> exp.Expression:
+def answer(request: Request, counted: bool = False) -> exp.Expr:
     """The aggregate over a cell's values that answers a request."""
     condition, value = (to_sql(e, pretty=False) if e is not None else None for e in _both(request))
     where = f" filter (where {condition})" if condition else ""
@@ -119,7 +119,7 @@ def answer(request: Request, counted: bool = False) -> exp.Expression:
     return parsed(text)
 
 
-def parsed(text: str) -> exp.Expression:
+def parsed(text: str) -> exp.Expr:
     """Parse an expression of DuckDB SQL."""
     return exp.maybe_parse(text, dialect="duckdb")
 
@@ -141,5 +141,5 @@ def _columns(request: Request) -> set[str]:
     return found
 
 
-def _both(request: Request) -> tuple[exp.Expression | None, exp.Expression | None]:
+def _both(request: Request) -> tuple[exp.Expr | None, exp.Expr | None]:
     return request.condition, request.value

@@ -52,7 +52,9 @@ class RandomizedPart(Part):
         )
         return exp.select("*").from_(listed.subquery("_weights")).where("_weight <> 0", dialect="duckdb")
 
-    def inverted(self, before: str, cell: str, keys: Sequence[str], columns: dict[str, str]) -> exp.Expression:
+    def inverted(
+        self, before: str, cell: str, keys: Sequence[str], columns: dict[str, str], rows: str
+    ) -> exp.Expr:
         """SELECT the rows of `before` with this column inverted: its cells give way to true values.
 
         Args:
@@ -60,6 +62,7 @@ class RandomizedPart(Part):
             cell: name of this part's cells in it.
             keys: the other columns that tell its rows apart.
             columns: its columns of numbers, to 'sum' (inverted) or 'square' (inverted with squared entries).
+            rows: the one of `columns` that counts rows; where it is 0 the combination of values is left out.
         """
         own = {"sum": "own", "square": "own_square"}
         other = {"sum": "other", "square": "other_square"}
@@ -68,14 +71,13 @@ class RandomizedPart(Part):
         total = ", ".join(f"sum({n}) as {n}" for n in columns)
         near = ", ".join(f"{n} * {own[kind]} as {n}" for n, kind in columns.items())
         far = ", ".join(f"_total.{n} * _values.{other[kind]} as {n}" for n, kind in columns.items())
-        some = " or ".join(f"sum({n}) <> 0" for n in columns)
         return parsed(
             f"select {kept}{name}, {total} from ("
             f"select {kept}{cell} as {name}, {near} from {quoted(before)} cross join ({self._channel()}) as _channel"
             f" union all select {kept}_values.value as {name}, {far}"
             f" from (select {kept}{total} from {quoted(before)} group by all) as _total"
             f" cross join ({self._domain()}) as _values where _values.other <> 0"
-            f") as _inverted group by all having {some}"
+            f") as _inverted group by all having sum({rows}) <> 0"
         )
 
     def _channel(self) -> str:

@@ -77,7 +77,7 @@ EVERYTHING = Values((Interval(),))
 NOTHING = Values()
 
 
-def read(condition: exp.Expression, duckdb_type: str) -> Values | None:
+def read(condition: exp.Expr, duckdb_type: str) -> Values | None:
     """Find the values for which a condition on one column is TRUE; None if its ends are not constants.
 
     Args:
@@ -91,7 +91,7 @@ def read(condition: exp.Expression, duckdb_type: str) -> Values | None:
 Truth = tuple[Values, Values]
 
 
-def _truth(condition: exp.Expression, kind: str) -> Truth | None:
+def _truth(condition: exp.Expr, kind: str) -> Truth | None:
     """The values for which a condition is TRUE and those for which it is FALSE; the rest gives NULL."""
     condition = condition.unnest()
     if isinstance(condition, exp.Not):
@@ -124,7 +124,7 @@ def _is(condition: exp.Is, kind: str) -> Truth | None:
     return None
 
 
-def _comparison(condition: exp.Expression, kind: str) -> Truth | None:
+def _comparison(condition: exp.Expr, kind: str) -> Truth | None:
     if isinstance(condition, exp.Between):
         if not isinstance(condition.this.unnest(), exp.Column):
             return None
@@ -155,7 +155,7 @@ def _comparison(condition: exp.Expression, kind: str) -> Truth | None:
     return None
 
 
-def constant(node: exp.Expression, kind: str) -> Number | None:
+def constant(node: exp.Expr, kind: str) -> Number | None:
     """Read a constant as a number: the value, days (dates) or microseconds (timestamps) since 1970."""
     node = node.unnest()
     if isinstance(node, exp.Neg):
@@ -195,7 +195,7 @@ def whole(values: Values) -> list[tuple[int | None, int | None]]:
 
 _DAY = dt.date(1970, 1, 1)
 _START = dt.datetime(1970, 1, 1)
-_MAKE: dict[type[exp.Expression], Callable[[Number], Interval]] = {
+_MAKE: dict[type[exp.Expr], Callable[[Number], Interval]] = {
     exp.EQ: lambda p: Interval(p, p),
     exp.NEQ: lambda p: Interval(p, p),
     exp.LT: lambda p: Interval(None, p, True, False),
@@ -203,7 +203,7 @@ _MAKE: dict[type[exp.Expression], Callable[[Number], Interval]] = {
     exp.GT: lambda p: Interval(p, None, False, True),
     exp.GTE: lambda p: Interval(p, None),
 }
-_MIRROR: dict[type[exp.Expression], type[exp.Expression]] = {
+_MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
     exp.GT: exp.LT,
@@ -244,5 +244,3 @@ def _tighter(
     if b is None:
         return a, a_in
     return (a, a_in and b_in) if a == b else (a, a_in) if choose(a, b) == a else (b, b_in)
-
-

@@ -41,9 +41,7 @@ class Reading:
 
     def has(self, name: str) -> bool:
         """Whether there is an unclaimed column that is no column of the original."""
-        return name.lower() not in self.original.types and any(
-            c.lower() == name.lower() for c in self.unclaimed
-        )
+        return name.lower() not in self.original.types and any(c.lower() == name.lower() for c in self.unclaimed)
 
     def original_type(self, column: str) -> str:
         """The column's type in the original, '' if it has none."""

@@ -27,9 +27,7 @@ class Estimate:
     bounded: tuple[int, ...] = ()
 
 
-def estimator(
-    tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], with_bounds: bool = False
-) -> Estimate:
+def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], with_bounds: bool = False) -> Estimate:
     """Rewrite a bound query.
 
     Args:

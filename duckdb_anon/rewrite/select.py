@@ -28,9 +28,9 @@ from duckdb_anon.rewrite.units import Units
 class Conditions:
     """The WHERE clause taken apart: answered early, answered late, and answered in part."""
 
-    early: list[exp.Expression]
-    late: list[exp.Expression]
-    rest: exp.Expression | None
+    early: list[exp.Expr]
+    late: list[exp.Expr]
+    rest: exp.Expr | None
 
 
 def reads_original(select: exp.Select) -> bool:
@@ -38,9 +38,7 @@ def reads_original(select: exp.Select) -> bool:
     return any(is_original(item) for item in _from_items(select))
 
 
-def rewrite_select(
-    select: exp.Select, model: Model, original: TableInfo, with_bounds: bool = False
-) -> tuple[int, ...]:
+def rewrite_select(select: exp.Select, model: Model, original: TableInfo, with_bounds: bool = False) -> tuple[int, ...]:
     """Rewrite a bound SELECT in place.
 
     Args:
@@ -59,8 +57,10 @@ def rewrite_select(
     alias = table.alias_or_name
     for column in _columns_of(select, alias):
         model.require(column, original)
-    if not model.weight and not any(c in model.part_of for c in _columns_of(select, alias)) and not any(
-        p.counted for p in model.parts
+    if (
+        not model.weight
+        and not any(c in model.part_of for c in _columns_of(select, alias))
+        and not any(p.counted for p in model.parts)
     ):
         return ()
     others = [item.alias_or_name for item in _from_items(select) if item is not table]
@@ -100,8 +100,7 @@ def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
         optional |= side == "RIGHT" and _place(select, table) <= position
         if optional or (join.this is table and (join.kind or "").upper() in ("SEMI", "ANTI")):
             raise RewriteError(
-                f"{original.name} stands on the optional side of {plain(join)}; put it on the "
-                "side that keeps its rows"
+                f"{original.name} stands on the optional side of {plain(join)}; put it on the side that keeps its rows"
             )
     return table
 
@@ -111,17 +110,17 @@ def _place(select: exp.Select, table: exp.Table) -> int:
     return next(i for i, item in enumerate(_from_items(select)) if item is table)
 
 
-def _from_items(select: exp.Select) -> list[exp.Expression]:
+def _from_items(select: exp.Select) -> list[exp.Expr]:
     source = select.args.get("from_")
     items = [source.this] if source else []
     return items + [join.this for join in select.args.get("joins") or []]
 
 
-def _columns_of(node: exp.Expression, alias: str) -> set[str]:
+def _columns_of(node: exp.Expr, alias: str) -> set[str]:
     return {c.name.lower() for c in node.find_all(exp.Column) if c.table == alias}
 
 
-def _aggregate_nodes(select: exp.Select) -> Iterator[exp.Expression]:
+def _aggregate_nodes(select: exp.Select) -> Iterator[exp.Expr]:
     """Aggregates of this SELECT, with their FILTER; those of subqueries are not its own."""
     places = list(select.expressions)
     places += [select.args[key] for key in ("having", "order", "qualify") if select.args.get(key)]
@@ -129,13 +128,13 @@ def _aggregate_nodes(select: exp.Select) -> Iterator[exp.Expression]:
         yield from _outermost(place)
 
 
-def _outermost(node: exp.Expression) -> Iterator[exp.Expression]:
+def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Window):
         # the function over a window works on the groups; only aggregates inside it are of the rows
-        for child in node.iter_expressions():
-            for inner in child.iter_expressions() if child is node.this else (child,):
+        for part in node.iter_expressions():
+            for inner in part.iter_expressions() if part is node.this else (part,):
                 yield from _outermost(inner)
         return
     if isinstance(node, exp.Filter) or (isinstance(node, exp.AggFunc) and not isinstance(node, exp.Grouping)):
@@ -145,9 +144,7 @@ def _outermost(node: exp.Expression) -> Iterator[exp.Expression]:
         yield from _outermost(child)
 
 
-def _settle_late(
-    select: exp.Select, units: Units, aggregates: list[Aggregate], nodes: list[exp.Expression]
-) -> None:
+def _settle_late(select: exp.Select, units: Units, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:
     """Decide which columns the final query sees value by value."""
     inside = {id(column) for node in nodes for column in node.find_all(exp.Column)}
     for key in ("group", "having", "order", "qualify"):
@@ -169,7 +166,7 @@ def _settle_late(
         continue
 
 
-def _outside(clause: exp.Expression, alias: str, inside: set[int]) -> set[str]:
+def _outside(clause: exp.Expr, alias: str, inside: set[int]) -> set[str]:
     columns = (c for c in clause.find_all(exp.Column) if c.table == alias and id(c) not in inside)
     return {c.name.lower() for c in columns}
 
@@ -205,9 +202,9 @@ def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bound
         select.where(condition, copy=False)
 
 
-def _append_bounds(select: exp.Select, where: exp.Expression | None, early: Early) -> tuple[int, ...]:
+def _append_bounds(select: exp.Select, where: exp.Expr | None, early: Early) -> tuple[int, ...]:
     found = []
-    ends: list[exp.Expression] = []
+    ends: list[exp.Expr] = []
     for number, projection in enumerate(select.expressions):
         made_of = projection.unalias()
         if not isinstance(made_of, (exp.AggFunc, exp.Filter)) or isinstance(made_of, exp.Grouping):
@@ -218,7 +215,10 @@ def _append_bounds(select: exp.Select, where: exp.Expression | None, early: Earl
         if both is not None:
             found.append(number)
             name = projection.alias_or_name
-            ends += [exp.alias_(end, f"{name}_{which}", quoted=True) for end, which in zip(both, ("low", "high"), strict=True)]
+            ends += [
+                exp.alias_(end, f"{name}_{which}", quoted=True)
+                for end, which in zip(both, ("low", "high"), strict=True)
+            ]
     for end in ends:
         select.append("expressions", end)
     return tuple(found)

@@ -37,9 +37,7 @@ def claim(reading: Reading) -> None:
                 inner[column.lower()] = part
         covered = tuple(column.lower() for column, _ in fields)
         reading.parts.append(
-            ColumnPart(
-                f"_{name.lower()}", covered, field_of_row("bucket"), reading.release, fields=exact, inner=inner
-            )
+            ColumnPart(f"_{name.lower()}", covered, field_of_row("bucket"), reading.release, fields=exact, inner=inner)
         )
         del reading.unclaimed[name]
     reading.take("bucket")

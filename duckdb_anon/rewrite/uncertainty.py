@@ -32,8 +32,8 @@ def is_randomized(early: Early) -> bool:
 
 
 def interval(
-    aggregate: Aggregate, where: exp.Expression | None, early: Early, select: exp.Select
-) -> tuple[exp.Expression, exp.Expression] | None:
+    aggregate: Aggregate, where: exp.Expr | None, early: Early, select: exp.Select
+) -> tuple[exp.Expr, exp.Expr] | None:
     """Ends of the 95% interval of an aggregate, as expressions over the final query's rows.
 
     Args:
@@ -70,7 +70,7 @@ def _groups_are_cells(select: exp.Select, early: Early) -> bool:
     return late <= {key.name.lower() for key in keys if isinstance(key, exp.Column)}
 
 
-def _variance(aggregate: Aggregate, where: exp.Expression | None, early: Early) -> str | None:
+def _variance(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> str | None:
     unit_of = early.units.of
     condition = aggregate.condition if where is None else exp.and_(where.copy(), aggregate.condition.copy())
     if aggregate.value is None:

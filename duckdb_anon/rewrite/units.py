@@ -24,7 +24,7 @@ class Units:
         self.others = set(others)
         self.late: set[str] = set()
 
-    def columns(self, node: exp.Expression) -> set[str]:
+    def columns(self, node: exp.Expr) -> set[str]:
         """Columns of the original in an expression, its subqueries included."""
         return {c.name.lower() for c in node.find_all(exp.Column) if c.table == self.alias}
 
@@ -36,7 +36,7 @@ class Units:
             self.late.update(part.columns if part else (column,))
         return len(self.late) > before
 
-    def of(self, node: exp.Expression) -> str | None:
+    def of(self, node: exp.Expr) -> str | None:
         """The one part an expression speaks of, None if there are several."""
         found, flexible = set(), False
         for column in node.find_all(exp.Column):
@@ -57,7 +57,7 @@ class Units:
             return None
         return found.pop()
 
-    def mixed(self, node: exp.Expression) -> Iterator[exp.Expression]:
+    def mixed(self, node: exp.Expr) -> Iterator[exp.Expr]:
         """Indivisible pieces of a condition or amount that speak of several parts."""
         node = node.unnest()
         if self.of(node) is not None:
