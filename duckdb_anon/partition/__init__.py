@@ -1,7 +1,7 @@
 """Partition kernels: arrays of codes in, group of each row out."""
 
 from duckdb_anon.partition.assign import assign
-from duckdb_anon.partition.boxes import BoxLoss, box_loss, boxes
+from duckdb_anon.partition.box_cells import BoxLoss, box_loss, boxes
 from duckdb_anon.partition.closeness import TCloseness
 from duckdb_anon.partition.mondrian import partition
 from duckdb_anon.partition.requirements import (
