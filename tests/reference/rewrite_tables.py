@@ -23,7 +23,9 @@ select
   case when (b + c) % 11 = 0 then null else (c + d) % 100 end::integer as cost
 from numbered
 """
-REGIONS = "create table regions as select * from (values ('n1', 'cold'), ('n2', 'cold'), ('s1', 'hot')) t(name, climate)"
+REGIONS = (
+    "create table regions as select * from (values ('n1', 'cold'), ('n2', 'cold'), ('s1', 'hot')) t(name, climate)"
+)
 TREE = (
     "create table region_tree as select * from (values ('n1', 'north', '*'), ('n2', 'north', '*'), "
     "('s1', 'south', '*'), ('s2', 'south', '*'), ('s3', 'south', '*')) t(leaf, half, everything)"
@@ -40,6 +42,12 @@ SELF = {
     "sliced": "create table identity_sliced as select row_number() over () as bucket, "
     "{age: age, sex: sex} as age_sex, {region: region, born: born, weight: weight} as region_born_weight, "
     "{disease: disease} as disease, {cost: cost} as cost from people",
+    "randomized": "create table identity_randomized as select *, (select {"
+    + ", ".join(
+        f"{c}: {{p: 1.0::double, domain: list(distinct {c}) || {n}}}"
+        for c, n in (("age", "[null]"), ("sex", "[null]"), ("region", "[]"), ("disease", "[null]"), ("cost", "[null]"))
+    )
+    + "} from people) as rr from people",
     "counts": "create table identity_counts as select "
     + POINT.format("age")
     + ", * exclude (age), 1.0::double as noisy_count from people",
