@@ -66,14 +66,16 @@ def _own_rows(original: ReadTable, release: ReadTable) -> IntArray:
             "with row_id := true (for this check only, never for publication)"
         )
     ids = release.columns["row_id"]
-    source = ids.domain.positions[ids.value_codes()].astype(np.int64)
+    codes = ids.value_codes()
+    real = np.flatnonzero(codes != ids.domain.null_code)  # a fake row is nobody's
+    source = ids.domain.positions[codes[real]].astype(np.int64)
     if len(source) and (source.max() >= original.rows or source.min() < 0):
         raise RequirementError(
             f"disclosure: the release's row_id goes up to {source.max()}, the original has {original.rows} rows; "
             "these two do not belong together"
         )
     own = np.full(original.rows, -1, dtype=np.int64)
-    own[source] = np.arange(len(source))
+    own[source] = real
     return own
 
 
