@@ -148,7 +148,7 @@ def _flag(wanted: str, condition: exp.Expr, early: Early) -> str:
 def _extreme(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.Expr:
     value = aggregate.value
     assert value is not None  # noqa: S101 -- MIN and MAX have an argument
-    if not early.model.bounded or any(p.signed or p.counted for p in early.model.parts):
+    if not early.model.complete or any(p.signed or p.counted for p in early.model.parts):
         raise RewriteError(
             f"{aggregate.kind}({plain(value)}) cannot be bounded from the release "
             f"{early.model.release.name}, which is sampled, noisy or randomized; ask for count, sum or avg"

@@ -32,11 +32,20 @@ def part_of(reading: Reading, name: str, kind: str, key: str) -> Part | None:
     if inside is not None and box_type(own) is None:
         return IntervalPart(stem, columns, key, reading.release, kind=inside)
     if list_type(kind) is not None and list_type(own) is None:
+        if role_of(reading.original, name) == "sensitive":
+            # a set of sensitive items is what a person has, all of them, not what one value may be
+            return None
         return SetPart(stem, columns, key, reading.release)
     tree = hierarchy_of(reading.original, name)
     if tree is not None and kind.upper() == "VARCHAR":
         return NodePart(stem, columns, key, reading.release, hierarchy=tree, kind=own)
     return None
+
+
+def role_of(original: TableInfo, column: str) -> str:
+    """The role of a column, '' if it has none."""
+    folded = {name.lower(): role for name, role in original.roles.items()}
+    return folded.get(column.lower(), "")
 
 
 def hierarchy_of(original: TableInfo, column: str) -> TableInfo | None:

@@ -12,4 +12,4 @@ def claim(reading: Reading) -> None:
     """Claim `noisy_count`."""
     if reading.take("noisy_count") is not None:
         reading.weights.append(field_of_row("noisy_count"))
-        reading.bounded = False
+        reading.bounded = reading.complete = False

@@ -17,7 +17,8 @@ class Reading:
         exact: original column to SQL over a release row `_r`.
         parts: independent inexact parts.
         weights: factors of how many original rows a released row stands for.
-        bounded: whether every original row is one released row.
+        bounded: whether every released row is one original row, so that hard bounds exist.
+        complete: whether every original row is behind some released row, so that extremes are covered.
     """
 
     release: TableInfo
@@ -26,6 +27,7 @@ class Reading:
     parts: list[Part] = field(default_factory=list)
     weights: list[str] = field(default_factory=list)
     bounded: bool = True
+    complete: bool = True
     unclaimed: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -12,4 +12,4 @@ def claim(reading: Reading) -> None:
     """Claim `sampling_rate`."""
     if reading.take("sampling_rate") is not None:
         reading.weights.append(f"(1 / {field_of_row('sampling_rate')})")
-        reading.bounded = False
+        reading.bounded = reading.complete = False

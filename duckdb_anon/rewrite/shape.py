@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from duckdb_anon.errors import RewriteError, listed, nearest
-from duckdb_anon.rewrite import boxes, buckets, counts, randomized, rows, sampled, sliced
+from duckdb_anon.rewrite import boxes, buckets, counts, persons, randomized, retained, rows, sampled, sliced
 from duckdb_anon.rewrite.parts import Part
 from duckdb_anon.rewrite.reading import Reading
 from duckdb_anon.rewrite.schema import TableInfo
@@ -21,8 +21,10 @@ RULES: tuple[Callable[[Reading], None], ...] = (
     sampled.claim,
     randomized.claim,
     counts.claim,
+    retained.claim,
     sliced.claim,
     buckets.claim,
+    persons.claim,
     boxes.claim,
     rows.claim,
 )
@@ -37,7 +39,8 @@ class Model:
         exact: original column to SQL over a release row `_r`, for columns that are as they were.
         parts: the independent inexact parts.
         weight: SQL of how many original rows a released row stands for; '' is 1.
-        bounded: whether every original row is one released row, so that hard bounds exist.
+        bounded: whether every released row is one original row, so that hard bounds exist.
+        complete: whether every original row is behind some released row, so that extremes are covered.
     """
 
     release: TableInfo
@@ -45,6 +48,7 @@ class Model:
     parts: tuple[Part, ...]
     weight: str
     bounded: bool
+    complete: bool
     part_of: Mapping[str, Part] = field(default_factory=dict)
 
     def require(self, column: str, original: TableInfo) -> None:
@@ -75,4 +79,4 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
         claim(reading)
     part_of = {column: part for part in reading.parts for column in part.columns}
     weight = " * ".join(reading.weights)
-    return Model(release, reading.exact, tuple(reading.parts), weight, reading.bounded, part_of)
+    return Model(release, reading.exact, tuple(reading.parts), weight, reading.bounded, reading.complete, part_of)

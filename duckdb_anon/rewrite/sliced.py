@@ -2,7 +2,8 @@
 
 Made by slicing (Li, Li, Zhang and Molloy 2012) and merging (Hasan et al. 2018). Within a bucket the groups
 are independent: the estimate is the bucket's size times the product of the shares, not a count of printed
-rows. Generalized fields overlap uniformly inside their cell.
+rows. Generalized fields overlap uniformly inside their cell. Merging may have added fake rows that nothing in
+the release tells from real ones, so there are no hard bounds.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def claim(reading: Reading) -> None:
         )
         del reading.unclaimed[name]
     reading.take("bucket")
+    reading.bounded = False
 
 
 def _of_original(reading: Reading, fields: tuple[tuple[str, str], ...]) -> bool:
