@@ -7,12 +7,14 @@ from duckdb_anon.measures.anatomy_tables import QIT, ST
 from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
 from duckdb_anon.measures.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
 from duckdb_anon.measures.composition_risk import MEASURE as COMPOSITION_RISK
+from duckdb_anon.measures.cube_error import MEASURE as CUBE_ERROR
 from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
 from duckdb_anon.measures.diffgen_plan import MEASURE as DIFFGEN_PLAN
 from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
 from duckdb_anon.measures.fragment_risk import MEASURE as FRAGMENT_RISK
 from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
 from duckdb_anon.measures.relative_error import MEASURE as RELATIVE_ERROR
+from duckdb_anon.measures.rewrite_query import MEASURE as REWRITE_QUERY
 from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
 from duckdb_anon.measures.rr_reconstruct import MEASURE as RR_RECONSTRUCT
 from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
@@ -60,7 +62,9 @@ MEASURES: tuple[Entry, ...] = (
     ST,
     INFORMATION_LOSS,
     SA_NCP,
+    REWRITE_QUERY,
     RELATIVE_ERROR,
+    CUBE_ERROR,
     WORKLOAD,
     WORKLOAD_ERROR,
     DISCLOSURE,
