@@ -21,12 +21,16 @@ import numpy as np
 from duckdb_anon.cover.classes import Classes, find_classes
 from duckdb_anon.cover.delta import Delta
 from duckdb_anon.cover.patterns import Patterns, find_patterns
+from duckdb_anon.cover.pieces import cut_wide_groups
 from duckdb_anon.cover.solve import random_output_tables
 from duckdb_anon.cover.tables import Cover, Table
 from duckdb_anon.cover.unchanged import randomize_unchanged
 from duckdb_anon.table import Attribute, FloatArray, IntArray
 
 __all__ = ["Cover", "Delta", "Table", "cover", "randomize_unchanged"]
+
+_EXACT_WIDTH = 256
+_BALANCED_WIDTH = 10
 
 
 def cover(
@@ -42,7 +46,9 @@ def cover(
         attribute: codes and distances of the column, n rows.
         group_of_row: group of each row, numbers from 0, shape (n,).
         delta: largest share of one record in the mass of a column, in (0, 1].
-        balance: 0 gives the least expected distance, 1 keeps the expected histogram of every group.
+        balance: 0 gives the least expected distance (to 1e-7 of the group's range a record; groups of more
+            than 256 different values are cut first and come close), 1 keeps the expected histogram of every
+            group. Above 0 groups of more than 10 different values are cut where that costs least, see `pieces`.
         tick: called between batches; may raise to stop the work.
 
     Returns:
@@ -61,13 +67,15 @@ def cover(
     required = Delta.of(delta)
     classes = find_classes(attribute, group_of_row)
     required.require(np.bincount(group_of_row, minlength=classes.groups).astype(np.int64))
-    pieces = []
-    for patterns in find_patterns(attribute.kind, classes):
+    entries = []
+    width = _EXACT_WIDTH if balance == 0.0 else _BALANCED_WIDTH
+    pieces = cut_wide_groups(classes, required.smallest_group, width)
+    for patterns in find_patterns(attribute.kind, classes, pieces):
         tables = random_output_tables(
             attribute.kind, patterns.gaps, patterns.count, required.value, balance, tick
         )
-        pieces.append(_expand(patterns, tables))
-    result = _assemble(attribute, classes, pieces)
+        entries.append(_expand(patterns, tables))
+    result = _assemble(attribute, classes, entries)
     result.verify(required)
     return result
 
@@ -86,13 +94,13 @@ def _expand(patterns: Patterns, tables: FloatArray) -> _Entries:
     return patterns.member[member, row[entry]], patterns.member[member, column[entry]], probability[entry]
 
 
-def _assemble(attribute: Attribute, classes: Classes, pieces: list[_Entries]) -> Cover:
+def _assemble(attribute: Attribute, classes: Classes, entries: list[_Entries]) -> Cover:
     """Sort entries by class and output value into one flat table."""
     total = len(classes.code)
-    if not pieces:
+    if not entries:
         empty = np.zeros(0, dtype=np.int64)
         return Cover(attribute, classes, np.zeros(1, dtype=np.int64), empty, np.zeros(0))
-    row, column, probability = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    row, column, probability = (np.concatenate(part) for part in zip(*entries, strict=True))
     order = np.argsort(row * total + column, kind="stable")
     offsets = np.searchsorted(row[order], np.arange(total + 1)).astype(np.int64)
     return Cover(attribute, classes, offsets, column[order], probability[order])

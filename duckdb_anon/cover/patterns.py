@@ -20,19 +20,17 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class Patterns:
-    """Distinct programs of one width, and the groups that pose them.
+    """Distinct programs of one width, and the pieces that pose them.
 
     Attributes:
         gaps: gaps between neighbouring classes as shares of their sum, shape (patterns, width - 1).
         count: records in each class, shape (patterns, width).
-        groups: group numbers, ascending, shape (members,).
-        pattern_of: pattern of each of `groups`, shape (members,).
-        member: class of each group at each place of its pattern, shape (members, width).
+        pattern_of: pattern of each piece, shape (pieces,).
+        member: class of each piece at each place of its pattern, shape (pieces, width).
     """
 
     gaps: FloatArray
     count: IntArray
-    groups: IntArray
     pattern_of: IntArray
     member: IntArray
 
@@ -42,13 +40,19 @@ class Patterns:
         return int(self.count.shape[1])
 
 
-def find_patterns(kind: Kind, classes: Classes) -> Iterator[Patterns]:
-    """Yield the distinct programs of every width from 1 up, with the groups that pose them."""
-    width_of_group = np.diff(classes.first)
-    for width in np.unique(width_of_group[width_of_group > 0]):
-        groups = np.flatnonzero(width_of_group == width)
-        member = classes.first[groups][:, None] + np.arange(width)
-        gaps = np.zeros((len(groups), width - 1)) if kind == "nominal" else classes.gaps[member[:, :-1]]
+def find_patterns(kind: Kind, classes: Classes, first: IntArray) -> Iterator[Patterns]:
+    """Yield the distinct programs of every width from 1 up, with the pieces that pose them.
+
+    Args:
+        kind: how gaps combine to distances.
+        classes: the classes of all groups.
+        first: first class of each piece of consecutive classes, and the number of classes at the end.
+    """
+    width_of_piece = np.diff(first)
+    for width in np.unique(width_of_piece[width_of_piece > 0]):
+        pieces = np.flatnonzero(width_of_piece == width)
+        member = first[pieces][:, None] + np.arange(width)
+        gaps = np.zeros((len(pieces), width - 1)) if kind == "nominal" else classes.gaps[member[:, :-1]]
         count = classes.count[member]
         if kind == "nominal":
             order = np.argsort(count, axis=1, kind="stable")
@@ -60,7 +64,7 @@ def find_patterns(kind: Kind, classes: Classes) -> Iterator[Patterns]:
             member[flip], count[flip], gaps[flip] = member[flip, ::-1], count[flip, ::-1], gaps[flip, ::-1]
         rows = np.ascontiguousarray(np.concatenate([count.astype(np.float64), gaps], axis=1))
         sample, pattern_of = _distinct(rows)
-        yield Patterns(gaps[sample], count[sample], groups, pattern_of, member)
+        yield Patterns(gaps[sample], count[sample], pattern_of, member)
 
 
 def _mirror_is_smaller(gaps: FloatArray, count: IntArray) -> IntArray:

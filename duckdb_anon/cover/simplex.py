@@ -130,7 +130,7 @@ def cheapest_rays(
     mass_found = np.zeros((batch, classes, classes))
     result = Rays(np.zeros((batch, classes)), mass_found, np.zeros(batch, dtype=bool))
     running = _Batch(distance, count, delta)
-    for turn in range(1, 200 + 100 * classes):
+    for turn in range(1, 200 + 20 * classes):
         profit, mass, cost = running.best_ray()
         done = profit < _PROFIT
         if done.any():

@@ -25,7 +25,7 @@ from duckdb_anon.table import FloatArray, IntArray, Kind
 
 _TIE = 1e-9
 _BATCH_CELLS = 300_000
-_ONE_BY_ONE = 100
+_ONE_BY_ONE = 60
 
 
 def random_output_tables(
@@ -74,10 +74,16 @@ def _solve_batch(
     balance: float,
     tick: Callable[[], None] | None,
 ) -> FloatArray:
-    rays = cheapest_rays(distance, count, delta, tick)
-    weight, mass = rays.weight, rays.mass
-    for program in np.flatnonzero(~rays.solved):
+    weight, mass = np.zeros_like(count), np.zeros_like(distance)
+    solved = np.zeros(len(count), dtype=bool)
+    if count.shape[1] <= _ONE_BY_ONE:
+        rays = cheapest_rays(distance, count, delta, tick)
+        weight, mass, solved = rays.weight, rays.mass, rays.solved
+    # Very wide programs, and the rare one that was not certified, are left to a general solver.
+    for program in np.flatnonzero(~solved):
         weight[program], mass[program] = cheapest_columns(distance[program], count[program], delta)
+        if tick is not None:
+            tick()
     published = (1.0 - balance) * _nearest_values(distance, mass, balance > 0.0) + balance * mass
     table = np.matmul(np.swapaxes(weight[:, :, None] * mass, 1, 2), published)
     table[table < _TIE] = 0.0
