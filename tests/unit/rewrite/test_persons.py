@@ -1,0 +1,101 @@
+"""Estimates from releases with a list of nodes a person, against hand-counted chances."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+VISITS = [
+    ("Bob", 18, "M", ("a1", "a2", "b2")),
+    ("David", 14, "M", ("b1",)),
+    ("Tom", 21, "F", ("b2",)),
+    ("Simon", 16, "M", ("c2",)),
+    ("Daisy", 27, "F", ("a2", "b2")),
+    ("Alice", 28, "F", ("c1", "c2")),
+]
+
+
+@pytest.fixture
+def hospital(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Visits, persons with lists, and the release <A, b2> <B> <C> in each of two classes of three."""
+    con.execute("create table visits (name varchar, age integer, gender varchar, disease varchar)")
+    rows = [(name, age, gender, item) for name, age, gender, items in VISITS for item in items]
+    con.executemany("insert into visits values (?, ?, ?, ?)", rows)
+    con.execute("create table persons as select name, age, gender, list(disease) as disease from visits group by all")
+    con.execute("create table tree (leaf varchar, letter varchar, root varchar)")
+    con.executemany("insert into tree values (?, ?, '*')", [(f"{x}{i}", x.upper()) for x in "abc" for i in (1, 2)])
+    for table in ("visits", "persons"):
+        con.execute(f"comment on column {table}.disease is 'anon: sensitive hierarchy=tree'")
+    con.execute("create table r as from one_to_m_generalize('visits', 2, 3, qi := ['age', 'gender'], person := 'name')")
+    return con
+
+
+def answered(con: duckdb.DuckDBPyConnection, query: str, original: str) -> dict[tuple[tuple[str, str], ...], float]:
+    rows = con.execute(f"select keys, estimate from relative_error($${query}$$, '{original}', 'r')").fetchall()
+    return {tuple(sorted(keys.items())): estimate for keys, estimate in rows}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("true", 6),
+        ("list_contains(disease, 'a1')", 2 * 1 / 2),
+        ("list_contains(disease, 'b2')", 2 * 1 + 2 * 1 / 2),
+        ("'b2' in disease", 3),
+        ("'b2' = any(disease)", 3),
+        ("not list_contains(disease, 'b2')", 3),
+        ("list_has_all(disease, ['a1', 'b2'])", 2 * 1 / 2 * 1),
+        ("list_contains(disease, 'a1') and list_contains(disease, 'a2')", 2 * 1 / 4),
+        ("list_has_any(disease, ['a1', 'a2'])", 2 * 3 / 4),
+        ("list_contains(disease, 'a1') or list_contains(disease, 'c1')", 2 * 1 / 2 + 2 * 1 / 2),
+        ("list_contains(disease, 'a1') and not list_contains(disease, 'a1')", 0),
+        ("list_contains(disease, 'b1') and gender = 'M'", 1 / 2),
+        ("list_has_all(disease, ['a1', 'c1'])", 0),
+    ],
+)
+def test_persons_with_values_are_counted_by_chance(
+    hospital: duckdb.DuckDBPyConnection, condition: str, expected: float
+):
+    found = answered(hospital, f"select count(*) from persons where {condition}", "persons")
+    assert found == {(): pytest.approx(expected)}
+
+
+def test_groups_and_averages_use_the_same_chances(hospital: duckdb.DuckDBPyConnection):
+    query = "select gender, count(*) from persons where list_contains(disease, 'b2') group by gender"
+    assert answered(hospital, query, "persons") == {(("gender", "F"),): 1.5, (("gender", "M"),): 1.5}
+
+
+def test_bounds_hold_whatever_the_nodes_stand_for(hospital: duckdb.DuckDBPyConnection):
+    rows = hospital.execute(
+        "select original, low, high from relative_error($$select count(*) from persons where "
+        "list_contains(disease, 'b2')$$, 'persons', 'r')"
+    ).fetchall()
+    assert rows == [(3, 2, 4)]
+
+
+def test_visits_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection):
+    found = answered(hospital, "select disease, count(*) from visits group by disease", "visits")
+    expected = {"a1": 1, "a2": 1, "b1": 1, "b2": 3, "c1": 1, "c2": 1}
+    assert found == {(("disease", d),): pytest.approx(n) for d, n in expected.items()}
+    half = answered(hospital, "select count(*) from visits where disease = 'a1' and gender = 'M'", "visits")
+    assert half == {(): pytest.approx(0.5)}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select count(*) from persons where len(disease) > 1",
+        "select disease, count(*) from persons group by disease",
+        "select count(*) from persons where list_contains(disease, name)",
+        "select count(*) from persons where disease = ['a1']",
+    ],
+)
+def test_what_lists_of_nodes_cannot_say_is_an_error(hospital: duckdb.DuckDBPyConnection, query: str):
+    with pytest.raises(duckdb.Error, match=r"published as lists of hierarchy nodes|not in the release"):
+        answered(hospital, query, "persons")
+
+
+def test_too_many_values_at_once_are_an_error(hospital: duckdb.DuckDBPyConnection):
+    values = [f"x{i}" for i in range(9)]
+    with pytest.raises(duckdb.Error, match="name 9 values; at most 8"):
+        answered(hospital, f"select count(*) from persons where list_has_any(disease, {values})", "persons")
