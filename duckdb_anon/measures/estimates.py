@@ -9,7 +9,7 @@ Cost: O((rows + distinct combinations * n) * attributes), in batches of queries 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,13 +36,16 @@ class Part:
     cells: int
 
 
-def estimated_answers(workload: Workload, table: ReadTable, column: str | None) -> FloatArray:
+def estimated_answers(
+    workload: Workload, table: ReadTable, column: str | None, sensitive: Collection[str] = ()
+) -> FloatArray:
     """Estimate the answer of each query from a release.
 
     Args:
         workload: n queries; every attribute is a column of the release.
         table: the release, coded together with the original.
         column: the column that is summed, None for COUNT(*).
+        sensitive: sensitive columns, of which a release with a `retention` kept only that share of values.
 
     Returns:
         Shape (n,).
@@ -51,14 +54,15 @@ def estimated_answers(workload: Workload, table: ReadTable, column: str | None) 
         ColumnError: when the release cannot say what a column's sum is.
     """
     rows = _scale(table)
+    mixed = frozenset(sensitive) if "retention" in table.columns else frozenset()
     valued = table.columns[column] if column is not None else None
-    if valued is not None and _is_plain(valued):
+    if valued is not None and _is_plain(valued) and column not in mixed:
         rows = rows * _numbers(valued)
         valued = None
-    plain = [a for a in workload.attributes if _is_plain(table.columns[a])]
+    plain = [a for a in workload.attributes if _is_plain(table.columns[a]) and a not in mixed]
     if valued is None and len(plain) == len(workload.attributes):
         return exact_answers(workload, [table.columns[a].value_codes() for a in plain], rows)
-    parts = _parts(workload, table, column if valued is not None else None)
+    parts = _parts(workload, table, column if valued is not None else None, mixed)
     answers = np.zeros(workload.n)
     batch = max(16, _MOST_SHARES // max(max(part.cells for part in parts), 1))
     for start in range(0, workload.n, batch):
@@ -107,7 +111,7 @@ def _numbers(column: ReadColumn) -> FloatArray:
     return np.where(codes < domain.special_from, domain.positions[codes], 0.0)
 
 
-def _parts(workload: Workload, table: ReadTable, valued: str | None) -> list[Part]:
+def _parts(workload: Workload, table: ReadTable, valued: str | None, mixed: Collection[str]) -> list[Part]:
     parts = []
     slices: dict[str, list[str]] = {}
     names = [*workload.attributes]
@@ -118,7 +122,8 @@ def _parts(workload: Workload, table: ReadTable, valued: str | None) -> list[Par
         if column.slice:
             slices.setdefault(column.slice, []).append(name)
         else:
-            parts.append(_column_part(workload, table, name, name == valued))
+            part = _column_part(workload, table, name, name == valued)
+            parts.append(_unmixed(part, table) if name in mixed else part)
     parts += [_slice_part(workload, table, members, valued) for members in slices.values()]
     return parts
 
@@ -139,6 +144,18 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) 
         return found
 
     return Part(shares, cell_of_row, int(cell_of_row.max(initial=-1)) + 1)
+
+
+def _unmixed(part: Part, table: ReadTable) -> Part:
+    """Undo replacement: (own share - (1 - q) * mean share) / q (see `duckdb_anon.rewrite.retained`)."""
+    kept = _numbers(table.columns["retention"])[:1]
+    frequency = np.bincount(part.cell_of_row, minlength=part.cells) / max(table.rows, 1)
+
+    def shares(batch: Workload) -> FloatArray:
+        own = part.shares(batch)
+        return (own - (1 - kept) * (frequency[: len(own)] @ own[: len(frequency)])) / kept
+
+    return replace(part, shares=shares)
 
 
 def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None) -> Part:

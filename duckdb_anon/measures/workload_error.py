@@ -89,7 +89,8 @@ def answers(workload: Workload, table: ReadTable, params: Params) -> FloatArray:
     missing = [a for a in workload.attributes if a not in table.columns]
     if missing:
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
-    return estimated_answers(workload, table, _summed(table, params))
+    sensitive = [info.name for info in params["roles"].sensitive]
+    return estimated_answers(workload, table, _summed(table, params), sensitive)
 
 
 def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
