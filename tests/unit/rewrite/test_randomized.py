@@ -1,0 +1,127 @@
+"""Queries on randomized releases: exact when nothing is distorted, unbiased with honest intervals when it is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from duckdb_anon.errors import RewriteError
+from duckdb_anon.measures.relative_error import plan_relative_error
+from duckdb_anon.rewrite.rewriter import rewrite
+from tests.reference.random_queries import random_query
+from tests.reference.rewrite_tables import database, seen
+
+RUNS = 50
+QUERIES = {
+    "count": "select count(*) from people where sex = 'f' and age < 40",
+    "sum": "select sum(cost) from people where disease in ('flu', 'gout') or age >= 60",
+    "distorted sum": "select sum(age) from people where sex = 'm'",
+    "distorted mean": "select avg(age) from people where disease <> 'hiv'",
+    "group": "select disease, count(*) from people where age < 60 group by disease",
+    "group by an exact column": "select place, sum(age) from people where sex = 'f' group by place",
+}
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""
+        create table people as
+        select 20 + 10 * (i * i % 6) as age, ['f', 'm'][1 + (i // 2) % 2] as sex, ['a', 'b'][1 + (i // 5) % 2] as place,
+            ['flu', 'gout', 'hiv', 'flu'][1 + (i * 7 // 3) % 4] as disease, 5.0 + i % 11 as cost
+        from range(400) t(i);
+        comment on column people.age is 'anon: quasi';
+        comment on column people.sex is 'anon: quasi';
+        comment on column people.disease is 'anon: sensitive';
+        comment on column people.cost is 'anon: insensitive';
+        comment on column people.place is 'anon: insensitive';
+    """)
+    return con
+
+
+def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table r as from rr_distort('people', p := 0.75)")
+    tables = [seen(people, name) for name in ("people", "r")]
+    texts = {name: plan_relative_error(query, *tables) for name, query in QUERIES.items()}
+    standard: dict[tuple[str, str], list[float]] = {}
+    for seed in range(RUNS):
+        people.execute(f"create or replace table r as from rr_distort('people', p := 0.75, seed := {seed})")
+        for name, text in texts.items():
+            found = people.execute(f"select keys::varchar, original, estimate, low, high from ({text})").fetchall()
+            for keys, original, estimate, low, high in found:
+                assert low < estimate < high
+                standard.setdefault((name, keys), []).append((estimate - original) / ((high - low) / 2 / 1.96))
+    assert len(standard) == 4 + 3 + 2
+    for key, errors in standard.items():
+        assert len(errors) == RUNS
+        assert abs(np.mean(errors)) < 4 / np.sqrt(RUNS), key
+        assert 0.7 < np.std(errors) < 1.3, key
+
+
+def test_random_queries_on_an_undistorted_release_have_the_querys_own_answers() -> None:
+    con, rng, equal = database(60), random.Random(12), 0
+    tables = [seen(con, "people", with_tree=True), seen(con, "regions")]
+    release = seen(con, "identity_randomized")
+    for _ in range(30):
+        query = random_query(rng)
+        try:
+            text = rewrite(query, tables[0], release, tables[1:])
+        except RewriteError as error:
+            assert "bounded" in str(error) or "too many alternatives" in str(error)
+            continue
+        assert _comparable(con, text) == _comparable(con, query), query
+        equal += 1
+    assert equal > 15
+
+
+def _comparable(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, ...]]:
+    def cell(value: object) -> str:
+        if isinstance(value, (int, float)) or type(value).__name__ == "Decimal":
+            return f"{float(value) + 0.0:.6g}".replace("-0", "0") if abs(float(value)) < 1e-9 else f"{float(value):.6g}"
+        return str(value)
+
+    return sorted(tuple(cell(v) for v in row) for row in con.execute(query).fetchall())
+
+
+def test_a_cube_is_the_sum_of_its_cells(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
+    query = "select sex, disease, age, count(*) from people group by cube(sex, disease, age)"
+    found = people.execute("select estimate, low from relative_error(?, 'people', 'r')", [query]).fetchall()
+    assert sum(estimate for estimate, _ in found) == pytest.approx(2**3 * 400)
+    assert all(low is None for _, low in found)
+
+
+def test_rewritten_text_inverts_column_by_column_and_runs_without_the_package(
+    people: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
+    query = "select age, sex, disease, count(*) from people group by all"
+    text = rewrite(query, seen(people, "people"), seen(people, "r"), [])
+    assert text.lower().count("_inverted") >= 3
+    assert "_values" in text
+    people.execute(f"copy r to '{tmp_path}/r.parquet'")
+    stock = duckdb.connect()
+    stock.execute(f"create table r as from '{tmp_path}/r.parquet'")
+    assert stock.execute(f"select sum(#4) from ({text})").fetchone()[0] == pytest.approx(400)
+
+
+def test_extremes_cannot_be_estimated(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
+    with pytest.raises(duckdb.Error, match=r"min\(age\) cannot be bounded .* randomized; ask for count, sum or avg"):
+        people.execute("from relative_error('select min(age) from people', 'people', 'r')")
+
+
+def test_batched_workloads_agree_with_single_queries(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
+    for aggregate in ("count(*)", "sum(cost)", "sum(age)"):
+        found = people.execute(
+            "select query, estimate from workload_error('people', 'r', n := 8, dims := 2, "
+            f"aggregate := '{aggregate}', seed := 1)"
+        ).fetchall()
+        assert len(found) == 8
+        for query, estimate in found:
+            one = people.execute("select estimate from relative_error(?, 'people', 'r')", [query]).fetchone()[0]
+            assert estimate == pytest.approx(one, abs=1e-6)
