@@ -19,11 +19,20 @@ import numpy as np
 
 from duckdb_anon.cells import Cells
 from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.guarantees.recheck import classes_of
 from duckdb_anon.itemsets.changing import boxes_of_persons, of_persons, row_of_person
 from duckdb_anon.itemsets.persons import fingerprints_of
 from duckdb_anon.itemsets.published import NodeLists, layout_of_persons, person_of_row, released
 from duckdb_anon.itemsets.top_down import publish_top_down
-from duckdb_anon.partition import DistinctDiversity, EntropyDiversity, FrequencyDiversity, Requirement, partition
+from duckdb_anon.partition import (
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    Groups,
+    Requirement,
+    partition,
+)
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodedTable
 
@@ -65,10 +74,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
     persons = fingerprints_of(person, table.sensitive)
     prints = publish_top_down(persons, params["k"], NAME, tick)
+    codes = prints.fingerprint_of_person.astype(np.int32)
     requirement: Requirement = _REQUIREMENT[params["diversity"]](params["l"])
     group = partition(
         tuple(of_persons(a, row) for a in table.qi),
-        prints.fingerprint_of_person.astype(np.int32),
+        codes,
         requirement,
         cut=params["cut"],
         width=params["width"],
@@ -76,6 +86,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         function=NAME,
     )
     boxes: dict[str, Cells] = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
+    if not requirement.holds(Groups(classes_of(list(boxes.values())), codes, np.bincount(codes))).all():
+        raise RequirementError(f"{NAME}: finished classes fail l = {params['l']:g}; nothing is released")
     lists = NodeLists(persons.forest, prints.offsets, prints.nodes, prints.fingerprint_of_person)
     return released(table, lists, boxes, row, params, rng)
 

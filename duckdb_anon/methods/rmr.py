@@ -57,6 +57,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     qi = tuple(of_persons(a, row) for a in table.qi)
     clusters = clusters_of(qi, params["k"], rng, tick)
     group = merge_up_to(clusters, params["max_qid_ncp"], params["rejected"] == "skip", NAME, tick)
+    if np.bincount(group).min() < params["k"]:
+        raise RequirementError(f"{NAME}: finished clusters fail k = {params['k']}; nothing is released")
     lists = publish_in_groups(persons, group, params["k"], params["m"])
     boxes: dict[str, Cells] = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
     return released(table, lists, boxes, row, params, rng)
