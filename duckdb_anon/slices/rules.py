@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from duckdb_anon.partition.requirements import BoolArray
 from duckdb_anon.table import Attribute, CodeArray, IntArray
@@ -34,15 +33,27 @@ class Rule:
 
 @dataclass(frozen=True)
 class PairRule:
-    """Pairs of a value of one quasi-identifier and a sensitive value: forbidden[code, sensitive code]."""
+    """Forbidden pairs of a value of one quasi-identifier and a sensitive value.
+
+    Only frequent values can be in such a pair, so the matrix holds those alone; row 0 and column 0 stand for all
+    others and are false.
+
+    Attributes:
+        qi: the quasi-identifier's place in the table.
+        forbidden: shape (rows, columns).
+        row_of_code: row of each code of the quasi-identifier.
+        column_of_code: column of each sensitive code.
+    """
 
     qi: int
-    forbidden: NDArray[np.bool_]
+    forbidden: BoolArray
+    row_of_code: IntArray
+    column_of_code: IntArray
 
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules; rule numbers count the conjunctions first, then each pair rule's sensitive codes."""
+    """All rules; rule numbers count the conjunctions first, then each pair rule's columns."""
 
     conjunctions: tuple[Rule, ...] = ()
     pairs: tuple[PairRule, ...] = ()
@@ -75,8 +86,9 @@ class Rules:
             rules.append(np.full(len(slots[-1]), number, dtype=np.int64))
         base = len(self.conjunctions)
         for pair in self.pairs:
-            slots.append(np.flatnonzero(pair.forbidden[codes[pair.qi], sensitive]).astype(np.int64))
-            rules.append(base + sensitive[slots[-1]].astype(np.int64))
+            row, column = pair.row_of_code[codes[pair.qi]], pair.column_of_code[sensitive]
+            slots.append(np.flatnonzero(pair.forbidden[row, column]).astype(np.int64))
+            rules.append(base + column[slots[-1]])
             base += pair.forbidden.shape[1]
         none = np.empty(0, dtype=np.int64)
         return np.concatenate([none, *slots]), np.concatenate([none, *rules])
@@ -88,7 +100,7 @@ class Rules:
         number -= len(self.conjunctions)
         for pair in self.pairs:
             if number < pair.forbidden.shape[1]:
-                return {pair.qi: pair.forbidden[:, number]}
+                return {pair.qi: pair.forbidden[pair.row_of_code, number]}
             number -= pair.forbidden.shape[1]
         raise IndexError("no such rule")
 
@@ -105,15 +117,23 @@ def unseen_pairs(qi: Sequence[Attribute], sensitive: Attribute, min_expected: fl
         One rule for each quasi-identifier that has such pairs.
     """
     found = []
-    n = len(sensitive.codes)
-    per_value = np.bincount(sensitive.codes, minlength=sensitive.domain).astype(np.float64)
+    n = max(len(sensitive.codes), 1)
+    per_value = np.bincount(sensitive.codes, minlength=sensitive.domain)
     for place, attribute in enumerate(qi):
-        key = attribute.codes.astype(np.int64) * sensitive.domain + sensitive.codes
-        seen = np.zeros(attribute.domain * sensitive.domain, dtype=bool)
-        seen[key] = True
         per_code = np.bincount(attribute.codes, minlength=attribute.domain)
-        expected = np.outer(per_code, per_value) / max(n, 1)
-        forbidden = ~seen.reshape(expected.shape) & (expected >= min_expected)
+        code, row_of_code = _frequent(per_code, min_expected * n / per_value.max(initial=1))
+        value, column_of_code = _frequent(per_value, min_expected * n / per_code.max(initial=1))
+        seen = np.zeros((len(code) + 1, len(value) + 1), dtype=bool)
+        seen[row_of_code[attribute.codes], column_of_code[sensitive.codes]] = True
+        expected = np.outer(per_code[code], per_value[value]) / n
+        forbidden = np.zeros_like(seen)
+        forbidden[1:, 1:] = ~seen[1:, 1:] & (expected >= min_expected)
         if forbidden.any():
-            found.append(PairRule(place, forbidden))
+            found.append(PairRule(place, forbidden, row_of_code, column_of_code))
     return tuple(found)
+
+
+def _frequent(counts: IntArray, least: float) -> tuple[IntArray, IntArray]:
+    """Codes with at least `least` rows, and for every code its place among them plus 1, 0 for the others."""
+    frequent = counts >= least
+    return np.flatnonzero(frequent).astype(np.int64), np.where(frequent, np.cumsum(frequent), 0).astype(np.int64)

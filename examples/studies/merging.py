@@ -33,6 +33,7 @@ PARTS, PART_ROWS = 10, 2400
 OVERLAPS = (60, 120, 180, 240, 300)  # 100 to 500 of 4,000 in the paper
 METHODS = {
     "merging": "merging('{t}', {l}, unseen_pairs := true, cut := '{cut}', {roles}{more})",
+    "merging, no rules": "merging('{t}', {l}, cut := '{cut}', {roles}{more})",
     "mondrian": "mondrian('{t}', k := {k}, cut := '{cut}', {roles}{more})",
     "composition": "composition('{t}', {k}, cut := '{cut}', {roles}{more})",
     "probabilistic": "probabilistic('{t}', {k}, cut := '{cut}', {roles}{more})",
@@ -42,19 +43,12 @@ METHODS = {
 Results = dict[tuple[object, ...], list[float]]
 
 
-def call(method: str, table: str, k: int, sensitive: str, seed: int, cut: str, row_id: bool = False) -> str:
-    """SQL of one release; l is lowered to what the table can meet."""
-    roles = f"qi := {QI}, sensitive := '{sensitive}', seed := {seed}"
-    more = ", row_id := true" if row_id else ""
-    return METHODS[method].format(t=table, k=k, l=k, roles=roles, more=more, cut=cut)
-
-
 def feasible(con: duckdb.DuckDBPyConnection, table: str, sensitive: str, k: int) -> float:
-    """Largest l up to k that the table can meet, with a little room for a fake."""
+    """K where the table can meet l = k; else two thirds of what it can, so that there is room for cuts."""
     most = con.execute(
         f"select sum(n) / (max(n) + 1) from (select count(*) as n from {table} group by {sensitive})"
     ).fetchone()[0]
-    return min(float(k), float(np.floor(most * 10) / 10))
+    return float(k) if k <= most else round(most / 1.5, 1)
 
 
 def release(
@@ -62,9 +56,10 @@ def release(
     row_id: bool = False,
 ) -> float:  # fmt: skip
     """Create the release `name`; return the seconds it took."""
-    query = call(method, table, k, sensitive, seed, cut, row_id)
-    if method == "merging":
-        query = query.replace(f"merging('{table}', {k},", f"merging('{table}', {feasible(con, table, sensitive, k)},")
+    roles = f"qi := {QI}, sensitive := '{sensitive}', seed := {seed}"
+    diversity = feasible(con, table, sensitive, k)
+    more = ", row_id := true" if row_id else ""
+    query = METHODS[method].format(t=table, k=k, l=diversity, roles=roles, more=more, cut=cut)
     start = time.perf_counter()
     con.execute(f"create or replace table {name} as from {query}")
     return time.perf_counter() - start
@@ -140,9 +135,9 @@ def shown(values: list[float], digits: int = 2) -> str:
 def table(title: str, rows: list[str], columns: list[object], cell: dict[tuple[str, object], str]) -> None:
     """Print a table."""
     print(f"\n{title}")
-    print(f"{'':15}" + "".join(f"{column!s:>18}" for column in columns))
+    print(f"{'':19}" + "".join(f"{column!s:>18}" for column in columns))
     for row in rows:
-        print(f"{row:15}" + "".join(f"{cell.get((row, column), '-'):>18}" for column in columns))
+        print(f"{row:19}" + "".join(f"{cell.get((row, column), '-'):>18}" for column in columns))
 
 
 def print_attack(found: Results, k: int, sensitive: str, out: Path) -> None:
@@ -208,7 +203,7 @@ def main() -> None:
         con.execute(f"create or replace table whole as from adult where {sensitive} is not null")
         largest = feasible(con, "whole", sensitive, k)
         if largest < k:
-            print(f"l = {k} cannot be met: the largest share allows l = {largest:g}, which is taken for merging")
+            print(f"l = {k} cannot be met by this table; merging takes l = {largest:g}")
         risk = attack(con, k, sensitive, arguments.runs, arguments.pairs, arguments.cut)
         print_attack(risk, k, sensitive, arguments.out)
         print_utility(utility(con, k, sensitive, arguments.runs, arguments.cut), k, sensitive, arguments.out)

@@ -103,8 +103,11 @@ def test_unseen_pairs_are_absent_though_expected() -> None:
     disease = attribute("d", ["flu", "ovary"] * 25 + ["flu"] * 49 + ["rare"])
     (pairs,) = unseen_pairs([sex], disease)
     assert isinstance(pairs, PairRule)
+    forbidden = pairs.forbidden[pairs.row_of_code][:, pairs.column_of_code]
     # columns flu, ovary, rare; a rare value is not expected often enough to be missed among women
-    assert pairs.forbidden.tolist() == [[False, False, False], [False, True, False]]
+    assert forbidden.tolist() == [[False, False, False], [False, True, False]]
+    slots, _ = Rules((), (pairs,)).violated([np.array([0, 1, 1], dtype=np.int32)], np.array([1, 1, 2], dtype=np.int32))
+    assert slots.tolist() == [1]
 
 
 def test_random_tables_end_without_certain_violations_and_with_k_rows_a_part() -> None:
@@ -125,7 +128,7 @@ def test_random_tables_end_without_certain_violations_and_with_k_rows_a_part() -
                 Rule({0: rng.random(age.domain) < 0.5, 1: np.array([True, False])}, rng.random(4) < 0.5),
                 Rule({2: rng.random(zips.domain) < 0.4}, rng.random(4) < 0.5),
             ),
-            (PairRule(0, rng.random((age.domain, 4)) < 0.2),),
+            (PairRule(0, rng.random((age.domain, 4)) < 0.2, np.arange(age.domain), np.arange(4)),),
         )
         sliced = SlicedTable(qi, [(0, 1), (2,)], [a.codes for a in qi], sensitive, bucket, k)
         covers = repair(sliced, rules)
