@@ -40,7 +40,7 @@ def exact_answers(workload: Workload, codes: Sequence[CodeArray], weights: Float
     group, first = group_rows(codes)
     groups = len(first)
     sums = np.stack([np.bincount(group, columns[:, j], minlength=groups) for j in range(columns.shape[1])], axis=1)
-    bits = [_packed(m) for m in workload.matches]
+    bits = [packed(m) for m in workload.matches]
     answers = np.zeros((workload.n, columns.shape[1]))
     for start in range(0, groups, _BLOCK):
         rows = first[start : start + _BLOCK]
@@ -72,7 +72,7 @@ def group_rows(codes: Sequence[CodeArray]) -> tuple[IntArray, IntArray]:
     return group.astype(np.int64), first.astype(np.int64)
 
 
-def _packed(matches: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Bits of each code, shape (domain + 1, n / 8); the extra last row (code -1) matches nothing."""
+def packed(matches: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Pack queries into bits, shape (domain + 1, n / 8); the extra last row (code -1) matches nothing."""
     bits = np.packbits(matches.T, axis=1)
     return np.vstack([bits, np.zeros((1, bits.shape[1]), dtype=np.uint8)])

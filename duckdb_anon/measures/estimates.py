@@ -9,31 +9,18 @@ Cost: O((rows + distinct combinations * n) * attributes), in batches of queries 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.measures.answers import exact_answers, group_rows
 from duckdb_anon.measures.overlaps import Intervals, Members
+from duckdb_anon.measures.products import BLOCK, Part, Product, summed
 from duckdb_anon.measures.workload import Workload
 from duckdb_anon.randomized.shares import InvertedValues
 from duckdb_anon.reading import Domain, ReadColumn, ReadTable
 from duckdb_anon.table import FloatArray, IntArray
-
-_BLOCK = 2048
-_MOST_SHARES = 16_000_000
-Shares = Callable[[Workload], FloatArray]
-
-
-@dataclass(frozen=True)
-class Part:
-    """One independent part: `shares(batch)` has shape (cells, n); row i holds cell `cell_of_row[i]`."""
-
-    shares: Shares
-    cell_of_row: IntArray
-    cells: int
 
 
 def estimated_answers(
@@ -53,45 +40,29 @@ def estimated_answers(
     Raises:
         ColumnError: when the release cannot say what a column's sum is.
     """
-    rows = _scale(table)
+    weights = _scale(table)
     mixed = frozenset(sensitive) if "retention" in table.columns else frozenset()
-    valued = table.columns[column] if column is not None else None
-    if valued is not None and _is_plain(valued) and column not in mixed:
-        rows = rows * _numbers(valued)
+    valued = column
+    if column is not None and not table.columns[column].slice and column not in workload.attributes:
+        # without a predicate on it, what a row adds does not depend on the query
+        weights = weights * _mean_of_row(table, column, mixed)
         valued = None
-    plain = [a for a in workload.attributes if _is_plain(table.columns[a]) and a not in mixed]
-    if valued is None and len(plain) == len(workload.attributes):
-        return exact_answers(workload, [table.columns[a].value_codes() for a in plain], rows)
-    parts = _parts(workload, table, column if valued is not None else None, mixed)
-    answers = np.zeros(workload.n)
-    batch = max(16, _MOST_SHARES // max(max(part.cells for part in parts), 1))
-    for start in range(0, workload.n, batch):
-        which = slice(start, start + batch)
-        answers[which] = _batch(_some(workload, which), parts, rows)
-    return answers
+    return summed(workload, _parts(workload, table, valued, mixed), weights)
+
+
+def _mean_of_row(table: ReadTable, column: str, mixed: Collection[str]) -> FloatArray:
+    read = table.columns[column]
+    if _is_plain(read) and column not in mixed:
+        return _numbers(read)
+    nothing = Workload((), (), np.zeros((1, 0), dtype=bool), ())
+    part = _column_part(nothing, table, column, True)
+    means = (_unmixed(part, table) if column in mixed else part).shares(nothing)[:, 0]
+    return means[part.cell_of_row]
 
 
 def _is_plain(column: ReadColumn) -> bool:
     """Whether every row has its own true value."""
     return column.shape == "value" and not column.slice and column.channel is None
-
-
-def _batch(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> FloatArray:
-    group, first = group_rows([part.cell_of_row.astype(np.int32) for part in parts])
-    sums = np.bincount(group, weights, minlength=len(first))
-    tables = [part.shares(workload) for part in parts]
-    answers = np.zeros(workload.n)
-    for start in range(0, len(first), _BLOCK):
-        rows = first[start : start + _BLOCK]
-        product = tables[0][parts[0].cell_of_row[rows]]
-        for shares, part in zip(tables[1:], parts[1:], strict=True):
-            product *= shares[part.cell_of_row[rows]]
-        answers += sums[start : start + _BLOCK] @ product
-    return answers
-
-
-def _some(workload: Workload, which: slice) -> Workload:
-    return replace(workload, used=workload.used[which], matches=tuple(m[which] for m in workload.matches))
 
 
 def _scale(table: ReadTable) -> FloatArray:
@@ -143,7 +114,10 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) 
             found[:, ~batch.used[:, position]] = 1.0
         return found
 
-    return Part(shares, cell_of_row, int(cell_of_row.max(initial=-1)) + 1)
+    cells_seen = int(cell_of_row.max(initial=-1)) + 1
+    if column.shape != "value" or column.channel is not None or valued or position is None:
+        return Part(shares, cell_of_row, cells_seen)
+    return Part(shares, cell_of_row, cells_seen, asked=lambda batch: batch.matches[position])
 
 
 def _unmixed(part: Part, table: ReadTable) -> Part:
@@ -155,7 +129,7 @@ def _unmixed(part: Part, table: ReadTable) -> Part:
         own = part.shares(batch)
         return (own - (1 - kept) * (frequency[: len(own)] @ own[: len(frequency)])) / kept
 
-    return replace(part, shares=shares)
+    return replace(part, shares=shares, asked=None)
 
 
 def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None) -> Part:
@@ -163,22 +137,20 @@ def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valu
     fields = [_column_part(workload, table, name, name == valued) for name in names]
     bucket = table.columns["bucket"].value_codes().astype(np.int64)
     order = np.argsort(bucket, kind="stable")
-    found, starts, size = np.unique(bucket[order], return_index=True, return_counts=True)
-    del found
+    _, starts, size = np.unique(bucket[order], return_index=True, return_counts=True)
+
+    ends = np.append(starts, len(order))
 
     def shares(batch: Workload) -> FloatArray:
-        tables = [field.shares(batch) for field in fields]
+        product = Product(batch, fields)
         means = np.empty((len(starts), batch.n))
-        ends = np.append(starts, len(order))
         at = 0
         while at < len(starts):
             # whole buckets, as many as fit a block
-            stop = max(int(np.searchsorted(ends, ends[at] + 2 * _BLOCK, side="right")) - 1, at + 1)
-            rows = order[ends[at] : ends[stop]]
-            product = tables[0][fields[0].cell_of_row[rows]]
-            for one, field in zip(tables[1:], fields[1:], strict=True):
-                product *= one[field.cell_of_row[rows]]
-            means[at:stop] = np.add.reduceat(product, ends[at:stop] - ends[at], axis=0)
+            stop = max(int(np.searchsorted(ends, ends[at] + BLOCK, side="right")) - 1, at + 1)
+            found = product.of(order[ends[at] : ends[stop]])
+            kind = np.float64 if found.dtype == np.float64 else np.int64
+            means[at:stop] = np.add.reduceat(found, ends[at:stop] - ends[at], axis=0, dtype=kind)
             at = stop
         return means / size[:, None]
 
