@@ -16,14 +16,19 @@ import duckdb
 
 from duckdb_anon import __version__, connect
 from duckdb_anon.errors import AnonError
+from duckdb_anon.serve import command as serve
+from duckdb_anon.serve import publish
 from duckdb_anon.shell import demo
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import MODES
 from duckdb_anon.shell.session import Quit, Session, StopScript
 
-COMMANDS = {"demo": demo.main}
+COMMANDS = {"demo": demo.main, "publish": publish.main, "serve": serve.main}
 _EPILOG = """commands:
-  duckdb-anon demo    label, protect, attack and query a sample table, in half a minute
+  duckdb-anon demo                         label, protect, attack and query a sample table, in half a minute
+  duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
+  duckdb-anon serve FILE                   serve it over Quack to stock DuckDB shells
+  (each of them says more with --help)
 
 A database file that bears the name of a command is opened as ./NAME.
 Without -c and -f, statements are read from the terminal, or from standard input when that is not one.

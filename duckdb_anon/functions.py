@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -51,11 +52,25 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     interrupt.install()
     number = _instance_number(con)
     _CONNECTIONS[number].append(weakref.ref(con))
-    for name, statement in macro_statements(PURE_FILES, {e.name for e in ENTRIES if isinstance(e, PureSql)}):
+    for name, statement in macros():
         _run(con, statement, name)
-    for entry in ENTRIES:
-        _run(con, _macro(entry), entry.name)
     return con
+
+
+def macros(*, temporary: bool = True) -> Iterator[tuple[str, str]]:
+    """Name and CREATE statement of every macro, helpers first.
+
+    Args:
+        temporary: whether they belong to one connection; otherwise to the default database, for servers whose
+            clients get connections of their own.
+    """
+    wrapped = {entry.name for entry in ENTRIES if isinstance(entry, PureSql)}
+    statements = [
+        *((f"_anon_{name}" if name in wrapped else name, sql) for name, sql in macro_statements(PURE_FILES, wrapped)),
+        *((entry.name, _macro(entry)) for entry in ENTRIES),
+    ]
+    for name, sql in statements:
+        yield name, sql if temporary else sql.replace(" temp macro ", " macro ", 1)
 
 
 def connect(database: str = ":memory:", *, read_only: bool = False, **config: Any) -> duckdb.DuckDBPyConnection:

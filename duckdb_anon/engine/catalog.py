@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 
 import duckdb
@@ -55,7 +56,10 @@ class Catalog:
         self.cursor = cursor
         self.database, self.schema = database, schema
         if cursor is not None:
-            cursor.execute("set python_enable_replacements = false")
+            # A server has locked its configuration, this setting included.
+            if cursor.execute("select current_setting('python_enable_replacements')").fetchall() != [(False,)]:
+                with suppress(duckdb.Error):
+                    cursor.execute("set python_enable_replacements = false")
             if database not in ("temp", "system"):
                 cursor.execute(f"use {ident(database)}.{ident(schema)}")
 

@@ -1,0 +1,197 @@
+"""Two endpoints over Quack, each a process of its own, on this machine unless told otherwise.
+
+The curator's endpoint is the database itself: whoever holds its token may do what this program may. The analyst's
+endpoint holds a published file alone, opened read-only, with external access off and its configuration locked,
+and every statement passes the guard.
+
+Quack gives each client a fresh connection, which sees no temporary macro. The analyst's functions therefore live
+in the in-memory database that its process starts from; the curator's are written into the served file while it is
+served and removed when serving ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+import duckdb
+
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.errors import AnonError, listed
+from duckdb_anon.functions import load, macros
+from duckdb_anon.serve.guard import Guard
+from duckdb_anon.serve.publish import is_release, is_shape
+
+ANALYST_FUNCTIONS = ("rewrite_query", "anon_functions", "anatomy_qit", "anatomy_st")
+_MARK = "anon: served"
+# DuckDB ends the process when a registered function is collected while the database lives.
+_KEEP: list[Callable[[str, str], bool]] = []
+
+
+def load_quack(con: duckdb.DuckDBPyConnection) -> None:
+    """Load the Quack extension: installed into DuckDB, or from its packages on PyPI.
+
+    Raises:
+        AnonError: when it is found nowhere; the message says how to get it.
+    """
+    version = f"v{duckdb.__version__}"
+    for name in ("httpfs", "quack"):
+        spec = find_spec(f"duckdb_extension_{name}")
+        places = spec.submodule_search_locations if spec and spec.submodule_search_locations else []
+        files = [Path(p) / "extensions" / version / f"{name}.duckdb_extension" for p in places]
+        packaged = [str(file) for file in files if file.exists()]
+        try:
+            con.execute(f"load {literal(packaged[0]) if packaged else name}")
+        except duckdb.Error as error:
+            raise AnonError(
+                f"serve: the DuckDB extension {name} is not here for DuckDB {duckdb.__version__}. Get it with "
+                f"pip install 'duckdb-anon[serve]' (DuckDB 1.5) or, on the network, INSTALL {name}"
+            ) from error
+
+
+class Curator:
+    """The database itself, with every function of the package."""
+
+    def __init__(self, database: str) -> None:
+        """Open `database` and write the functions into it for as long as it is served."""
+        if not Path(database).exists():
+            raise AnonError(f"serve: there is no database {database}")
+        self.con = duckdb.connect(database)
+        self.con.execute("set global python_enable_replacements = false")
+        self._remove()
+        load(self.con)
+        self._write(dict(macros(temporary=False)))
+
+    def close(self) -> None:
+        """Remove the functions from the file and close it."""
+        self._remove()
+        self.con.close()
+
+    def _write(self, statements: dict[str, str]) -> None:
+        """Create the macros in the file, marked so that they are known again; the user's own are left alone."""
+        clash = sorted(name for name, _, _ in self._found() if name in statements)
+        if clash:
+            self.con.close()
+            raise AnonError(f"serve: the database has macros of its own called {listed(clash)}; rename or drop them")
+        self.con.execute("begin")
+        for statement in statements.values():
+            self.con.execute(statement)
+        for name, kind, comment in self._found():
+            if name in statements and comment is None:
+                self.con.execute(f"comment on {kind} {self._qualified(name)} is {literal(_MARK)}")
+        self.con.execute("commit")
+
+    def _remove(self) -> None:
+        """Drop what this or an interrupted earlier run has written."""
+        for name, kind, comment in self._found():
+            if comment == _MARK:
+                self.con.execute(f"drop {kind} if exists {self._qualified(name)}")
+
+    def _found(self) -> list[tuple[str, str, str | None]]:
+        """Name, kind and comment of the macros in the file."""
+        return self.con.execute(
+            "select distinct function_name, if(function_type = 'table_macro', 'macro table', 'macro'), comment "
+            "from duckdb_functions() where function_type in ('macro', 'table_macro') and not internal "
+            "and database_name = current_database() and schema_name = 'main' order by all"
+        ).fetchall()
+
+    def _qualified(self, name: str) -> str:
+        """The macro in the file; the temporary one of the same name is another."""
+        database = str(self.con.execute("select current_database()").fetchall()[0][0])
+        return f"{ident(database)}.main.{ident(name)}"
+
+
+class Analyst:
+    """A published file, read-only, in a process that can reach nothing else."""
+
+    def __init__(self, releases: str) -> None:
+        """Open `releases` and show its tables as views of the in-memory database clients start in.
+
+        Raises:
+            AnonError: when the file holds anything that was not published.
+        """
+        if not Path(releases).exists():
+            raise AnonError(f"serve: there is no file {releases}")
+        self.con = duckdb.connect(":memory:")
+        self.con.execute("set global python_enable_replacements = false")
+        load(self.con)
+        for name, statement in macros(temporary=False):
+            if name in ANALYST_FUNCTIONS or name.startswith("_"):
+                self.con.execute(statement)
+        self.con.execute(f"attach {literal(releases)} as published (read_only)")
+        self.published = self._views()
+        self.guard = Guard(self.published)
+
+    def lock(self) -> None:
+        """Close every way out; called once the server listens, since afterwards nothing can be loaded."""
+        for setting in (
+            "autoinstall_known_extensions = false",
+            "autoload_known_extensions = false",
+            "allow_community_extensions = false",
+            "temp_directory = ''",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            self.con.execute(f"set global {setting}")
+
+    def close(self) -> None:
+        """Close the database."""
+        self.con.close()
+
+    def _views(self) -> list[str]:
+        tables = self.con.execute(
+            "select schema_name, table_name, comment from duckdb_tables() where database_name = 'published'"
+        ).fetchall()
+        views = self.con.execute(
+            "select view_name from duckdb_views() where database_name = 'published' and not internal"
+        ).fetchall()
+        strange = [name for _, name, comment in tables if not (is_release(comment) or is_shape(comment))]
+        strange += [name for (name,) in views]
+        if strange or not tables:
+            raise AnonError(
+                f"serve: the file holds {listed(strange) or 'no table'}; analysts are served files made by "
+                "duckdb-anon publish, which hold releases and nothing else"
+            )
+        for schema, name, _ in tables:
+            self.con.execute(f"create view main.{ident(name)} as from published.{ident(schema)}.{ident(name)}")
+            self._copy_comments(schema, name)
+        return [name for _, name, _ in tables]
+
+    def _copy_comments(self, schema: str, name: str) -> None:
+        rows: Iterable[tuple[str, str]] = self.con.execute(
+            "select column_name, comment from duckdb_columns() where database_name = 'published' and schema_name = ? "
+            "and table_name = ? and comment is not null",
+            [schema, name],
+        ).fetchall()
+        for column, comment in rows:
+            self.con.execute(f"comment on column main.{ident(name)}.{ident(column)} is {literal(comment)}")
+
+
+def listen(served: Curator | Analyst, address: str, token: str, anywhere: bool = False) -> str:
+    """Start serving; return the URI clients connect to.
+
+    Args:
+        served: what to serve.
+        address: host:port.
+        token: what clients must present.
+        anywhere: allow an address that other machines can reach.
+    """
+    con = served.con
+    load_quack(con)
+    if isinstance(served, Analyst):
+        guard = served.guard
+
+        def authorize(session: str, statement: str) -> bool:
+            return guard.allows(statement)
+
+        _KEEP.append(authorize)
+        con.create_function("_anon_authorize", authorize, ["VARCHAR", "VARCHAR"], "BOOLEAN")
+        con.execute("set global quack_authorization_function = '_anon_authorize'")
+    rows = con.execute(
+        f"call quack_serve({literal('quack:' + address)}, token := {literal(token)}, "
+        f"allow_other_hostname := {literal(anywhere)})"
+    ).fetchall()
+    if isinstance(served, Analyst):
+        served.lock()
+    return str(rows[0][0])

@@ -1,0 +1,128 @@
+"""The statement guard: what an analyst may run, and attempts to get past it."""
+
+from __future__ import annotations
+
+import pytest
+
+from duckdb_anon.serve.guard import Guard
+
+ALLOWED = [
+    "from visits",
+    "select sex, count(*), avg(cost) from visits where age between 20 and 30 group by sex order by 2 desc limit 5",
+    "with old as (select * from visits where age > 60) select v.sex, quantile_cont(o.cost, 0.5) "
+    "from visits v join old o using (age) group by all having count(*) > 1",
+    'select "age", sum(cost) over (partition by sex order by age) from main."visits"',
+    "select unnest(ward) as w, count(*) from visits group by w",
+    "select list_transform([1, 2], lambda x: x + 1), case when age > 3 then 'a' else 'b' end, age::varchar from visits",
+    "from visits pivot (sum(cost) for sex in ('f', 'm'))",
+    "select * from (values (1), (2)) t(x) union all select age from visits",
+    "select (select max(age) from visits), age in (select age from visits) from VISITS",
+    "select date_trunc('month', day) as m, regexp_replace(sex, 'f', 'w'), cost % 2 from visits -- a note",
+    "select rewrite_query('select sex, sum(cost) from patients group by sex', 'patients', 'visits')",
+    "from anatomy_st('visits')",
+    "from anon_functions()",
+    "SELECT schema_name, sql, 'table'\nFROM duckdb_tables()\nUNION ALL\nSELECT schema_name, view_name, 'view'\n"
+    "FROM duckdb_views()\n\t",
+]
+
+REFUSED = [
+    "",
+    "not sql at all",
+    "select 1; select 2",
+    "select 1; drop table visits",
+    "from patients_secret",
+    "from published.main.visits",
+    "from duckdb_tables()",
+    "from duckdb_settings()",
+    'from "duckdb_settings"()',
+    "from information_schema.tables",
+    "from pg_catalog.pg_class",
+    "from sqlite_master",
+    "from duckdb_databases",
+    "show tables",
+    "show all tables",
+    "describe visits",
+    "summarize visits",
+    "from read_csv('/etc/passwd')",
+    "from '/etc/passwd'",
+    "from 'secrets.parquet'",
+    "select content from read_text('/etc/passwd')",
+    "select (select content from read_text('/etc/passwd'))",
+    "select * from visits, lateral (select * from glob('/*'))",
+    "from glob('*')",
+    "attach 'original.duckdb' as o",
+    "copy visits to 'out.csv'",
+    "copy (select 1) to 'out.csv'",
+    "create table t as select 1",
+    "create temp macro m(x) as x",
+    "insert into visits values (1)",
+    "update visits set age = 1",
+    "delete from visits",
+    "drop view visits",
+    "prepare p as select 1",
+    "execute p",
+    "select ?",
+    "set threads = 1",
+    "pragma database_list",
+    "call pragma_version()",
+    "explain select 1",
+    "explain analyze select 1",
+    "install httpfs",
+    "load httpfs",
+    "use memory",
+    "begin",
+    "export database 'x'",
+    "with visits as (from read_csv('/etc/passwd')) from visits",
+    "with duckdb_tables as (select 1 as x) select * from duckdb_tables",
+    'with "x.csv" as (select 1) from "x.csv"',
+    "with recursive r as (select 1 as x union all select x + 1 from r) from r",
+    "from query('from visits')",
+    "from query_table('visits')",
+    "select * from query('select ' || '1')",
+    "select current_setting('secret_directory')",
+    "select getvariable('x')",
+    "select current_query()",
+    "select nextval('s')",
+    "select main._anon_plan({function: 'muco'})",
+    "select _anon_run({call: 'x'})",
+    "select system.main.sum(1)",
+    "from json_execute_serialized_sql('{}')",
+    "select * from sniff_csv('x')",
+    "from sql_auto_complete('s')",
+    "from range(10)",
+    "from muco('visits', 0.2)",
+    "select rewrite_query('select * from read_csv(''x'')', 'patients', 'visits')",
+    "select rewrite_query('select 1; select 2', 'patients', 'visits')",
+    "select rewrite_query('select 1', '(select * from read_csv(''x''))', 'visits')",
+    "select rewrite_query(sex, 'patients', 'visits') from visits",
+    "from anatomy_st('(from read_csv(''/etc/passwd''))')",
+    "from anatomy_st('other')",
+    "from anatomy_st(release := '(from other)')",
+    "from anatomy_st(sensitive := 'visits', release := '(from other)')",
+    "select rewrite_query(release := 'visits', original := 'visits', query := 'from read_csv(''x'')')",
+    "select rewrite_query(bounds := 'visits', 'select 1', 'patients', 'visits')",
+    "from visits at (version => 1)",
+    "values (getenv('HOME'))",
+]
+
+
+@pytest.fixture(scope="module")
+def guard() -> Guard:
+    """A guard over two published tables."""
+    return Guard(["visits", "patients"])
+
+
+@pytest.mark.parametrize("statement", ALLOWED)
+def test_reading_published_tables_is_allowed(guard: Guard, statement: str) -> None:
+    guard.check(statement)
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_everything_else_is_refused(guard: Guard, statement: str) -> None:
+    assert not guard.allows(statement)
+
+
+def test_deeply_nested_text_is_refused_and_harms_nothing(guard: Guard) -> None:
+    assert not guard.allows("select " + "abs(" * 20000 + "1" + ")" * 20000)
+    assert not guard.allows("select " + "(select " * 3000 + "1" + ")" * 3000)
+    assert guard.allows("from visits")
