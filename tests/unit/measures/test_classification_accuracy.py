@@ -9,6 +9,8 @@ import pytest
 from duckdb_anon.measures.plain_rows import drawn_codes, numbers
 from duckdb_anon.reading import Domain, ReadColumn
 
+pytest.importorskip("sklearn")
+
 ROLES = "qi := ['age', 'sex', 'job'], sensitive := 'class'"
 
 
