@@ -57,14 +57,14 @@ class _Batch:
         self.count = count
         self.capacity = count * delta
         # Distinct tiny amounts on the right-hand side keep degenerate programs from cycling; the weights
-        # returned are computed from the true counts. The same amounts in every batch, whatever its width:
-        # a result does not depend on which programs share the batch.
-        self.level: FloatArray = count + 1e-7 * np.random.default_rng(0).random(classes) * (count > 0)
+        # returned are computed from the true counts. The same amounts in every batch: a result does not depend
+        # on which programs share it.
+        self.level: FloatArray = count + 1e-7 * np.random.default_rng(0).random(classes)
         self.inverse = np.broadcast_to(np.eye(classes), (batch, classes, classes)).copy()
         self.mass = self.inverse.copy()
         penalty = 8.0 * (1.0 + 1.0 / delta)
-        self.cost = np.full((batch, classes), penalty) * (count > 0)
-        self.real = count == 0
+        self.cost = np.full((batch, classes), penalty)
+        self.real = np.zeros((batch, classes), dtype=bool)
 
     def keep(self, which: IntArray) -> None:
         """Drop the programs outside `which`."""
@@ -115,7 +115,7 @@ def cheapest_rays(
 
     Args:
         distance: distance of classes, shape (batch, classes, classes).
-        count: records in each class, shape (batch, classes); 0 pads a program to the width of the batch.
+        count: records in each class, positive, shape (batch, classes).
         delta: largest share of one record in a column, in (0, 1].
         tick: called now and then; may raise to stop the work.
 
@@ -149,7 +149,7 @@ def cheapest_rays(
 
 
 def _finish(running: _Batch, done: IntArray, result: Rays) -> None:
-    """Write the finished programs into the result; solved only if no padding ray carries weight."""
+    """Write the finished programs into the result; solved only if no ray of the start carries weight."""
     number = running.number[done]
     weight = np.matmul(running.inverse[done], running.count[done][:, :, None])[:, :, 0]
     sound = (weight > -1e-7).all(axis=1) & ((np.abs(weight) < 1e-7) | running.real[done]).all(axis=1)

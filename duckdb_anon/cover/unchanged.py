@@ -69,6 +69,7 @@ def randomize_unchanged(
     order = covers[0].classes.rows
     rows = order[((codes != original).sum(axis=0) < wanted)[order]]
     odds = spread[:, covers[0].classes.group_of_row[rows]]
+    odds = odds * np.stack([_share_of_others(c.classes, rows) for c in covers])
     is_stuck = (odds > 0).sum(axis=0) < wanted[rows]
     for _ in range(ceil(min_changed)):
         _change_one(covers, rows, odds, codes, original, wanted, rng)
@@ -101,6 +102,14 @@ def _relative_spread(cover: Cover) -> FloatArray:
     whole = float(pair_distance(attribute, ends[:1], ends[1:])[0])
     share = pair_distance(attribute, classes.code[low], classes.code[high]) / (whole or 1.0)
     return np.asarray(share * (attribute.domain - 1) / attribute.domain)
+
+
+def _share_of_others(classes: Classes, rows: IntArray) -> FloatArray:
+    """Return the share of each row's group that has another value: how often the paper's redraw changes it."""
+    own = classes.class_of_row[rows]
+    group = classes.group[own]
+    size = classes.starts[classes.first[group + 1]] - classes.starts[classes.first[group]]
+    return np.asarray(1.0 - classes.count[own] / size)
 
 
 def _change_one(

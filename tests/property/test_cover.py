@@ -1,0 +1,103 @@
+"""Promises of MuCo's random output tables, on random groups of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duckdb_anon.cover import cover, randomize_unchanged
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.table import Attribute
+from tests.reference.cover_lp import distances, full_cost, in_tree, merged_cost, nominal, ordered
+
+KINDS = st.sampled_from(["ordered", "real", "nominal", "hierarchy"])
+DELTAS = st.sampled_from([1.0, 0.75, 0.5, 0.37, 0.3, 0.2, 1 / 6, 0.1])
+
+
+@st.composite
+def groups(draw: st.DrawFn, delta: float, largest: int = 45) -> tuple[Attribute, np.ndarray]:
+    """An attribute with ties and one to four groups that can meet delta."""
+    least = int(np.ceil(1 / delta - 1e-9))
+    sizes = draw(st.lists(st.integers(least, max(least, largest)), min_size=1, max_size=4))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    rows, kind = sum(sizes), draw(KINDS)
+    if kind == "ordered":
+        attribute = ordered(rng.integers(0, draw(st.integers(1, 40)), rows))
+    elif kind == "real":
+        attribute = ordered(rng.normal(size=rows) * 10.0 ** draw(st.integers(-6, 6)))
+    elif kind == "nominal":
+        attribute = nominal(rng.integers(0, draw(st.integers(1, 12)), rows))
+    else:
+        attribute = in_tree(rng.integers(0, 14, rows), [3, 1, 5, 2, 3])
+    return attribute, rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data(), DELTAS, st.sampled_from([0.0, 0.3, 0.5, 1.0]))
+def test_every_table_is_stochastic_and_holds_delta_record_by_record(data, delta, balance):
+    attribute, group = data.draw(groups(delta))
+    tables = cover(attribute, group, delta, balance)
+    for number in range(tables.classes.groups):
+        report, codes, distance = tables.table(), attribute.codes[group == number], distances(attribute)
+        mine = report.group == number
+        table = np.zeros((attribute.domain, attribute.domain))
+        table[report.original[mine], report.output[mine]] = report.probability[mine]
+        per_record = table[codes]
+        assert per_record.sum(axis=1) == pytest.approx(np.ones(len(codes)))
+        assert (per_record <= delta * per_record.sum(axis=0) + 1e-7).all()
+        assert per_record.sum() == pytest.approx(len(codes))
+        cost = (per_record * distance[codes]).sum()
+        assert tables.cost[number] == pytest.approx(cost, abs=1e-9 * len(codes) * distance.max())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), DELTAS)
+def test_without_balance_no_table_is_cheaper(data, delta):
+    attribute, group = data.draw(groups(delta, 30))
+    tables = cover(attribute, group, delta, 0.0)
+    for number in range(tables.classes.groups):
+        codes, count = np.unique(attribute.codes[group == number], return_counts=True)
+        distance = distances(attribute)[np.ix_(codes, codes)]
+        largest = distance.max()
+        expected = merged_cost(distance / largest, count, delta) * largest if largest else 0.0
+        assert tables.cost[number] == pytest.approx(expected, abs=1e-6 * largest)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=9), DELTAS)
+def test_merging_equal_records_and_dropping_empty_columns_lose_nothing(values, delta):
+    expected = full_cost(values, delta)
+    attribute, group = ordered(values), np.zeros(len(values), dtype=np.int64)
+    if len(values) < int(np.ceil(1 / delta - 1e-9)):
+        assert expected is None
+        with pytest.raises(RequirementError):
+            cover(attribute, group, delta, 0.0)
+    else:
+        assert cover(attribute, group, delta, 0.0).cost[0] == pytest.approx(expected, abs=1e-6 * (1 + max(values)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), DELTAS)
+def test_full_balance_keeps_the_expected_histogram(data, delta):
+    attribute, group = data.draw(groups(delta))
+    tables = cover(attribute, group, delta, 1.0)
+    assert tables.column_mass == pytest.approx(tables.classes.count, abs=1e-5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), DELTAS, st.booleans(), st.integers(1, 2))
+def test_no_record_is_published_as_it_was(data, delta, exchange, least):
+    first, group = data.draw(groups(delta))
+    rng = np.random.default_rng(data.draw(st.integers(0, 100)))
+    second = nominal(rng.integers(0, 3, len(group)))
+    covers = [cover(a, group, delta) for a in (first, second)]
+    drawn = [c.draw(rng) for c in covers]
+    if least > sum(a.domain > 1 for a in (first, second)):
+        with pytest.raises(RequirementError):
+            randomize_unchanged(covers, drawn, least, rng, exchange=exchange)
+        return
+    published, _ = randomize_unchanged(covers, drawn, least, rng, exchange=exchange)
+    changed = sum((p != c.attribute.codes).astype(int) for p, c in zip(published, covers, strict=True))
+    assert changed.min() >= least
