@@ -92,4 +92,3 @@ def _drawn(cell: Any, leaves: dict[str, list[str]], rng: np.random.Generator) ->
     if isinstance(cell, str) and cell in leaves:
         return leaves[cell][rng.integers(len(leaves[cell]))]
     return cell
-

@@ -82,4 +82,3 @@ def rows_of(con: duckdb.DuckDBPyConnection, table: str) -> list[dict[str, Any]]:
     cursor = con.execute(f"from {table}")
     names = [d[0] for d in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-

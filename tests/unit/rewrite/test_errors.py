@@ -1,0 +1,71 @@
+"""What cannot be estimated is an error that names the construct and the column."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from duckdb_anon.errors import RewriteError
+from duckdb_anon.rewrite.rewriter import rewrite
+from duckdb_anon.rewrite.schema import TableInfo
+from tests.reference.rewrite_tables import seen
+from tests.unit.rewrite.test_fixtures import database
+
+REFUSED = [
+    ("SELECT median(age) FROM people", r"median\(age\) cannot be estimated"),
+    ("SELECT count(DISTINCT age) FROM people", r"count\(DISTINCT age\) cannot be estimated"),
+    ("SELECT sum(DISTINCT cost) FROM people WHERE age < 3", "cannot be estimated"),
+    ("SELECT age FROM people", "without an aggregate"),
+    ("SELECT DISTINCT sex FROM people", "without an aggregate"),
+    ("SELECT a.age, count(*) FROM people AS a JOIN people AS b USING (age) GROUP BY ALL", "joined with itself"),
+    ("SELECT weight, count(*) FROM people GROUP BY weight", "column 'weight' holds intervals of a continuous type"),
+    ("SELECT sum(sqrt(weight)) FROM people", "column 'weight' holds intervals of a continuous type"),
+    ("SELECT count(*) FROM people WHERE sqrt(weight) < 3", "column 'weight' holds intervals of a continuous type"),
+    ("SELECT count(*) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region WHERE p.age < 3", "optional side"),
+    ("SELECT count(nothing) FROM people", "'nothing' could not be resolved"),
+    ("SELECT count(*) FROM nobody", "does not read the original people"),
+    ("DELETE FROM people", "must be one SELECT"),
+    ("SELECT 1; SELECT 2", "must be one SELECT, found 2"),
+    ("SELECT count(* FROM people", "could not be parsed"),
+    ("SELECT count(*) FROM people GROUP BY ROLLUP(7)", "position 7 is not in the select list"),
+]
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    return database()
+
+
+@pytest.mark.parametrize(("query", "message"), REFUSED)
+def test_refused_query_names_what_it_cannot_estimate(con: duckdb.DuckDBPyConnection, query: str, message: str) -> None:
+    with pytest.raises(RewriteError, match=message):
+        rewrite(query, seen(con, "people", with_tree=True), seen(con, "boxes"), [seen(con, "regions")])
+
+
+def test_too_many_alternatives_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    one = "(age < {0} OR weight < {0} OR sex = '{0}' OR region = '{0}' OR born < DATE '19{0}-01-01')"
+    where = " AND ".join(one.format(50 + i) for i in range(4))
+    with pytest.raises(RewriteError, match="too many alternatives"):
+        rewrite(f"SELECT count(*) FROM people WHERE {where}", seen(con, "people", with_tree=True), seen(con, "boxes"))
+
+
+@pytest.mark.parametrize("shape", ["sampled", "counts"])
+def test_extremes_of_samples_and_noisy_counts_are_refused(con: duckdb.DuckDBPyConnection, shape: str) -> None:
+    with pytest.raises(RewriteError, match=r"max\(age\) cannot be bounded"):
+        rewrite("SELECT max(age) FROM people", seen(con, "people"), seen(con, shape))
+
+
+def test_column_the_release_leaves_out_is_named_with_its_nearest_neighbour(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(RewriteError, match="column 'born' is not in the release sampled.*released are"):
+        rewrite("SELECT count(*) FROM people WHERE born > DATE '1980-01-01'", seen(con, "people"), seen(con, "sampled"))
+
+
+def test_invisible_release_says_what_to_do(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(RewriteError, match="commit it"):
+        rewrite("SELECT count(*) FROM people", seen(con, "people"), TableInfo("r", ()))
+
+
+def test_node_release_without_its_hierarchy_says_which_table_is_missing(con: duckdb.DuckDBPyConnection) -> None:
+    people = TableInfo("people", seen(con, "people").columns, hierarchies={"region": TableInfo("region_tree", ())})
+    with pytest.raises(RewriteError, match="region_tree"):
+        rewrite("SELECT count(*) FROM people WHERE region = 'n1'", people, seen(con, "boxes"))

@@ -1,0 +1,67 @@
+"""Fixture files of query and rewritten query, one file a release shape; every rewritten query also runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from duckdb_anon.rewrite.rewriter import rewrite
+from tests.reference.rewrite_releases import BOXES, BUCKETS, PEOPLE, SLICED
+from tests.reference.rewrite_tables import REGIONS, TREE, seen
+
+FIXTURES = Path(__file__).parent / "fixtures"
+OTHERS = (
+    "create table rows as select age, sex, region, born, weight, disease, cost from people where age is not null",
+    "create table counts as select {lower: 20::integer, upper: 29::integer} as age, disease, 12.5::double as noisy_count "
+    "from (values ('flu'), ('cold')) as t(disease)",
+    "create table sampled as select age, disease, cost, 0.5::double as sampling_rate from boxes",
+)
+
+
+def database() -> duckdb.DuckDBPyConnection:
+    """A database with an empty original and a release of each shape."""
+    con = duckdb.connect()
+    con.register("_people", PEOPLE.empty_table())
+    con.execute("create table people as from _people")
+    for statement in (BOXES, BUCKETS, SLICED, TREE, REGIONS, *OTHERS):
+        con.execute(statement)
+    return con
+
+
+def pairs() -> list[tuple[str, str, str]]:
+    """(shape, query, expected) of all fixture files; lines that start with -- are comments."""
+    found = []
+    for file in sorted(FIXTURES.glob("*.sql")):
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("--")]
+        texts = [text.strip() for text in "\n".join(lines).split(";\n") if text.strip()]
+        found += [(file.stem, q, e.removesuffix(";")) for q, e in zip(texts[::2], texts[1::2], strict=True)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    return database()
+
+
+@pytest.mark.parametrize(("shape", "query", "expected"), pairs())
+def test_query_is_rewritten_as_in_the_fixture(
+    con: duckdb.DuckDBPyConnection, shape: str, query: str, expected: str
+) -> None:
+    text = rewrite(query, seen(con, "people", with_tree=True), seen(con, shape), [seen(con, "regions")])
+    assert text == expected
+
+
+@pytest.mark.parametrize(("shape", "query", "expected"), pairs())
+def test_rewritten_query_runs_and_keeps_the_column_names(
+    con: duckdb.DuckDBPyConnection, shape: str, query: str, expected: str
+) -> None:
+    names = [d[0].lower() for d in con.execute(query).description]
+    rewritten = [d[0].lower() for d in con.execute(expected).description]
+    assert len(rewritten) == len(names)
+    assert [r for r, n in zip(rewritten, names, strict=True) if "(" not in n] == [n for n in names if "(" not in n]
+
+
+def test_every_shape_has_a_fixture() -> None:
+    assert {shape for shape, _, _ in pairs()} == {"rows", "boxes", "buckets", "sliced", "counts", "sampled"}
