@@ -93,9 +93,7 @@ def _search(
         if tick is not None:
             tick()
         source = next((finer for finer in _specializations(node) if finer in below), None)
-        found = (
-            counter.at(subset, node) if source is None else counter.roll_up(below[source], subset, source, node)
-        )
+        found = counter.at(subset, node) if source is None else counter.roll_up(below[source], subset, source, node)
         here[node] = found
         if passes(found):
             valid.add(node)

@@ -13,9 +13,7 @@ from duckdb_anon.engine.quoting import ident
 from duckdb_anon.errors import ColumnError, listed, nearest
 from duckdb_anon.spec import Parameter, Params, Query
 
-_SENSITIVE = Parameter(
-    "sensitive", "column of bucket counts (default: the release's MAP columns)", "text"
-)
+_SENSITIVE = Parameter("sensitive", "column of bucket counts (default: the release's MAP columns)", "text")
 _PAPER = "Xiao, X., Tao, Y. (2006), Anatomy, section 3"
 
 

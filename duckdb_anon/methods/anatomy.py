@@ -98,4 +98,3 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive"),
 )  # fmt: skip
-

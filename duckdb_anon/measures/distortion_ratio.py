@@ -1,0 +1,108 @@
+"""distortion_ratio: how many levels of their hierarchies the published values have been lifted.
+
+Measures level / height of each published quasi-identifier, mean over rows and over the attributes with a height
+above 0 (Hasan, Jiang, Chen and Wang 2018): 0 when nothing is generalized, 1 when everything is at the root. A node has
+its own level; a replaced value that of the lowest node above it and the original. Without a hierarchy an
+attribute counts as values under one root, so that any interval or set of several values is at level 1 of 1.
+Cost: O(rows) an attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.errors import ColumnError, listed
+from duckdb_anon.measures.information_loss import ALL
+from duckdb_anon.reading import ReadColumn, ReadTable
+from duckdb_anon.spec import Params, Report
+from duckdb_anon.table import CodeArray, IntArray
+
+NAME = "distortion_ratio"
+
+
+def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row an attribute that can be generalized, and one for all of them."""
+    original, release = tables
+    names = [info.name for info in params["roles"].qi]
+    missing = [name for name in names if name not in release.columns]
+    if missing:
+        raise ColumnError(f"{NAME}: the release has no column {listed(missing)}; name the ones it has in qi := [...]")
+    source = _source(original, release, names)
+    kept, heights, means = [], [], []
+    for name in names:
+        before, after = original.columns[name], release.columns[name]
+        height = 1 if before.domain.hierarchy is None else before.domain.hierarchy.height
+        if height == 0 or before.domain.size < 2:
+            continue
+        levels = _levels(before, after, source)
+        kept.append(name)
+        heights.append(height)
+        means.append(float(levels.mean()) / height if len(levels) else 0.0)
+    overall = float(np.mean(means)) if means else 0.0
+    return {
+        "attribute": [*kept, ALL],
+        "height": np.array([*heights, max(heights, default=0)], dtype=np.int64),
+        "distortion_ratio": np.array([*means, overall]),
+    }
+
+
+def _source(original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
+    """Original row of each released row; needed only where values may have been replaced by others."""
+    if "row_id" in release.columns:
+        ids = release.columns["row_id"]
+        return ids.domain.positions[ids.value_codes()].astype(np.int64)
+    if all(release.columns[name].shape == "value" for name in names):
+        raise ColumnError(
+            f"{NAME}: this release holds plain values and no row_id, so nobody can say which original each row "
+            "replaces; make it again with row_id := true (for this check only, never for publication)"
+        )
+    return None
+
+
+def _levels(before: ReadColumn, after: ReadColumn, source: IntArray | None) -> IntArray:
+    """Level of each released cell."""
+    if after.shape == "node" and after.node is not None and before.domain.hierarchy is not None:
+        return before.domain.hierarchy.level[after.node].astype(np.int64)
+    if after.shape == "value":
+        codes = after.value_codes()
+        if source is None:
+            return np.zeros(len(codes), dtype=np.int64)
+        return _joint_levels(before, before.value_codes()[source], codes)
+    if after.shape == "interval" and after.lower is not None and after.upper is not None:
+        wide: IntArray = ((after.lower < 0) | (after.lower != after.upper)).astype(np.int64)
+        return wide
+    if after.shape == "set" and after.offsets is not None and after.node is None:
+        return (np.diff(after.offsets) > 1).astype(np.int64)
+    raise ColumnError(f"{NAME}: column '{after.domain.name}' of the release is {after.shape}; it has no level")
+
+
+def _joint_levels(column: ReadColumn, first: CodeArray, second: CodeArray) -> IntArray:
+    """Level of the lowest node above two values, for each row."""
+    tree, leaf = column.domain.hierarchy, column.domain.leaf_of_code
+    if tree is None or leaf is None:
+        differs: IntArray = (first != second).astype(np.int64)
+        return differs
+    low, high = np.minimum(leaf[first], leaf[second]), np.maximum(leaf[first], leaf[second])
+    node = tree.node_of_leaf[low].astype(np.int64)
+    for _ in range(tree.height + 1):
+        outside = high >= tree.first_leaf[node] + tree.leaf_count[node]
+        if not outside.any():
+            break
+        node[outside] = tree.parent[node[outside]]
+    return tree.level[node].astype(np.int64)
+
+
+MEASURE = Report(
+    name=NAME,
+    summary="levels of generalization over the height of the hierarchy, per quasi-identifier and overall",
+    paper="Hasan, Jiang, Chen and Wang (2018), distortion ratio",
+    parameters=(),
+    returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
+    compute=compute,
+    tables=("original", "release"),
+    reads="tables",
+    needs=("qi",),
+)

@@ -1,0 +1,79 @@
+"""Incognito as a SQL function: levels, suppression that can be seen, messages."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+
+@pytest.fixture
+def hospital(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""
+        create table hospital as select * from (values
+            ('M', '47905', 'Gastritis'), ('F', '47905', 'Ovarian Cancer'), ('F', '47901', 'Breast Cancer'),
+            ('M', '47901', 'Flu'), ('M', '47902', 'Dyspepsia'), ('F', '47902', 'Fever'), ('F', '47308', 'Cancer'),
+            ('F', '47308', 'Fever')) t(sex, zip, disease);
+        create table zips as
+        select distinct zip as leaf, zip[:4] || '*' as four, zip[:3] || '**' as three, '*****' as root from hospital;
+        comment on column hospital.sex is 'anon: quasi';
+        comment on column hospital.zip is 'anon: quasi hierarchy=zips';
+        comment on column hospital.disease is 'anon: sensitive';
+    """)
+    return con
+
+
+def test_entropy_diversity_takes_the_cheaper_of_the_two_minimal_nodes(hospital: duckdb.DuckDBPyConnection) -> None:
+    hospital.execute("create table r as from incognito('hospital', l := 2)")
+    # sex generalized costs 1/2, the first step of the zip codes 3/8: (0, 1) and (1, 0) are the minimal nodes
+    published = hospital.execute("select distinct sex, zip from r order by all").fetchall()
+    assert published == [(["F"], "4730*"), (["F"], "4790*"), (["M"], "4790*")]
+    assert dict(hospital.execute("from l_diversity('r', ['sex', 'zip'], 'disease')").fetchall())["entropy"] >= 2
+
+
+def test_only_the_root_of_the_zip_codes_reaches_two_and_a_half(hospital: duckdb.DuckDBPyConnection) -> None:
+    published = hospital.execute("select distinct sex, zip from incognito('hospital', l := 2.5) order by all")
+    assert published.fetchall() == [(["F"], "*****"), (["M"], "*****")]
+
+
+def test_suppressed_rows_are_counted_in_every_released_row(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select case when i < 2 then 'rare' else 'common' end as a, i as s from range(40) r(i)"
+    )
+    con.execute("create table r as from incognito('t', k := 5, qi := 'a', sensitive := 's', max_suppression := 0.05)")
+    assert con.execute("select a, suppressed, count(*) from r group by all").fetchall() == [(["common"], 2, 38)]
+    con.execute("create table s as from incognito('t', k := 5, qi := 'a', sensitive := 's', max_suppression := 0.04)")
+    assert con.execute("select a, suppressed, count(*) from s group by all").fetchall() == [(["common", "rare"], 0, 40)]
+
+
+def test_without_suppression_there_is_no_such_column(hospital: duckdb.DuckDBPyConnection) -> None:
+    names = [row[0] for row in hospital.execute("describe from incognito('hospital', k := 2)").fetchall()]
+    assert names == ["sex", "zip", "disease"]
+
+
+def test_dates_and_numbers_are_lifted_in_intervals_that_never_overlap(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""
+        create table t as select case when i % 17 = 0 then null else i end as age,
+            date '2020-01-01' + (i % 9)::integer as visit, i % 4 as s from range(120) r(i);
+        create table r as from incognito('t', k := 6, qi := ['age', 'visit'], sensitive := 's', max_suppression := 0.1)
+    """)
+    overlap = con.execute("""
+        with a as (select distinct age.lower as lo, age.upper as hi from r where age.lower is not null)
+        select count(*) from a x join a y on x.lo < y.lo and x.hi >= y.lo
+    """).fetchone()
+    assert overlap == (0,)
+    assert con.execute("select k >= 6 from k_anonymity('r', ['age', 'visit'])").fetchone() == (True,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("k := 9", "the largest k this table can meet is 8"),
+        ("l := 7", "the largest l this table can meet is 6.727"),
+        ("k := 2, max_suppression := 1", "out of range"),
+        ("k := 2, branching := 1", "out of range"),
+        ("max_suppression := 0.1", "no guarantee is asked for"),
+    ],
+)
+def test_bad_calls_are_errors(hospital: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        hospital.execute(f"from incognito('hospital', {arguments})").fetchall()

@@ -1,0 +1,142 @@
+"""Mondrian as a SQL function: shapes, guarantees, messages, and published figures."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+
+from duckdb_anon.cells import Interval, Node, ValueSet
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.guarantees import classes_of, recheck
+from duckdb_anon.partition import FrequencyDiversity, KAnonymity
+from tests.reference.merging import attribute
+
+CENSUS = "['RELATE', 'SEX', 'AGE', 'MARST', 'RACE', 'EDUC', 'UHRSWORK']"
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""
+        create table tree as select * from (values
+            ('a1', 'A', '*'), ('a2', 'A', '*'), ('b1', 'B', '*'), ('b2', 'B', '*')) t(leaf, above, root);
+        create table people as
+        select 20 + i as age, ['f', 'm'][1 + i // 4 % 2] as sex, ['a1', 'a2', 'b1', 'b2'][1 + i // 8 % 4] as place,
+            date '2020-01-01' + i::integer as visit, ['flu', 'hiv', 'gout', 'acne'][1 + i % 4] as disease, i as cost,
+            'secret' as name
+        from range(32) t(i);
+        comment on column people.age is 'anon: quasi';
+        comment on column people.sex is 'anon: quasi';
+        comment on column people.place is 'anon: quasi hierarchy=tree';
+        comment on column people.visit is 'anon: quasi';
+        comment on column people.disease is 'anon: sensitive';
+        comment on column people.cost is 'anon: insensitive';
+    """)
+    return con
+
+
+def test_columns_are_boxes_of_their_own_types(people: duckdb.DuckDBPyConnection) -> None:
+    described = people.execute("describe from mondrian('people', k := 4)").fetchall()
+    assert [row[:2] for row in described] == [
+        ("age", "STRUCT(lower BIGINT, upper BIGINT)"),
+        ("sex", "VARCHAR[]"),
+        ("place", "VARCHAR"),
+        ("visit", "STRUCT(lower DATE, upper DATE)"),
+        ("disease", "VARCHAR"),
+        ("cost", "BIGINT"),
+    ]
+
+
+@pytest.mark.parametrize("options", ["cut := 'loss'", "cut := 'median'", "mode := 'relaxed'", "width := 'distinct'"])
+def test_k_l_and_t_hold_together(people: duckdb.DuckDBPyConnection, options: str) -> None:
+    people.execute(f"create table r as from mondrian('people', k := 5, l := 2, t := 0.3, {options})")
+    qi = "['age', 'sex', 'place', 'visit']"
+    assert people.execute(f"select k >= 5 from k_anonymity('r', {qi})").fetchone() == (True,)
+    levels = dict(people.execute(f"from l_diversity('r', {qi}, 'disease')").fetchall())
+    assert levels["frequency"] >= 2
+    assert people.execute(f"select t <= 0.3 + 1e-9 from t_closeness('r', {qi}, 'disease')").fetchone() == (True,)
+    assert people.execute("select count(*), sum(cost) from r").fetchone() == (32, 496)
+
+
+def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb.DuckDBPyConnection) -> None:
+    call = "mondrian('people', t := 0.2, qi := ['age'], sensitive := 'place', keep := [])"
+    people.execute(f"create table r as from {call}")
+    found = people.execute("from t_closeness('r', ['age'], 'place', hierarchy := 'tree')").fetchone()
+    assert found[0] <= 0.2 + 1e-9
+    assert found[1] == "hierarchy"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "no guarantee is asked for"),
+        ("k := 0", "out of range"),
+        ("k := 33", "the largest k this table can meet is 32"),
+        ("l := 5", "the largest l this table can meet is 4"),
+        ("l := 2, diversity := 'entropie'", "did you mean 'entropy'"),
+        ("l := 2, diversity := 'recursive'", "needs both c and l"),
+        ("l := 2, c := 3", "belongs to diversity := 'recursive'"),
+        ("l := 1.5, c := 3, diversity := 'recursive'", "must be whole"),
+        ("k := 2, distance := 'equal'", "give t as well"),
+        ("t := 0.1, distance := 'hierarchy'", "needs a hierarchy of 'disease'"),
+        ("k := 2, mode := 'relaxed', cut := 'loss'", "say cut := 'median'"),
+        ("l := 2, sensitive := ['disease', 'cost'], keep := []", "protect one sensitive column"),
+        ("l := 2, sensitive := []", "l and t need a sensitive column"),
+    ],
+)
+def test_bad_calls_are_errors(people: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    separator = ", " if arguments else ""
+    with pytest.raises(duckdb.Error, match=message):
+        people.execute(f"from mondrian('people'{separator}{arguments})").fetchall()
+
+
+def test_k_alone_needs_no_sensitive_column_and_releases_several(people: duckdb.DuckDBPyConnection) -> None:
+    call = "mondrian('people', k := 4, sensitive := ['disease', 'cost'], keep := [])"
+    assert len(people.execute(f"from {call}").fetchall()) == 32
+    assert len(people.execute("from mondrian('people', k := 4, sensitive := [])").fetchall()) == 32
+
+
+def test_an_empty_table_is_an_error(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table none as from people limit 0")
+    with pytest.raises(duckdb.Error, match="the table is empty"):
+        people.execute("from mondrian('none', k := 4, qi := ['age', 'sex'], sensitive := 'disease')").fetchall()
+
+
+def test_groups_published_alike_are_one_class() -> None:
+    index = np.array([0, 1, 2, 2], dtype=np.int64)
+    ends = np.array([1, 1, 3], dtype=np.int32)
+    interval = Interval("a", ends, ends + 1, index)
+    sets = ValueSet("b", np.array([0, 2, 4, 5]), np.array([0, 1, 1, 0, 2], dtype=np.int32), index)
+    node = Node(("*", "x", "x"), np.array([1, 2, 1], dtype=np.int32), index)
+    assert classes_of([interval, sets, node]).tolist() == [0, 0, 1, 1]
+    assert classes_of([interval, sets, Node(("*", "x", "y"), node.node, index.copy())]).tolist() == [0, 1, 2, 2]
+
+
+def test_a_release_that_breaks_its_promise_is_never_returned() -> None:
+    disease = attribute("disease", ["x", "x", "y", "y"])
+    box = ValueSet("sex", np.array([0, 1, 2]), np.array([0, 1], dtype=np.int32), np.array([0, 0, 0, 1]))
+    rows = np.arange(4)
+    with pytest.raises(RequirementError, match="1 finished classes fail"):
+        recheck("mondrian", [box], None, rows, KAnonymity(2))
+    with pytest.raises(RequirementError, match="2 finished classes fail"):
+        recheck("mondrian", [box], disease, rows, FrequencyDiversity(2))
+
+
+@pytest.mark.parametrize(("least", "groups", "iloss"), [(10, 1355, 0.3013), (18, 177, 0.4883)])
+def test_census_with_spread_width_has_the_published_groups_and_loss(
+    census: duckdb.DuckDBPyConnection, least: int, groups: int, iloss: float
+) -> None:
+    release = f"(from mondrian(''census'', l := {least}, width := ''spread''))"
+    assert census.execute(f"select classes from class_statistics('{release}', {CENSUS})").fetchone() == (groups,)
+    loss = census.execute(
+        f"select round(iloss, 4) from information_loss('census', '{release}') where attribute = '(all)'"
+    ).fetchone()
+    assert loss == (iloss,)
+
+
+def test_loss_cuts_on_census_lose_less_than_the_target(census: duckdb.DuckDBPyConnection) -> None:
+    loss = census.execute(
+        "select ncp from information_loss('census', '(from mondrian(''census'', k := 10, cut := ''loss''))') "
+        "where attribute = '(all)'"
+    ).fetchone()
+    assert loss[0] <= 0.084
