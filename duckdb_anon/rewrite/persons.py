@@ -5,7 +5,8 @@ whose list has a node of n leaves has each of them with probability 1/n. Two rea
 
 * the original has a row a value (visits): a person stands for as many rows as its list has nodes;
 * the original has a row a person with a list of values: conditions on membership (list_contains, list_has_all,
-  list_has_any, `x in col`) are answered over the possible worlds of the values they name.
+  list_has_any, `x in col`) are answered over the possible worlds of the values they name; where the query
+  unnests the list (FROM persons, unnest(col) AS u(x)) it reads rows of single values, as above.
 
 A node may stand for several values of a person, which nobody can tell from the release: numbers of values come
 out low, and so do chances of having a value.
@@ -14,7 +15,8 @@ out low, and so do chances of having a value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -25,6 +27,9 @@ from duckdb_anon.rewrite.parse import plain
 from duckdb_anon.rewrite.parts import Request, answer, parsed, quoted
 from duckdb_anon.rewrite.reading import Reading, field_of_row
 from duckdb_anon.rewrite.schema import list_type
+
+if TYPE_CHECKING:
+    from duckdb_anon.rewrite.shape import Model
 
 MOST_VALUES = 8
 _MEMBERSHIP = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.In, exp.Any)
@@ -118,8 +123,45 @@ class MemberPart(NodePart):
     def _error(self, text: str) -> RewriteError:
         return RewriteError(
             f"'{self.columns[0]}' is published as lists of hierarchy nodes, which {text} cannot be answered from; ask "
-            f"list_contains({self.columns[0]}, value), list_has_all or list_has_any with constants"
+            f"list_contains({self.columns[0]}, value), list_has_all or list_has_any with constants, or unnest it: "
+            f"FROM ..., unnest({self.columns[0]}) AS u(x)"
         )
+
+
+def unnested(select: exp.Select, model: Model, alias: str) -> Model:
+    """Take `unnest(alias.col) as u(x)` out of FROM and read the column value by value.
+
+    Args:
+        select: a bound SELECT; changed in place, u.x becomes alias.col.
+        model: what the release says.
+        alias: name of the original in the SELECT.
+
+    Returns:
+        The model to read this SELECT with.
+
+    Raises:
+        RewriteError: the SELECT unnests a list and asks for the whole list as well.
+    """
+    for join in list(select.args.get("joins") or []):
+        unnest = join.this
+        column = unnest.expressions[0] if isinstance(unnest, exp.Unnest) and unnest.expressions else None
+        part = model.part_of.get(column.name.lower()) if isinstance(column, exp.Column) else None
+        names = unnest.alias_column_names if isinstance(unnest, exp.Unnest) else []
+        if not isinstance(part, MemberPart) or column is None or column.table != alias or len(names) != 1:
+            continue
+        select.args["joins"].remove(join)
+        if any(c.table == alias and c.name.lower() in part.columns for c in select.find_all(exp.Column)):
+            raise part._error("a query that unnests it and asks for the whole list as well")
+        for used in list(select.find_all(exp.Column)):
+            if used.table == unnest.alias:
+                used.replace(column.copy())
+        items = ItemPart(
+            part.name, part.columns, part.key, part.release, counted=True, hierarchy=part.hierarchy, kind=part.kind
+        )
+        parts = tuple(items if one is part else one for one in model.parts)
+        part_of = {**model.part_of, **dict.fromkeys(part.columns, items)}
+        model = replace(model, parts=parts, part_of=part_of, bounded=False)
+    return model
 
 
 def _test_around(column: exp.Column) -> exp.Expr | None:

@@ -18,6 +18,7 @@ from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.logic import EXACT, LATE, split
 from duckdb_anon.rewrite.parse import is_original, plain
 from duckdb_anon.rewrite.parts import parsed
+from duckdb_anon.rewrite.persons import unnested
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.rewrite.shape import Model
 from duckdb_anon.rewrite.uncertainty import interval, is_randomized
@@ -55,6 +56,7 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, with_b
     """
     table = _the_original(select, original)
     alias = table.alias_or_name
+    model = unnested(select, model, alias)
     for column in _columns_of(select, alias):
         model.require(column, original)
     if (

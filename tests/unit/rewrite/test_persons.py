@@ -81,6 +81,22 @@ def test_visits_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection):
     assert half == {(): pytest.approx(0.5)}
 
 
+@pytest.mark.parametrize("join", [", unnest(disease) as u(d)", "cross join unnest(persons.disease) as u(d)"])
+def test_unnested_lists_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection, join: str):
+    found = answered(hospital, f"select d, count(*) from persons {join} where age < 20 group by d", "persons")
+    expected = {"a1": 0.5, "a2": 0.5, "b1": 0.5, "b2": 1.5, "c1": 0.5, "c2": 0.5}
+    # the boxes of the young class are 14..18, so age < 20 is certain; the other class is 21..28
+    assert found == {(("d", d),): pytest.approx(n) for d, n in expected.items()}
+    one = answered(hospital, f"select count(*) from persons {join} where d = 'a1' and gender = 'M'", "persons")
+    assert one == {(): pytest.approx(0.5)}
+
+
+def test_a_list_cannot_be_unnested_and_asked_for_at_once(hospital: duckdb.DuckDBPyConnection):
+    query = "select count(*) from persons, unnest(disease) as u(d) where d = 'a1' and list_contains(disease, 'b2')"
+    with pytest.raises(duckdb.Error, match="unnests it and asks for the whole list as well"):
+        answered(hospital, query, "persons")
+
+
 @pytest.mark.parametrize(
     "query",
     [
