@@ -6,11 +6,15 @@ from duckdb_anon.measures import anon_functions, classes, kl_diversity
 from duckdb_anon.measures.anatomy_tables import QIT, ST
 from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
 from duckdb_anon.measures.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
+from duckdb_anon.measures.compare import MEASURE as COMPARE
 from duckdb_anon.measures.composition_risk import MEASURE as COMPOSITION_RISK
+from duckdb_anon.measures.correlation import MEASURE as CORRELATION
 from duckdb_anon.measures.cube_error import MEASURE as CUBE_ERROR
 from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
 from duckdb_anon.measures.diffgen_plan import MEASURE as DIFFGEN_PLAN
 from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
+from duckdb_anon.measures.distortion_ratio import MEASURE as DISTORTION_RATIO
+from duckdb_anon.measures.distribution_distance import MEASURE as DISTRIBUTION_DISTANCE
 from duckdb_anon.measures.fragment_risk import MEASURE as FRAGMENT_RISK
 from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
 from duckdb_anon.measures.relative_error import MEASURE as RELATIVE_ERROR
@@ -19,6 +23,7 @@ from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
 from duckdb_anon.measures.rr_reconstruct import MEASURE as RR_RECONSTRUCT
 from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
 from duckdb_anon.measures.sa_ncp import MEASURE as SA_NCP
+from duckdb_anon.measures.slicing_diversity import MEASURE as SLICING_DIVERSITY
 from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.workload_error import WORKLOAD
 from duckdb_anon.methods.anatomy import METHOD as ANATOMY
@@ -61,12 +66,14 @@ MEASURES: tuple[Entry, ...] = (
     QIT,
     ST,
     INFORMATION_LOSS,
+    DISTORTION_RATIO,
     SA_NCP,
     REWRITE_QUERY,
     RELATIVE_ERROR,
     CUBE_ERROR,
     WORKLOAD,
     WORKLOAD_ERROR,
+    COMPARE,
     DISCLOSURE,
     MUCO_TABLES,
     DELTA_PROBABILITY,
@@ -74,7 +81,10 @@ MEASURES: tuple[Entry, ...] = (
     RR_PARAMETERS,
     RR_RISK,
     RR_RECONSTRUCT,
+    DISTRIBUTION_DISTANCE,
+    CORRELATION,
     COMPOSITION_RISK,
+    SLICING_DIVERSITY,
     CLASSIFICATION_ACCURACY,
     DIFFGEN_PLAN,
 )

@@ -89,9 +89,7 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
     return parsed(total if aggregate.kind == "sum" else f"{total} / sum({mass})")
 
 
-def bounds(
-    aggregate: Aggregate, where: exp.Expr | None, early: Early
-) -> tuple[exp.Expr, exp.Expr] | None:
+def bounds(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> tuple[exp.Expr, exp.Expr] | None:
     """Hard lower and upper bounds of an aggregate, None where there are none."""
     if not early.model.bounded or early.spread or any(p.signed or p.counted for p in early.model.parts):
         return None

@@ -99,9 +99,7 @@ class Early:
             text = self._share(part, Request("possible" if wanted == "possible" else "certain", bare))
         return parsed(self.column("key", text))
 
-    def extreme(
-        self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None
-    ) -> exp.Expr:
+    def extreme(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> exp.Expr:
         """Provide the least or most a value on one part can be, where `condition` on that part holds."""
         if unit == LATE:
             return exp.paren(value.copy())

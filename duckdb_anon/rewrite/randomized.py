@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.parse import parse
 from duckdb_anon.rewrite.parts import Part, parsed, quoted
 from duckdb_anon.rewrite.reading import Reading, field_of_row
 from duckdb_anon.rewrite.schema import struct_fields
@@ -46,15 +47,13 @@ class RandomizedPart(Part):
         """One row a released value and value of the domain, weighted by the inverted channel."""
         column = quoted(self.columns[0])
         weight = "case when _cells._cell is not distinct from _values.value then own + other else other end"
-        listed = parsed(
+        listed = parse(
             f"select _cells._cell, _values.value as {column}, {weight} as _weight "
             f"from ({self.cells().sql('duckdb')}) as _cells cross join ({self._domain()}) as _values"
         )
         return exp.select("*").from_(listed.subquery("_weights")).where("_weight <> 0", dialect="duckdb")
 
-    def inverted(
-        self, before: str, cell: str, keys: Sequence[str], columns: dict[str, str], rows: str
-    ) -> exp.Expr:
+    def inverted(self, before: str, cell: str, keys: Sequence[str], columns: dict[str, str], rows: str) -> exp.Expr:
         """SELECT the rows of `before` with this column inverted: its cells give way to true values.
 
         Args:

@@ -13,7 +13,6 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-
 Number = Fraction
 
 

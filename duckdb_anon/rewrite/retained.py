@@ -71,4 +71,3 @@ def _own(request: Request) -> str:
     if value is None:
         return f"case when {condition} then 1 else 0 end"
     return f"coalesce(case when {condition or 'true'} then {value} end, 0)"
-

@@ -80,3 +80,27 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
     part_of = {column: part for part in reading.parts for column in part.columns}
     weight = " * ".join(reading.weights)
     return Model(release, reading.exact, tuple(reading.parts), weight, reading.bounded, reading.complete, part_of)
+
+
+def shape_name(release: TableInfo, original: TableInfo) -> str:
+    """Name the shape of a release: rows, boxes, buckets, sliced, counts, randomized or persons.
+
+    A sample is named after what was sampled.
+    """
+    model = model_of(release, original)
+    kinds = {type(part).__name__ for part in model.parts}
+    if "noisy_count" in release.types and "noisy_count" not in original.types:
+        return "counts"
+    for part, name in _NAMES.items():
+        if part in kinds:
+            return name
+    return "boxes" if kinds - {"RetainedPart"} else "rows"
+
+
+_NAMES = {
+    "RandomizedPart": "randomized",
+    "ColumnPart": "sliced",
+    "BagPart": "buckets",
+    "ItemPart": "persons",
+    "MemberPart": "persons",
+}

@@ -1,0 +1,105 @@
+"""compare: releases of one table side by side, what an attacker gains and what an analyst loses.
+
+Measures nothing of its own: one row a release, put together from k_anonymity, l_diversity, disclosure,
+information_loss and workload_error, each of which names its paper. All releases answer the same random
+workload. A figure that makes no sense for a release's shape is NULL: classes of sliced, noisy or randomized
+rows, disclosure and the loss of replaced values without `row_id`. Cost: that of its parts.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from duckdb_anon.engine.quoting import literal
+from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.shape import shape_name
+from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
+
+FIGURES = ("k", "l", "identity", "attribute", "iloss", "ncp", "mean_error", "median_error")
+_WITH_CLASSES = ("rows", "boxes", "buckets")
+
+
+def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Params) -> str:
+    """Write the SQL of compare.
+
+    Args:
+        original: the original, with roles.
+        releases: its releases, in the order of the rows.
+        params: `n`, `dims`, `aggregate` and `selectivity` of the workload, `p_match` and `seed`.
+
+    Returns:
+        SELECT with columns release, shape VARCHAR, rows BIGINT, k, l, identity, attribute, iloss, ncp,
+        mean_error, median_error DOUBLE.
+    """
+    seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
+    return "\nunion all by name\n".join(_row(original, release, {**params, "seed": seed}) for release in releases)
+
+
+def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
+    shape = shape_name(release, original)
+    first, second = literal(original.name), literal(release.name)
+    qi = [column for column, role in original.roles.items() if role == "quasi"]
+    sensitive = [column for column, role in original.roles.items() if role == "sensitive"]
+    linked = "row_id" in release.types
+    figures = dict.fromkeys(FIGURES, "null")
+    if shape in _WITH_CLASSES and qi:
+        figures["k"] = f"(select k from k_anonymity({second}, qi := {literal(qi)}))"
+    if shape in _WITH_CLASSES and qi and sensitive:
+        classes = f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(sensitive[0])})"
+        figures["l"] = f"(select value from {classes} where measure = 'frequency')"
+    if linked and sensitive and shape in ("rows", "boxes", "sliced", "randomized"):
+        risk = f"disclosure({first}, {second}, p_match := {params['p_match']})"
+        figures |= {name: f"(select {name} from {risk})" for name in ("identity", "attribute")}
+    if shape != "persons" and (linked or shape not in ("rows", "randomized")):
+        loss = f"information_loss({first}, {second}) where attribute in {_list(qi)}"
+        figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
+    source = ""
+    if shape != "persons":
+        source = f"\nfrom {_workload(first, second, len(qi), params)} as _error"
+        figures |= {"mean_error": "avg(_error.relative_error)", "median_error": "median(_error.relative_error)"}
+    shown = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
+    rows = f"(select count(*) from {release.sql}) as rows"
+    return f"select {second} as release, '{shape}' as shape, {rows}, {shown}{source}"
+
+
+def _workload(original: str, release: str, qi: int, params: Params) -> str:
+    return (
+        f"workload_error({original}, {release}, n := {params['n']}, dims := {params['dims'] or min(4, qi)}, "
+        f"aggregate := {literal(params['aggregate'])}, selectivity := {params['selectivity']}, "
+        f"seed := {params['seed']})"
+    )
+
+
+def _list(names: Sequence[str]) -> str:
+    return "(" + ", ".join(literal(name) for name in names) + ")"
+
+
+def _plan(context: Any, params: Params) -> str:
+    original = context.table_info(context.relation("original"))
+    releases = [context.table_info(context.relation("releases", name)) for name in params["releases"]]
+    return plan_compare(original, releases, params)
+
+
+MEASURE = Query(
+    name="compare",
+    summary="releases of one table side by side: classes, disclosure, information loss, query error",
+    paper="see k_anonymity, l_diversity, disclosure, information_loss and workload_error",
+    parameters=(
+        Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
+        Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED),
+        Parameter("n", "queries of the workload", "integer", 1000, low=1, high=100_000),
+        Parameter(
+            "dims", "quasi-identifiers with a predicate in each query (default: 4, or all if fewer)", "integer", low=1
+        ),
+        Parameter("aggregate", "'count(*)' or 'sum(column)'", "text", "count(*)"),
+        Parameter("selectivity", "expected share of rows a query selects, in (0, 1]", "number", 0.05, above=0, high=1),
+        Parameter(
+            "p_match", "chance that the attacker knows a quasi-identifier, in [0, 1]", "number", 0.7, low=0, high=1
+        ),
+        Parameter("seed", "whole number that makes the workload repeatable", "integer"),
+    ),
+    plan=_plan,
+    tables=("original",),
+)
