@@ -34,7 +34,7 @@ from duckdb_anon.partition import (
     partition,
 )
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import CodedTable
+from duckdb_anon.table import CodeArray, CodedTable
 
 NAME = "one_to_m_generalize"
 CHANGING = Parameter(
@@ -76,6 +76,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     prints = publish_top_down(persons, params["k"], NAME, tick)
     codes = prints.fingerprint_of_person.astype(np.int32)
     requirement: Requirement = _REQUIREMENT[params["diversity"]](params["l"])
+    _check_table(codes, requirement, params["k"])
     group = partition(
         tuple(of_persons(a, row) for a in table.qi),
         codes,
@@ -90,6 +91,17 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         raise RequirementError(f"{NAME}: finished classes fail l = {params['l']:g}; nothing is released")
     lists = NodeLists(persons.forest, prints.offsets, prints.nodes, prints.fingerprint_of_person)
     return released(table, lists, boxes, row, params, rng)
+
+
+def _check_table(codes: CodeArray, requirement: Requirement, k: int) -> None:
+    """Refuse early where lists are too alike for l, saying why: a large k leaves few of them apart."""
+    counts = np.bincount(codes)
+    whole = Groups(np.zeros(len(codes), dtype=np.int64), codes, counts)
+    if not requirement.holds(whole).all():
+        raise RequirementError(
+            f"{NAME}: {requirement.attained(whole)}. With k := {k}, {len(codes)} persons have {len(counts)} different "
+            f"lists, the most frequent one is that of {counts.max()}; use a smaller l, or a smaller k"
+        )
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
