@@ -52,7 +52,7 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     if linked and sensitive and shape in ("rows", "boxes", "sliced", "randomized"):
         risk = f"disclosure({first}, {second}, p_match := {params['p_match']})"
         figures |= {name: f"(select {name} from {risk})" for name in ("identity", "attribute")}
-    if shape != "persons" and (linked or shape not in ("rows", "randomized")):
+    if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
         loss = f"information_loss({first}, {second}) where attribute in {_list(qi)}"
         figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
     source = ""

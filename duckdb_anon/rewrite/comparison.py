@@ -4,7 +4,7 @@
     select keys, measure, original, estimate, relative_error, low, high
 
 Groups that only one side has stay in: a missing COUNT or SUM counts as 0, any other missing measure is NULL.
-A LIMIT of the query picks groups of the original; estimates of exactly those groups are shown.
+A LIMIT or HAVING of the query picks groups of the original; estimates of exactly those groups are shown.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence
     everything = (original, *tables)
     tree = bound(written, everything)
     columns = outputs(written, tree, everything)
-    limited = bool(tree.args.get("limit") or tree.args.get("offset"))
+    limited = any(tree.args.get(key) for key in ("limit", "offset", "having"))
     levels = _mark_levels(tree)
     open_ended = tree.copy()
     if limited:
-        for key in ("limit", "offset", "order"):
+        for key in ("limit", "offset", "order", "having"):
             open_ended.set(key, None)
     estimate = estimator(open_ended, release, everything, with_bounds=True)
     exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
