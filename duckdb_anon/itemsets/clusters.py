@@ -15,6 +15,7 @@ import numpy as np
 
 from duckdb_anon.errors import RequirementError
 from duckdb_anon.itemsets.box_space import BoxSpace
+from duckdb_anon.itemsets.hashing import BoolArray
 from duckdb_anon.table import Attribute, IntArray
 
 
@@ -91,17 +92,17 @@ def merge_up_to(
     Raises:
         RequirementError: the clusters lose more than `most` before any merge.
     """
-    space, seed, size = clusters.space, clusters.seed, clusters.size
-    loss = size * space.widths(seed)
-    budget = most * size.sum()
-    if loss.sum() > budget + 1e-9:
+    size = clusters.size
+    loss = size * clusters.space.widths(clusters.seed)
+    budget = most * size.sum() + 1e-9
+    if loss.sum() > budget:
         raise RequirementError(
             f"{function}: clusters of the asked size already have a QID-NCP of {loss.sum() / size.sum():.3f}; take "
             "max_qid_ncp above that, or a smaller k"
         )
-    alive = np.ones(len(seed), dtype=bool)
-    merged_into = np.arange(len(seed))
-    queue = [(float(loss[c]), c) for c in range(len(seed))]
+    alive = np.ones(len(size), dtype=bool)
+    merged_into = np.arange(len(size))
+    queue = [(float(one), c) for c, one in enumerate(loss)]
     heapq.heapify(queue)
     while queue and alive.sum() > 1:
         if tick is not None:
@@ -109,20 +110,26 @@ def merge_up_to(
         known, one = heapq.heappop(queue)
         if not alive[one] or known != loss[one]:
             continue
-        others = np.flatnonzero(alive)
-        others = others[others != one]
-        joint = (size[one] + size[others]) * space.joined(int(seed[one]), seed[others])
-        best = int(np.argmin(joint))
-        other = int(others[best])
-        if loss.sum() - loss[one] - loss[other] + joint[best] > budget + 1e-9:
+        other, joint = _partner(clusters, alive, one)
+        if loss.sum() - loss[one] - loss[other] + joint > budget:
             if skip:
                 continue
             break
-        space.gather(int(seed[other]), seed[[one, other]])
+        clusters.space.gather(int(clusters.seed[other]), clusters.seed[[one, other]])
         size[other] += size[one]
-        loss[other], loss[one] = joint[best], 0.0
+        loss[other], loss[one] = joint, 0.0
         alive[one], merged_into[one] = False, other
         heapq.heappush(queue, (float(loss[other]), other))
     while (merged_into != merged_into[merged_into]).any():
         merged_into = merged_into[merged_into]
     return np.unique(merged_into[clusters.cluster_of_record], return_inverse=True)[1]
+
+
+def _partner(clusters: Clusters, alive: BoolArray, one: int) -> tuple[int, float]:
+    """Return the cluster with which `one` loses least, and how much the two lose together."""
+    others = np.flatnonzero(alive)
+    others = others[others != one]
+    width = clusters.space.joined(int(clusters.seed[one]), clusters.seed[others])
+    joint = (clusters.size[one] + clusters.size[others]) * width
+    best = int(np.argmin(joint))
+    return int(others[best]), float(joint[best])

@@ -61,8 +61,8 @@ class Forest:
 def forest_of(hierarchies: Sequence[Hierarchy]) -> Forest:
     """Put the trees of the sensitive attributes side by side.
 
-    >>> two = np.array([2, 1, 1], dtype=np.int32)
-    >>> tree = Hierarchy(('*', 'a', 'b'), two - 3, two - 1, two, np.array([0, 0, 1]), np.array([1, 2]))
+    >>> parent, level, leaves = np.array([-1, 0, 0]), np.array([1, 0, 0]), np.array([2, 1, 1])
+    >>> tree = Hierarchy(('*', 'a', 'b'), parent, level, leaves, np.array([0, 0, 1]), np.array([1, 2]))
     >>> forest_of([tree]).ncp.tolist()
     [1.0, 0.0, 0.0]
     """
