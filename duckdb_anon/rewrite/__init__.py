@@ -1,0 +1,41 @@
+"""Query rewriting: ask the original question of the release.
+
+A release says by the types of its columns how it is to be read (`shape`). A query over the original becomes a
+query over the release that returns, instead of the answer, its expectation: every released row stands for an
+unknown original row whose parts are independent of one another.
+
+    parse        text -> tree, names bound, subqueries that only select and filter merged
+    shape        types of the release's columns -> exact columns, independent parts, weight of a row
+    select       one SELECT over the original -> one SELECT over the release
+      logic      conditions and amounts -> sums of products over parts (NULL keeps its three values)
+      early      what is asked of each part, once a distinct cell; one pass over the released rows
+      aggregates COUNT, SUM, AVG, MIN, MAX, and their hard bounds
+    comparison   both answers side by side, one row a group and measure
+
+Rules, one file a shape, in the order of `shape.RULES`:
+
+    sampled      sampling_rate: a row stands for 1 / rate rows
+    randomized   rr: inverse of the published channel
+    counts       noisy_count: a row stands for that many
+    retained     retention: undoes replacement of sensitive values
+    sliced       bucket and STRUCT columns: product of shares in the bucket
+    buckets      MAP(value, count): the bucket's share of each value
+    persons      list of items of one person
+    boxes        STRUCT(lower, upper), T[], hierarchy labels: uniform overlap
+    rows         everything else: the query itself
+
+To add a shape, write a file with `claim(reading)` that claims the columns it understands and adds parts,
+weights or exact columns to the reading, and put it into `RULES`. A part (`parts.Part`) needs one thing: its
+`values`, a SELECT of (cell, values, weight) with one row a distinct cell and value. Shares, grouping, joins
+and bounds follow from that; a part with a closed form overrides `shares`. Weights may be negative (`signed`:
+no bounds) and may add up to a number of rows rather than to one (`counted`).
+
+What cannot be estimated is a RewriteError that names the construct and the column. Not estimated: DISTINCT
+aggregates, medians and other order statistics, rows without an aggregate, joins of the original with itself,
+functions of continuous intervals. MIN and MAX are the ends of what is possible.
+
+Sources: uniform overlap, Zhang et al. (2007), Xiao and Tao (2006); buckets, Xiao and Tao (2006), Anatomy;
+sliced, Li, Li, Zhang and Molloy (2012), Hasan et al. (2018); randomized, Guo, Ying and Wu (2011).
+Cost: planning some milliseconds; running one pass over the release and one over the distinct cells of each
+column asked for, times the width of the boxes only for columns that are grouped by or joined on.
+"""
