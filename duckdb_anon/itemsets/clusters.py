@@ -16,7 +16,7 @@ import numpy as np
 from duckdb_anon.errors import RequirementError
 from duckdb_anon.itemsets.box_space import BoxSpace
 from duckdb_anon.itemsets.hashing import BoolArray
-from duckdb_anon.table import Attribute, IntArray
+from duckdb_anon.table import Attribute, FloatArray, IntArray
 
 
 @dataclass
@@ -94,12 +94,7 @@ def merge_up_to(
     """
     size = clusters.size
     loss = size * clusters.space.widths(clusters.seed)
-    budget = most * size.sum() + 1e-9
-    if loss.sum() > budget:
-        raise RequirementError(
-            f"{function}: clusters of the asked size already have a QID-NCP of {loss.sum() / size.sum():.3f}; take "
-            "max_qid_ncp above that, or a smaller k"
-        )
+    budget = _budget(loss, size, most, function)
     alive = np.ones(len(size), dtype=bool)
     merged_into = np.arange(len(size))
     queue = [(float(one), c) for c, one in enumerate(loss)]
@@ -133,3 +128,14 @@ def _partner(clusters: Clusters, alive: BoolArray, one: int) -> tuple[int, float
     joint = (clusters.size[one] + clusters.size[others]) * width
     best = int(np.argmin(joint))
     return int(others[best]), float(joint[best])
+
+
+def _budget(loss: FloatArray, size: IntArray, most: float, function: str) -> float:
+    """Return the total loss allowed; raise where the clusters lose more before any merge."""
+    budget = float(most * size.sum() + 1e-9)
+    if loss.sum() > budget:
+        raise RequirementError(
+            f"{function}: clusters of the asked size already have a QID-NCP of {loss.sum() / size.sum():.3f}; take "
+            "max_qid_ncp above that, or a smaller k"
+        )
+    return budget
