@@ -44,6 +44,8 @@ def cheapest_columns(distance: FloatArray, count: FloatArray, delta: float) -> t
         A_eq=sparse.vstack([row_sums, column_sums]).tocsr(),
         b_eq=np.concatenate([np.ones(classes), np.zeros(classes)]),
         method="highs",
+        # A column may hold little mass, and delta bounds shares of it: the default of 1e-7 is too coarse.
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if answer.x is None:
         raise RequirementError(

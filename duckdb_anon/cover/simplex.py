@@ -26,6 +26,7 @@ from duckdb_anon.table import FloatArray, IntArray
 _PROFIT = 1e-10
 _PIVOT = 1e-9
 _REFRESH = 64
+_POLL = 8
 _KEPT = 2e-9
 
 
@@ -103,9 +104,13 @@ class _Batch:
         self.cost[at, out] = cost
         self.real[at, out] = True
 
-    def refresh(self) -> None:
-        """Recompute the inverse from the basis, so that rounding errors do not pile up."""
-        self.inverse = np.linalg.inv(np.swapaxes(self.mass, 1, 2)).astype(np.float64)
+    def refresh(self) -> bool:
+        """Recompute the inverse from the basis, lest rounding errors pile up; False if one is singular."""
+        try:
+            self.inverse = np.linalg.inv(np.swapaxes(self.mass, 1, 2)).astype(np.float64)
+        except np.linalg.LinAlgError:
+            return False
+        return True
 
 
 def cheapest_rays(
@@ -141,10 +146,10 @@ def cheapest_rays(
             running.keep(left)
             mass, cost = mass[left], cost[left]
         running.pivot(mass, cost)
-        if turn % _REFRESH == 0:
-            running.refresh()
-            if tick is not None:
-                tick()
+        if tick is not None and turn % _POLL == 0:
+            tick()
+        if turn % _REFRESH == 0 and not running.refresh():
+            break
     return result
 
 

@@ -17,7 +17,7 @@ def patterns_of(attribute, sizes):
 
 
 def test_shifted_scaled_and_mirrored_groups_pose_one_program():
-    values = [1, 1, 2, 5] + [11, 11, 12, 15] + [0, 0, 3, 12] + [4, 3, 4, 0]
+    values = [1, 1, 2, 5, 11, 11, 12, 15, 0, 0, 3, 12, 4, 3, 4, 0]
     (found,) = patterns_of(ordered(values), [4] * 4)
     assert len(found.gaps) == 1
     assert found.pattern_of.tolist() == [0, 0, 0, 0]
