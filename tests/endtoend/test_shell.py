@@ -132,7 +132,7 @@ def test_interrupt_at_the_prompt_drops_what_was_typed(shell: Terminal) -> None:
 
 def test_long_statements_show_how_far_they_are(shell: Terminal) -> None:
     shell.type(f"{LONG}\r")
-    shell.wait_for("%, 2 s", seconds=20)
+    shell.wait_for(", 2 s", seconds=20)
     shell.type("\x03")
     shell.wait_for("interrupted", seconds=10)
     shell.wait_for("anon>")

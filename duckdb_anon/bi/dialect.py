@@ -1,0 +1,128 @@
+"""SQLAlchemy dialect `duckdb+anon:///file.duckdb`: duckdb-engine's, with the package loaded on every connection.
+
+Found by the entry point `duckdb.anon`, so pandas, JupySQL, Superset and every other tool that takes a SQLAlchemy
+URL can call the functions. SQLAlchemy opens a transaction before the first statement; planning sees committed
+tables only, so commit a table before naming it to a function (or name its columns in the call).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import duckdb
+from duckdb_engine import ConnectionWrapper, Dialect
+from sqlalchemy import text, types
+
+from duckdb_anon.functions import load
+
+_TYPES: dict[str, type[types.TypeEngine[Any]]] = {
+    "TINYINT": types.SmallInteger, "SMALLINT": types.SmallInteger, "INTEGER": types.Integer, "BIGINT": types.BigInteger,
+    "UTINYINT": types.SmallInteger, "USMALLINT": types.Integer, "UINTEGER": types.BigInteger, "UBIGINT": types.Numeric,
+    "HUGEINT": types.Numeric, "UHUGEINT": types.Numeric, "FLOAT": types.Float, "DOUBLE": types.Double,
+    "BOOLEAN": types.Boolean, "VARCHAR": types.String, "ENUM": types.String, "DATE": types.Date, "TIME": types.Time,
+    "TIMESTAMP": types.DateTime, "TIMESTAMP_S": types.DateTime, "TIMESTAMP_MS": types.DateTime,
+    "TIMESTAMP_NS": types.DateTime, "INTERVAL": types.Interval, "BLOB": types.LargeBinary, "UUID": types.Uuid,
+    "JSON": types.JSON,
+}  # fmt: skip
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_COLUMNS = """
+    select table_name, column_name, data_type, is_nullable, column_default, comment
+    from duckdb_columns()
+    where not internal
+      and database_name = coalesce(:database, current_database())
+      and schema_name = coalesce(:schema, current_schema())
+    order by table_name, column_index
+"""
+
+_KEYS = """
+    select t.table_name, any_value(c.constraint_column_names)
+    from duckdb_tables() t
+    left join duckdb_constraints() c
+      on c.table_oid = t.table_oid and c.database_oid = t.database_oid and c.constraint_type = 'PRIMARY KEY'
+    where not t.internal
+      and t.database_name = coalesce(:database, current_database())
+      and t.schema_name = coalesce(:schema, current_schema())
+    group by all
+"""
+
+
+class AnonDialect(Dialect):
+    """duckdb-engine's dialect on connections that have the package's functions."""
+
+    driver = "anon"
+    supports_statement_cache = False
+
+    def connect(self, *arguments: Any, **options: Any) -> Any:
+        """Open a connection and load the package on it: macros belong to one connection."""
+        wrapper = super().connect(*arguments, **options)
+        load(_connection_of(wrapper))
+        return wrapper
+
+    def get_multi_columns(
+        self,
+        connection: Any,
+        schema: Any = None,
+        filter_names: Any = None,
+        scope: Any = None,
+        kind: Any = None,
+        **_: Any,
+    ) -> list[Any]:
+        """Columns of tables and views, asked of DuckDB itself.
+
+        The inherited questions go to PostgreSQL's catalog tables, of which DuckDB has a part only.
+        """
+        found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+        for table, column, declared, nullable, default, comment in _asked(connection, _COLUMNS, schema):
+            if filter_names is None or table in filter_names:
+                entry = {"name": column, "type": _type_of(declared), "nullable": nullable, "default": default}
+                found.setdefault((schema, table), []).append({**entry, "comment": comment})
+        return list(found.items())
+
+    def get_multi_pk_constraint(
+        self,
+        connection: Any,
+        schema: Any = None,
+        filter_names: Any = None,
+        scope: Any = None,
+        kind: Any = None,
+        **_: Any,
+    ) -> list[Any]:
+        """Primary keys; a table without one has an empty list, as SQLAlchemy expects."""
+        rows = _asked(connection, _KEYS, schema)
+        wanted = [row for row in rows if filter_names is None or row[0] in filter_names]
+        return [((schema, table), {"constrained_columns": list(key or []), "name": None}) for table, key in wanted]
+
+    def _nothing(self, connection: Any, *arguments: Any, **options: Any) -> list[Any]:
+        """Foreign keys and other constraints are not reflected; releases have none."""
+        return []
+
+    get_multi_foreign_keys = get_multi_unique_constraints = get_multi_check_constraints = _nothing
+    get_multi_table_comment = get_multi_table_options = get_multi_indexes = _nothing
+
+
+def _asked(connection: Any, question: str, schema: str | None) -> list[Any]:
+    """Rows for a schema given as NAME or DATABASE.NAME, by default the current one."""
+    database, _, name = (schema or "").rpartition(".")
+    values = {"database": database.strip('"') or None, "schema": name.strip('"') or None}
+    return list(connection.execute(text(question), values).all())
+
+
+def _type_of(kind: str) -> types.TypeEngine[Any]:
+    """SQLAlchemy's type for DuckDB's; nested types (boxes, buckets, slices) have none and stay unknown."""
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal:
+        return types.Numeric(int(decimal.group(1)), int(decimal.group(2)))
+    if kind.endswith("]"):
+        return types.NullType()
+    known = _TYPES.get(kind.split("(")[0])
+    if kind.startswith("TIMESTAMP WITH"):
+        return types.DateTime(timezone=True)
+    return known() if known else types.NullType()
+
+
+def _connection_of(wrapper: Any) -> duckdb.DuckDBPyConnection:
+    """DuckDB's own connection inside duckdb-engine's wrapper, which offers no public way to it."""
+    connection = vars(wrapper)[f"_{ConnectionWrapper.__name__}__c"]
+    assert isinstance(connection, duckdb.DuckDBPyConnection)  # noqa: S101 - a changed duckdb-engine must fail here
+    return connection

@@ -1,0 +1,46 @@
+"""Harlequin adapter `harlequin -a anon file.duckdb`: its DuckDB adapter with the package loaded.
+
+Found by the entry point `anon`. The functions are completed with their signatures, and cancelling a query also
+stops a running kernel.
+"""
+
+from __future__ import annotations
+
+from harlequin import HarlequinCompletion
+from harlequin_duckdb import DuckDbAdapter
+from harlequin_duckdb.adapter import DuckDbConnection
+
+from duckdb_anon.engine.interrupt import stop_running
+from duckdb_anon.functions import load
+from duckdb_anon.registry import ENTRIES
+
+_FIRST = 10  # before keywords and DuckDB's own functions
+
+
+class AnonConnection(DuckDbConnection):
+    """A DuckDB connection that knows the package's functions."""
+
+    def get_completions(self) -> list[HarlequinCompletion]:
+        """DuckDB's completions and the package's functions, which are temporary macros and not in its list."""
+        own = [
+            HarlequinCompletion(label=e.name, type_label="anon", value=e.name, priority=_FIRST, context=None)
+            for e in ENTRIES
+        ]
+        return own + super().get_completions()
+
+    def cancel(self) -> None:
+        """Stop the running query, kernels included."""
+        stop_running()
+        super().cancel()
+
+
+class AnonAdapter(DuckDbAdapter):
+    """Harlequin's DuckDB adapter, with the package loaded on the connection."""
+
+    ADAPTER_DETAILS = "DuckDB with the functions of duckdb-anon."
+
+    def connect(self) -> AnonConnection:
+        """Open the database and load the package."""
+        plain = super().connect()
+        load(plain.conn)
+        return AnonConnection(plain.conn, plain.init_message)

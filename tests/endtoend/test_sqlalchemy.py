@@ -1,0 +1,126 @@
+"""The dialect duckdb+anon through SQLAlchemy, pandas and a JupySQL notebook."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+sa = pytest.importorskip("sqlalchemy", reason="the bi extra is not installed")
+pytest.importorskip("duckdb_engine", reason="the bi extra is not installed")
+
+PEOPLE = """
+create table people as select i % 50 as age, i % 3 as sex, 'd' || (i % 7) as disease, i % 900 as cost
+from range(1000) t(i)
+"""
+LABELS = (
+    "comment on column people.age is 'anon: quasi'",
+    "comment on column people.sex is 'anon: quasi'",
+    "comment on column people.disease is 'anon: sensitive'",
+    "comment on column people.cost is 'anon: insensitive'",
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[sa.Engine]:
+    """An engine over a file with the labelled table people."""
+    made = sa.create_engine(f"duckdb+anon:///{tmp_path / 'p.duckdb'}")
+    with made.begin() as connection:
+        for statement in (PEOPLE, *LABELS):
+            connection.execute(sa.text(statement))
+    yield made
+    made.dispose()
+
+
+def test_url_finds_the_dialect_and_every_pooled_connection_has_the_functions(engine: sa.Engine) -> None:
+    assert (engine.dialect.name, engine.dialect.driver) == ("duckdb", "anon")
+    with engine.connect() as first, engine.connect() as second:
+        for connection in (first, second):
+            assert connection.execute(sa.text("select count(*) > 10 from anon_functions()")).scalar() is True
+
+
+def test_release_is_made_and_measured_in_sql(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("create table release as from muco('people', 0.2, row_id := true)"))
+    with engine.connect() as connection:
+        assert connection.execute(sa.text("select count(*) from release")).scalar() == 1000
+        query = "select sum(cost) from people where age < 25"
+        call = sa.text("from relative_error(:query, 'people', 'release')")
+        answer = connection.execute(call, {"query": query}).mappings().one()
+        assert answer["original"] == connection.execute(sa.text(query)).scalar()
+        assert abs(answer["relative_error"]) < 0.2
+
+
+def test_pandas_reads_functions_and_writes_tables(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        frame = pd.read_sql(sa.text("select age, disease from muco('people', 0.5)"), connection)
+        frame.to_sql("kept", connection, index=False)
+    assert len(frame) == 1000
+    with engine.connect() as connection:
+        assert connection.execute(sa.text("select k >= 1 from k_anonymity('kept', ['age'])")).scalar() is True
+
+
+def test_tables_and_columns_are_reflected(engine: sa.Engine) -> None:
+    inspector = sa.inspect(engine)
+    assert inspector.get_table_names() == ["people"]
+    columns = {column["name"]: column for column in inspector.get_columns("people")}
+    assert list(columns) == ["age", "sex", "disease", "cost"]
+    assert isinstance(columns["age"]["type"], sa.BigInteger) and isinstance(columns["disease"]["type"], sa.String)
+    assert columns["age"]["comment"] == "anon: quasi"
+    table = sa.Table("people", sa.MetaData(), autoload_with=engine)
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(sa.func.count()).where(table.c.age < 25)).scalar() == 500
+
+
+def test_primary_keys_and_tables_of_other_schemas_are_reflected(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("create schema kept; create table kept.keyed (a int, b int, primary key (b, a))"))
+    inspector = sa.inspect(engine)
+    assert inspector.get_pk_constraint("keyed", schema="kept")["constrained_columns"] == ["b", "a"]
+    assert inspector.get_pk_constraint("people")["constrained_columns"] == []
+    assert [column["name"] for column in inspector.get_columns("keyed", schema="kept")] == ["a", "b"]
+
+
+def test_expressions_compile_over_a_function(engine: sa.Engine) -> None:
+    release = sa.func.muco("people", 0.5).table_valued("age", "sex", "disease", "cost")
+    with engine.connect() as connection:
+        rows = connection.execute(sa.select(release.c.sex, sa.func.count()).group_by(release.c.sex)).all()
+    assert sum(count for _, count in rows) == 1000
+
+
+def test_errors_arrive_as_database_errors_with_the_message(engine: sa.Engine) -> None:
+    with engine.connect() as connection, pytest.raises(sa.exc.DBAPIError, match="did you mean 'people'"):
+        connection.execute(sa.text("from muco('peeple', 0.5)"))
+
+
+def test_read_only_database_works(engine: sa.Engine) -> None:
+    path = engine.url.database
+    engine.dispose()
+    reader = sa.create_engine(f"duckdb+anon:///{path}", connect_args={"read_only": True})
+    with reader.connect() as connection:
+        assert connection.execute(sa.text("select count(*) from muco('people', 0.5)")).scalar() == 1000
+    reader.dispose()
+
+
+def test_notebook_with_jupysql_calls_the_functions(engine: sa.Engine, tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="nbclient runs the notebook")
+    pytest.importorskip("sql", reason="jupysql is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel runs the notebook")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat writes the notebook")
+    path = engine.url.database
+    engine.dispose()
+    cells = [
+        "%load_ext sql\n%config SqlMagic.feedback = 0",
+        f"%sql duckdb+anon:///{path}",
+        "%sql create table release as from muco('people', 0.2, row_id := true)",
+        "frame = %sql select identity < 0.2 as safe from disclosure('people', 'release')\n"
+        "print(bool(frame.DataFrame()['safe'][0]))",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the notebook machinery warns about event loops
+        nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path))
+    assert notebook.cells[-1].outputs[-1].text.strip() == "True"
