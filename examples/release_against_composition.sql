@@ -22,9 +22,9 @@ create table in_both as (from hospital_a intersect from hospital_b);
 
 -- 2. Each release is 2-anonymous. Their intersection gives Boby away: 66.67% of the matches are true.
 create table boxes_a as
-    from mondrian('hospital_a', k := 2, width := 'distinct', qi := ['zip', 'age', 'sex'], sensitive := 'disease');
+    from mondrian('hospital_a', k := 2, cut := 'median', width := 'distinct', qi := ['zip', 'age', 'sex'], sensitive := 'disease');
 create table boxes_b as
-    from mondrian('hospital_b', k := 2, width := 'distinct', qi := ['zip', 'age', 'sex'], sensitive := 'disease');
+    from mondrian('hospital_b', k := 2, cut := 'median', width := 'distinct', qi := ['zip', 'age', 'sex'], sensitive := 'disease');
 select 'mondrian' as method, persons, true_matches, false_matches, singled_out, round(privacy_risk, 2) as privacy_risk
 from composition_risk('boxes_a', 'boxes_b', 'in_both', qi := ['zip', 'age', 'sex'], sensitive := 'disease');
 
@@ -32,11 +32,11 @@ from composition_risk('boxes_a', 'boxes_b', 'in_both', qi := ['zip', 'age', 'sex
 --    generalized. (The paper's worked tables have no fake rows.)
 set variable rules = [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']];
 create table merged_a as
-    from merging('hospital_a', 2, min_bucket := 4, width := 'distinct', fake := 0, qi := ['zip', 'age', 'sex'],
+    from merging('hospital_a', 2, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0, qi := ['zip', 'age', 'sex'],
         sensitive := 'disease', columns := [['age', 'sex'], ['zip']], force_k := ['zip'],
         rules := getvariable('rules'));
 create table merged_b as
-    from merging('hospital_b', 2, min_bucket := 4, width := 'distinct', fake := 0, qi := ['zip', 'age', 'sex'],
+    from merging('hospital_b', 2, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0, qi := ['zip', 'age', 'sex'],
         sensitive := 'disease', columns := [['age', 'sex'], ['zip']], force_k := ['zip'],
         rules := getvariable('rules'));
 select bucket, age_sex, zip, disease from merged_a order by all;

@@ -5,7 +5,8 @@ record can be linked to a sensitive value with probability above 1/l (Li, Li, Zh
 2012, sections 3 to 5). Columns are given or found by k-medoids on 1 - phi squared; the sensitive attribute
 is clustered like any other, or set alone. Buckets are Mondrian cuts that never separate equal values, so the
 diversity test is local to a bucket (see `slices.diversity`). Columns are not generalized.
-Departure: cuts are taken a level at a time; with a local test the result is that of the paper's queue.
+Departures: cuts are taken a level at a time, with a local test the result is that of the paper's queue; they
+are made where boxes would save most unless `cut := 'median'`.
 Cost: O(d n log n).
 """
 

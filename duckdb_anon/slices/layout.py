@@ -17,7 +17,7 @@ _BOX: dict[str, type[Cells]] = {"ordered": Interval, "nominal": ValueSet, "hiera
 
 CUTS = (
     Parameter(
-        "cut", "'median': Mondrian's cut; 'loss': cut where boxes would save most", "text", "median", ("median", "loss")
+        "cut", "'loss': cut where boxes would save most; 'median': Mondrian's cut", "text", "loss", ("loss", "median")
     ),
     Parameter(
         "width",

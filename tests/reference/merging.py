@@ -174,3 +174,43 @@ def victims(
         true += person[sensitive] in candidates
         total += len(candidates)
     return true, total
+
+
+def class_pairs(
+    one: Sequence[dict[str, Any]],
+    other: Sequence[dict[str, Any]],
+    persons: Sequence[dict[str, Any]],
+    domain: dict[str, set[object]],
+    sensitive: str,
+) -> tuple[int, int]:
+    """True and all triples (class, class, shared value) whose classes meet in every quasi-identifier."""
+    qi = list(domain)
+    sides = []
+    for rows in (one, other):
+        flat, slices = flattened(rows, [*qi, sensitive])
+        columns = [[n for n in names if n in qi] for names in slices.values()] or [qi]
+        by_class: dict[str, list[dict[str, Any]]] = {}
+        for row in flat:
+            key = row["bucket"] if slices else [row[name] for name in qi]
+            by_class.setdefault(str(key), []).append(row)
+        sides.append([(members, columns) for members in by_class.values()])
+
+    def values(members: list[dict[str, Any]]) -> set[object]:
+        cells = [m[sensitive] for m in members]
+        return {v for cell in cells for v in (cell if isinstance(cell, dict) else [cell])}
+
+    def lies(members: list[dict[str, Any]], columns: list[list[str]], person: dict[str, Any]) -> bool:
+        return all(any(all(_covers(m[n], person[n]) for n in names) for m in members) for names in columns)
+
+    true = total = 0
+    for (a, columns_a), (b, columns_b) in itertools.product(*sides):
+        meet = all(
+            any(any(_covers(m[n], v) for m in a) and any(_covers(m[n], v) for m in b) for v in domain[n]) for n in qi
+        )
+        if not meet:
+            continue
+        for value in values(a) & values(b):
+            total += 1
+            same = [p for p in persons if p[sensitive] == value]
+            true += any(lies(a, columns_a, p) and lies(b, columns_b, p) for p in same)
+    return true, total

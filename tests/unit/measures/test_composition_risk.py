@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, victims, zip_tree
+from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, class_pairs, victims, zip_tree
 
 QI = ["age", "sex", "place"]
 ROLES = "qi := ['age', 'sex', 'place'], sensitive := 'disease'"
@@ -63,6 +63,29 @@ def test_every_pair_of_shapes_agrees_with_counting_person_by_person(
     assert found[2] == pytest.approx(100 * true / total if total else 0)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("boxes", "boxes"), ("sliced", "boxes"), ("sliced", "sliced"), ("generalized", "sliced"), ("counts", "sampled"),
+     ("buckets", "perturbed"), ("rows", "generalized")],
+)  # fmt: skip
+def test_pairs_of_classes_agree_with_counting_them_one_by_one(
+    tables: duckdb.DuckDBPyConnection, first: str, second: str
+) -> None:
+    for release, shape, table in (("r1", first, "one"), ("r2", second, "other")):
+        call = SHAPES[shape].format(t=table, roles=ROLES)
+        body = f"({call})" if shape == "rows" else call
+        tables.execute(f"create table {release} as from {body}")
+    found = tables.execute(
+        f"""select true_matches, true_matches + false_matches
+        from composition_risk('r1', 'r2', 'shared', {ROLES}, unit := 'ec_pair')"""
+    ).fetchone()
+    everybody = _rows(tables, "from everybody")
+    domain = {name: {row[name] for row in everybody} for name in QI}
+    persons = _rows(tables, "from shared")
+    slow = class_pairs(_rows(tables, "from r1"), _rows(tables, "from r2"), persons, domain, "disease")
+    assert found == slow
+
+
 @pytest.fixture
 def hospitals(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """The worked example's tables, the persons in both, and a tree of zip codes."""
@@ -83,7 +106,9 @@ def _risk(con: duckdb.DuckDBPyConnection, extra: str = "") -> float:
 @pytest.mark.parametrize("unit", ["victim", "ec_pair"])
 def test_mondrian_s_risk_is_two_thirds(hospitals: duckdb.DuckDBPyConnection, unit: str) -> None:
     for name in "ab":
-        hospitals.execute(f"create table r{name} as from mondrian('{name}', k := 2, width := 'distinct', {EXAMPLE})")
+        hospitals.execute(
+            f"create table r{name} as from mondrian('{name}', k := 2, cut := 'median', width := 'distinct', {EXAMPLE})"
+        )
     assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(200 / 3)
 
 
@@ -91,7 +116,7 @@ def test_mondrian_s_risk_is_two_thirds(hospitals: duckdb.DuckDBPyConnection, uni
 def test_merging_s_risk_is_one_third(hospitals: duckdb.DuckDBPyConnection, unit: str) -> None:
     for name in "ab":
         hospitals.execute(
-            f"""create table r{name} as from merging('{name}', 2, min_bucket := 4, width := 'distinct', fake := 0,
+            f"""create table r{name} as from merging('{name}', 2, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0,
             columns := [['age', 'sex'], ['zip']], force_k := ['zip'], {EXAMPLE},
             rules := [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']])"""
         )

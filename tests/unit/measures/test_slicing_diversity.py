@@ -83,7 +83,7 @@ def test_table_6_is_two_diverse(con: duckdb.DuckDBPyConnection) -> None:
     con.executemany("insert into a values (?, ?, ?, ?)", HOSPITAL_A)
     roles = "qi := ['zip', 'age', 'sex'], sensitive := 'disease'"
     con.execute(
-        f"""create table r as from merging('a', 2, min_bucket := 4, width := 'distinct', fake := 0,
+        f"""create table r as from merging('a', 2, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0,
         columns := [['age', 'sex'], ['zip']], {roles})"""
     )
     assert con.execute(f"select l, highest, average from slicing_diversity('a', 'r', {roles})").fetchone() == (
