@@ -17,6 +17,8 @@ from duckdb_anon.engine.trees import Tree, tree_leaves
 from duckdb_anon.errors import ColumnError
 from duckdb_anon.table import Attribute, FloatArray, IntArray
 
+_FARTHEST = 1e150
+
 
 def plain(array: pa.Array) -> pa.Array:
     """Return enums as text, extension types as their storage, and -0.0 as 0.0."""
@@ -56,6 +58,11 @@ def code_column(
     """
     declared = _declared(array)
     array = plain(array)
+    if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
+        raise ColumnError(
+            f"{function}: column '{name}' is {array.type}; quasi-identifiers and sensitive columns are numbers, dates, "
+            "texts, booleans or enums"
+        )
     orderable = is_orderable(array.type)
     if kind == "":
         kind = "ordered" if orderable else "nominal"
@@ -98,7 +105,9 @@ def sql_literals(values: pa.Array, has_null: bool) -> tuple[str, ...]:
     """SQL literal of each value: numbers and booleans bare, everything else quoted."""
     bare = pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type)
     bare = bare or pa.types.is_boolean(values.type)
-    if pa.types.is_floating(values.type):
+    if pa.types.is_binary(values.type):
+        texts = ["".join(f"\\x{byte:02X}" for byte in value) for value in values.to_pylist()]
+    elif pa.types.is_floating(values.type):
         texts = [repr(v) if np.isfinite(v) else literal(repr(v)) for v in values.to_pylist()]
     else:
         texts = values.cast(pa.string()).to_pylist()
@@ -119,6 +128,12 @@ def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int]:
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
         infinite = ~np.isfinite(numbers)
         return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum())
+    if pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type):
+        # DuckDB's 'infinity' and '-infinity' are the largest number and its negative
+        days = pa.types.is_date32(values.type)
+        numbers = values.cast(pa.int32() if days else pa.int64()).to_numpy(zero_copy_only=False)
+        infinite = np.isin(numbers, [np.iinfo(numbers.dtype).max, -np.iinfo(numbers.dtype).max])
+        return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum())
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     if pa.types.is_null(values.type):
@@ -127,10 +142,13 @@ def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int]:
 
 
 def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int) -> FloatArray:
-    """Values as numbers; what is not finite, and NULL, lies one whole range apart beyond the maximum."""
+    """Values as numbers; what is not finite, and NULL, lies one whole range apart beyond the maximum.
+
+    Numbers beyond `_FARTHEST` are placed there, so that differences and their squares stay finite.
+    """
     positions = np.empty(domain, dtype=np.float64)
     if special_from:
-        finite = as_numbers(values.take(pa.array(order[:special_from])))
+        finite = np.clip(as_numbers(values.take(pa.array(order[:special_from]))), -_FARTHEST, _FARTHEST)
         positions[:special_from] = finite
         step = float(finite[-1] - finite[0]) or 1.0
         top = float(finite[-1])

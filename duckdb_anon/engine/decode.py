@@ -182,7 +182,7 @@ class Decoder:
         ]
         lists = []
         for attribute, (k, more) in self.dictionaries.items():
-            found = f"list(_s.{ident(attribute)} order by _k) filter (where _a = {k})"
+            found = f"list(_s.{ident(attribute)} order by _anon_reps._k) filter (where _anon_reps._a = {k})"
             lists.append((f"list_concat({found}, {more})" if more else found) + f" as d{k}")
         return [
             f"_anon_reps as ({' union all '.join(each)})",

@@ -5,21 +5,23 @@ Nothing is read here but names, types and comments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import ROLE_PARAMETERS, resolve_roles
+from duckdb_anon.engine.roles import ROLE_PARAMETERS, require_free_names, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.errors import ColumnError
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.spec import ColumnInfo, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
 from duckdb_anon.table import CodedTable
 
-SEED = Parameter("seed", "whole number that makes the run repeatable; by default the system's entropy", "integer")
+SEED = Parameter(
+    "seed", "whole number from 0 that makes the run repeatable; by default the system's entropy", "integer", low=0
+)
 ROW_ID = Parameter(
     "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
 )
@@ -186,38 +188,39 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     roles = context.roles(flat, needs=entry.needs, nested=True)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     others = [context.relation(name) for name in entry.tables[1:]]
+    for other in others:
+        require_free_names(entry.name, other)
     trees, tree_sql = _trees(context, infos)
     params = {**params, "tables": [r.text for r in [relation, *others]]}
     call = to_json(entry.name, roles, params, {"trees": trees})
     wanted = {info.name for info in infos}
-    lists = "".join(
-        f", t{k}: (select list({_row_struct(r, wanted, context.catalog)}) "
-        f"from (select *, row_number() over () - 1 as _anon_rn from {r.sql}))"
-        for k, r in enumerate([relation, *others])
-    )
+    lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate([relation, *others]))
     run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
     return f"with {run},\n{_report_select(entry, ())}"
 
 
-def _row_struct(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
-    """Struct of the columns a measure reads: labelled names, slices that hold some, and shape columns."""
+def _row_list(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
+    """Subquery that lists what a measure reads: labelled names, slices that hold some, and shape columns."""
+    folded = {w.lower() for w in wanted} | set(SHAPE_COLUMNS)
+    numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
     if not relation.visible:
-        names: Sequence[str] = sorted(wanted)
-    else:
-        folded = {w.lower() for w in wanted}
-        names = [
-            column
-            for column, kind in relation.columns.items()
-            if column.lower() in folded | set(SHAPE_COLUMNS)
-            or folded & {f.lower() for f in catalog.flattened({column: kind})}
-        ]
+        # which of these columns there are shows when the rows are read; the kernel says what is missing
+        listed_names = literal(["_anon_rn", *sorted(folded)])
+        there = f"(select columns(lambda _anon_c: list_contains({listed_names}, lower(_anon_c))) from {numbered})"
+        return f"(select list(_anon_t) from {there} as _anon_t)"
+    names = [
+        column
+        for column, kind in relation.columns.items()
+        if column.lower() in folded or folded & {f.lower() for f in catalog.flattened({column: kind})}
+    ]
     if not names:
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
-    spelled = {w.lower(): w for w in wanted}
     # the channels of a randomized release are the same in every row: one is enough
     values = [f"case when _anon_rn = 0 then {ident(n)} end" if n.lower() == "rr" else ident(n) for n in names]
     pairs = zip(names, values, strict=True)
-    return "{_anon_rn: _anon_rn, " + ", ".join(f"{ident(spelled.get(n.lower(), n))}: {v}" for n, v in pairs) + "}"
+    return (
+        "(select list({_anon_rn: _anon_rn, " + ", ".join(f"{ident(n)}: {v}" for n, v in pairs) + f"}}) from {numbered})"
+    )
 
 
 def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:

@@ -17,6 +17,8 @@ from duckdb_anon.reading import Domain, Randomization, ReadColumn, ReadTable
 from duckdb_anon.spec import ColumnInfo
 from duckdb_anon.table import CodeArray
 
+_OWN_NAMES = ("bucket", "noisy_count", "sampling_rate", "row_id")
+
 
 @dataclass(frozen=True)
 class _Raw:
@@ -48,7 +50,8 @@ def read_tables(
         ColumnError: when columns of one name have types that cannot be compared.
     """
     tables = [_in_order(table) for table in tables]
-    raws = [_raw_columns(table, trees) for table in tables]
+    spelled = {name.lower(): name for name in (*_OWN_NAMES, *infos)}
+    raws = [_raw_columns(table, trees, spelled) for table in tables]
     names = dict.fromkeys(name for raw in raws for name in raw)
     coded = {
         name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
@@ -65,7 +68,8 @@ def _in_order(table: pa.StructArray) -> pa.StructArray:
     return table if bool((np.diff(number) > 0).all()) else table.take(pa.array(np.argsort(number)))
 
 
-def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree]) -> dict[str, _Raw]:
+def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree], spelled: Mapping[str, str]) -> dict[str, _Raw]:
+    """Columns by the name the call knows them by: SQL does not tell upper from lower case."""
     columns: dict[str, _Raw] = {}
     channels = _channels(table)
     for i in range(table.type.num_fields):
@@ -73,13 +77,14 @@ def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree]) -> dict[str, 
         if name == "_anon_rn" or (channels and name.lower() == "rr"):
             continue
         kind = array.type
+        name = spelled.get(name.lower(), name)
         if name.lower() in channels:
             p, domain = channels[name.lower()]
             columns[name] = _Raw("value", (array, domain), {"p": p})
             continue
         if pa.types.is_struct(kind) and {f.name for f in kind} != {"lower", "upper"}:
             for j in range(kind.num_fields):
-                inner = kind.field(j).name
+                inner = spelled.get(kind.field(j).name.lower(), kind.field(j).name)
                 columns[inner] = _raw(plain(array.field(j)), inner in trees, name)
         else:
             columns[name] = _raw(array, name in trees, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,12 +12,14 @@ from duckdb_anon.errors import ColumnError, listed, nearest
 from duckdb_anon.spec import ColumnInfo, Parameter, Roles
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
-_COMMENT = re.compile(r"\banon:\s*(\w+)((?:\s+(?:categorical|hierarchy=(?:\"[^\"]+\"|[^\s;,]+)))*)")
-_HIERARCHY = re.compile(r"hierarchy=(?:\"([^\"]+)\"|([^\s;,]+))")
+_COMMENT = re.compile(
+    r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:\"[^\"]+\"|[^\s;,]+)))*)", re.IGNORECASE
+)
+_HIERARCHY = re.compile(r"hierarchy=(?:\"([^\"]+)\"|([^\s;,]+))", re.IGNORECASE)
 _ORDERED = re.compile(
     r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|DATE|TIME\b.*|TIMESTAMP.*|BIGNUM)$"
 )
-_NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]$")
+_NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]$|INTERVAL$|VARIANT$")
 
 ROLE_PARAMETERS = (
     Parameter("qi", "list of quasi-identifiers (default: columns commented 'anon: quasi')", "names"),
@@ -49,6 +51,7 @@ def resolve_roles(
     Raises:
         ColumnError: for an unknown column or role word, a column with two roles, or a missing role.
     """
+    require_free_names(function, relation, [n for names in _given(arguments).values() for n in names or ()])
     labels = _from_comments(function, relation)
     _override(function, relation, arguments, labels)
     _check_clash(function, labels.roles)
@@ -103,9 +106,12 @@ def column_of(function: str, relation: Relation, name: str) -> str:
 def _from_comments(function: str, relation: Relation) -> _Labels:
     labels = _Labels()
     for column in relation.columns:
-        found = _COMMENT.search(relation.comments.get(column, ""))
-        if not found:
+        every = list(_COMMENT.finditer(relation.comments.get(column, "")))
+        if not every:
             continue
+        found = every[0]
+        if len({other.group(1).lower() for other in every}) > 1:
+            raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles; keep one")
         role = found.group(1).lower()
         if role == "release":
             continue
@@ -115,7 +121,7 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
                 f"{listed(ROLES)}{nearest(role, ROLES)}"
             )
         labels.roles[role].append(column)
-        if "categorical" in found.group(2).split():
+        if "categorical" in re.split(r"[\s,;]+", found.group(2).lower()):
             labels.categorical.add(column)
         tree = _HIERARCHY.search(found.group(2))
         if tree:
@@ -123,13 +129,25 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
     return labels
 
 
-def _override(function: str, relation: Relation, arguments: Mapping[str, Any], labels: _Labels) -> None:
-    given = {
+def require_free_names(function: str, relation: Relation, named: Iterable[str] = ()) -> None:
+    """Raise where a column has a name the planned SQL needs for its own."""
+    taken = {name: None for name in (*relation.columns, *named) if name.lower().startswith("_anon_")}
+    if taken:
+        raise ColumnError(f"{function}: names that begin with _anon_ are reserved; rename column {listed(taken)}")
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, list[str] | None]:
+    """Columns of each role that the call names."""
+    return {
         "quasi": arguments.get("qi"),
         "sensitive": arguments.get("sensitive"),
         "insensitive": arguments.get("keep"),
         "person": [arguments["person"]] if arguments.get("person") else None,
     }
+
+
+def _override(function: str, relation: Relation, arguments: Mapping[str, Any], labels: _Labels) -> None:
+    given = _given(arguments)
     named: dict[str, str] = {}
     for role, names in given.items():
         if names is None:

@@ -31,9 +31,9 @@ def read_tree(function: str, name: str, rows: pa.StructArray) -> Tree:
     columns = [pc.cast(rows.field(i), pa.string()).to_pylist() for i in range(rows.type.num_fields)]
     if not columns or not columns[0]:
         raise ParameterError(f"{function}: hierarchy '{name}' has no rows")
-    paths = tuple(sorted({tuple(reversed(row)) for row in zip(*columns, strict=True)}))
-    if any(label is None for path in paths for label in path):
+    if any(None in column for column in columns):
         raise ParameterError(f"{function}: hierarchy '{name}' holds NULL; pad short branches with their last node")
+    paths = tuple(sorted({tuple(reversed(row)) for row in zip(*columns, strict=True)}))
     if len({path[0] for path in paths}) != 1:
         raise ParameterError(
             f"{function}: hierarchy '{name}' has {len({p[0] for p in paths})} roots; its last column must be constant"

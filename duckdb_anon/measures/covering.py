@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from duckdb_anon.errors import ColumnError
+from duckdb_anon.errors import ColumnError, listed, nearest
 from duckdb_anon.reading import BoolArray, Domain, ReadColumn, ReadTable
 from duckdb_anon.table import CodeArray, IntArray
 
@@ -15,6 +15,44 @@ from duckdb_anon.table import CodeArray, IntArray
 def is_plain(table: ReadTable, names: Sequence[str]) -> bool:
     """Whether all these columns are plain values."""
     return all(table.columns[name].shape == "value" for name in names)
+
+
+def require_columns(function: str, release: ReadTable, names: Sequence[str]) -> None:
+    """Raise unless the release has all these columns."""
+    missing = [name for name in names if name not in release.columns]
+    if missing:
+        raise ColumnError(
+            f"{function}: the release has no column {listed(missing)}{nearest(missing[0], release.columns)}; it has "
+            f"{listed(release.columns) or 'none of them'}. Name the ones it has in qi := [...], sensitive := '...'"
+        )
+
+
+def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
+    """Original row that each released row came from, -1 for fake rows (row_id NULL), shape (released rows,).
+
+    Raises:
+        ColumnError: when there is no row_id, or it does not number the original's rows.
+    """
+    if "row_id" not in release.columns:
+        raise ColumnError(
+            f"{function}: the release has no column row_id, so nobody can say which original each row comes from; make "
+            "it again with row_id := true (for this check only, never for publication)"
+        )
+    ids = release.columns["row_id"]
+    codes = ids.value_codes()
+    fake = codes == ids.domain.null_code
+    number = np.where(fake, -1, ids.domain.positions[codes]) if len(codes) else np.zeros(0)
+    real = number[~fake]
+    if len(codes) and (ids.domain.kind != "ordered" or not len(real) or (real != np.floor(real)).any()):
+        raise ColumnError(
+            f"{function}: the release's row_id does not number rows; take it from a release as it is made"
+        )
+    if len(real) and (real.max() >= original.rows or real.min() < 0):
+        raise ColumnError(
+            f"{function}: the release's row_id goes from {real.min():.0f} to {real.max():.0f}, the original has "
+            f"{original.rows} rows; these two do not belong together"
+        )
+    return number.astype(np.int64)
 
 
 def mixed_key(columns: Sequence[IntArray], sizes: Sequence[int] | None) -> tuple[IntArray, int]:

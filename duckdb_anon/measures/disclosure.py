@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.errors import ColumnError, RequirementError
-from duckdb_anon.measures.covering import distinct_boxes, is_plain, mixed_key
+from duckdb_anon.measures.covering import distinct_boxes, is_plain, mixed_key, require_columns, source_rows
 from duckdb_anon.reading import BoolArray, ReadTable
 from duckdb_anon.spec import Parameter, Params, Report
 from duckdb_anon.table import FloatArray, IntArray
@@ -34,6 +34,9 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].sensitive[0].name
+    require_columns("disclosure", release, [*qi, sensitive])
+    if not original.rows or not release.rows:
+        raise RequirementError("disclosure: the original or the release is empty; there is nobody to look for")
     own = _own_rows(original, release)
     targets = _targets(original.rows, params["targets"], rng)
     identity = np.zeros(len(targets))
@@ -60,22 +63,15 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
 
 def _own_rows(original: ReadTable, release: ReadTable) -> IntArray:
     """Row of the release that came from each original row, -1 where it was not released."""
-    if "row_id" not in release.columns:
-        raise ColumnError(
-            "disclosure: the release has no column row_id, so nobody can say whose row a match is; make it again "
-            "with row_id := true (for this check only, never for publication)"
-        )
-    ids = release.columns["row_id"]
-    codes = ids.value_codes()
-    real = np.flatnonzero(codes != ids.domain.null_code)  # a fake row is nobody's
-    source = ids.domain.positions[codes[real]].astype(np.int64)
-    if len(source) and (source.max() >= original.rows or source.min() < 0):
-        raise RequirementError(
-            f"disclosure: the release's row_id goes up to {source.max()}, the original has {original.rows} rows; "
-            "these two do not belong together"
-        )
+    source = source_rows("disclosure", original, release)
+    real = np.flatnonzero(source >= 0)
     own = np.full(original.rows, -1, dtype=np.int64)
-    own[source] = real
+    own[source[real]] = real
+    if int((own >= 0).sum()) < len(real):
+        raise ColumnError(
+            f"disclosure: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
+            "released once"
+        )
     return own
 
 

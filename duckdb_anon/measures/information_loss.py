@@ -7,8 +7,9 @@ Two measures of a published cell, both means over rows (range [0, 1]):
 * NCP (Xu et al. 2006): 0 for a single value, else |v| / |A| for nominal and hierarchical attributes, and
   (upper - lower) / (max - min) for ordered ones.
 
-Permuting the columns of a sliced release costs nothing. The domain is the original's: its distinct values, its range, or the leaves of the hierarchy. A cell that may be
-NULL or a value covers everything. Continuous attributes have no "+ 1". Cost: O(rows) an attribute.
+Permuting the columns of a sliced release costs nothing. The domain is the original's: its distinct values, its
+range, or the leaves of the hierarchy. A cell that may be NULL or a value covers everything. Continuous attributes
+have no "+ 1". Cost: O(rows) an attribute.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.measures.covering import is_plain
-from duckdb_anon.reading import Domain, ReadColumn, ReadTable
+from duckdb_anon.measures.covering import is_plain, require_columns, source_rows
+from duckdb_anon.reading import BoolArray, Domain, ReadColumn, ReadTable
 from duckdb_anon.spec import Params, Report
 from duckdb_anon.table import CodeArray, FloatArray, IntArray
 
@@ -31,11 +32,7 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
     """One row an attribute and one for all of them."""
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
-    missing = [name for name in qi if name not in release.columns]
-    if missing:
-        raise ColumnError(
-            f"information_loss: the release has no column {', '.join(missing)}; name the ones it has in qi := [...]"
-        )
+    require_columns("information_loss", release, qi)
     sliced = any(release.columns[name].slice for name in qi)
     source = _source_rows(original, release, is_plain(release, qi) and not sliced)
     losses = [_losses(original.columns[name], release.columns[name], source) for name in qi]
@@ -51,21 +48,9 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
 
 
 def _source_rows(original: ReadTable, release: ReadTable, needed: bool) -> IntArray | None:
-    if "row_id" not in release.columns:
-        if needed:
-            raise ColumnError(
-                "information_loss: this release holds plain values and no row_id, so nobody can say which original "
-                "each row replaces; make it again with row_id := true (for this check only, never for publication)"
-            )
+    if not needed and "row_id" not in release.columns:
         return None
-    ids = release.columns["row_id"]
-    codes = ids.value_codes()  # NULL: a fake row, which stands for itself
-    source = np.where(codes == ids.domain.null_code, -1, ids.domain.positions[codes]).astype(np.int64)
-    if len(source) and source.max() >= original.rows:
-        raise ColumnError(
-            f"information_loss: the release's row_id goes up to {source.max()}, the original has {original.rows} rows"
-        )
-    return source
+    return source_rows("information_loss", original, release)
 
 
 def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> tuple[FloatArray, ...]:
@@ -123,15 +108,16 @@ def _interval(
     width = domain.positions[upper] - domain.positions[lower]
     # NULL or not finite at one end only cannot be told apart from anything
     anything = (lower < 0) | ((upper >= domain.special_from) & (upper != lower))
-    return _ordered(np.where(anything, span, width), span, whole, anything)
+    return _ordered(np.where(anything, span, width), span, whole, anything, (lower != upper) | anything)
 
 
 def _ordered(
-    width: FloatArray, span: float, whole: float, anything: np.ndarray[Any, Any]
+    width: FloatArray, span: float, whole: float, anything: BoolArray, differs: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """`differs` is told apart: values may lie too close for their places as floating-point numbers to differ."""
     iloss = width / whole if whole > 0 else np.zeros(len(width))
     ncp = np.where(anything, 1.0, width / span if span > 0 else 0.0)
-    return iloss, ncp, ((width > 0) | anything).astype(np.float64)
+    return iloss, ncp, differs.astype(np.float64)
 
 
 def _replaced(
@@ -142,7 +128,7 @@ def _replaced(
         span, whole = _span(domain, every)
         special = (before >= domain.special_from) | (after >= domain.special_from)
         width = np.where(special & differs, span, np.abs(domain.positions[before] - domain.positions[after]))
-        return _ordered(np.where(differs, width, 0.0), span, whole, special & differs)
+        return _ordered(np.where(differs, width, 0.0), span, whole, special & differs, differs)
     size = _domain_size(domain, every)
     if domain.hierarchy is None or domain.leaf_of_code is None:
         return _covered(np.where(differs, float(size), 1.0), size)

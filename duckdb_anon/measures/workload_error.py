@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.measures.estimates import estimated_answers
 from duckdb_anon.measures.workload import Workload, WorkloadSpec, draw, query_texts, replaced
 from duckdb_anon.reading import ReadTable
@@ -58,6 +58,8 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator) -> Workload:
     """Draw queries over the original's domains."""
+    if not original.rows:
+        raise RequirementError("workload: the table is empty; its columns have no values to ask for")
     roles = params["roles"]
     qi = [original.attribute(info.name) for info in roles.qi]
     sensitive = original.attribute(roles.sensitive[0].name) if roles.sensitive else None

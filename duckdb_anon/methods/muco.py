@@ -131,7 +131,8 @@ def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.r
     """The tables `muco` would draw from: one row for each group, attribute, original and output value."""
     table = tables[0]
     groups = groups_of(table, params, "muco_tables")
-    parts = [c.table() for c in covers(table, params, groups)]
+    every = covers(table, params, groups)
+    parts = [c.table() for c in every]
     sizes = [len(part.probability) for part in parts]
     return {
         "group_id": np.concatenate([part.group for part in parts]),
@@ -139,6 +140,7 @@ def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.r
         "original": np.concatenate([part.original for part in parts]),
         "output": np.concatenate([part.output for part in parts]),
         "probability": np.concatenate([part.probability for part in parts]),
+        "records": np.concatenate([c.classes.count[c.row] for c in every]),
     }
 
 
@@ -179,6 +181,7 @@ TABLES = Report(
         "original": "CODE",
         "output": "CODE",
         "probability": "DOUBLE",
+        "records": "BIGINT",
     },
     compute=random_output_tables,
     refine=refine,

@@ -1,0 +1,236 @@
+"""Columns of every type, odd names, odd comments, and releases that do not fit their original."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+ROLES = "qi := ['a', 'b'], sensitive := 's'"
+TYPES = {
+    "HUGEINT": "170141183460469231731687303715884105727::hugeint - range % 7",
+    "UBIGINT": "18446744073709551615::ubigint - (range % 7)::ubigint",
+    "BIGINT": "case when range % 2 = 0 then 9223372036854775807 else -9223372036854775808 end",
+    "UUID": "('00000000-0000-0000-0000-00000000000' || range % 7)::uuid",
+    "BLOB": "(['\\xFF\\x00', 'plain', '\\x80'])[1 + range % 3]::blob",
+    "BOOLEAN": "case range % 3 when 0 then true when 1 then false end",
+    "TIME": "time '10:00:00' + to_minutes((range % 7)::integer)",
+    "TIMESTAMP WITH TIME ZONE": "(timestamp '2020-01-01' + to_days((range % 7)::integer))::timestamptz",
+    "DECIMAL(38,10)": "(range % 7)::decimal(38, 10) + 9000000000000000000000000.123",
+    "ENUM('z', 'y', 'x')": "(['x', 'y', 'z'])[1 + range % 3]::enum('z', 'y', 'x')",
+    "DOUBLE": "case when range % 2 = 0 then 1e308 else -1e308 end + range % 3",
+    "FLOAT": "case when range % 4 = 0 then 'nan'::float else 3e38::float / (1 + range % 5) end",
+    "VARCHAR": "(['ä', 'Ä', 'a', '', 'a' || chr(0), ' '])[1 + range % 6]",
+}
+
+
+def said(con: duckdb.DuckDBPyConnection, statement: str) -> str:
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(statement).fetchall()
+    assert "internal error" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def pair(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A table and its release with row_id."""
+    con.execute("create table t as select range % 7 as a, range % 3 as b, range % 11 as s from range(330)")
+    con.execute(f"create table r as from muco('t', 0.2, {ROLES}, row_id := true)")
+    return con
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_values_of_any_type_are_released_and_measured(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    con.execute(f"create table t as select {TYPES[kind]} as a, range % 3 as b, range % 11 as s from range(330)")
+    con.execute(f"create table r as from muco('t', 0.2, {ROLES}, row_id := true)")
+    assert con.execute("select distinct typeof(a) from r").fetchall() == [(kind,)]
+    strange = con.execute("select count(*) from (select a from r except select a from t)").fetchone()
+    assert strange == (0,)
+    same = con.execute(
+        "select count(*) from r join (select *, row_number() over () - 1 as row_id from t) as t using (row_id) "
+        "where r.a is not distinct from t.a and r.b = t.b"
+    ).fetchone()
+    assert same == (0,)
+    loss = con.execute(f"select attribute, iloss, changed from information_loss('t', 'r', {ROLES})").fetchall()
+    differs = con.execute(
+        "select avg((r.a is distinct from t.a)::integer) from r join (select *, row_number() over () - 1 as row_id "
+        "from t) as t using (row_id)"
+    ).fetchone()
+    assert differs is not None
+    assert loss[0][2] == pytest.approx(differs[0])
+    assert all(0 <= iloss <= 1 for _, iloss, _ in loss)
+    risk = con.execute(f"select identity, attribute from disclosure('t', 'r', {ROLES})").fetchone()
+    assert risk is not None
+    assert all(0 <= share <= 1 for share in risk)
+    error = con.execute(f"select count(*) from workload_error('t', 'r', {ROLES}, n := 5, dims := 1)").fetchone()
+    assert error == (5,)
+
+
+def test_query_texts_on_blobs_run(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table t as select {TYPES['BLOB']} as a, range % 3 as b from range(330)")
+    for query, original in con.execute(
+        "select query, original from workload_error('t', 't', qi := ['a', 'b'], n := 20, dims := 2)"
+    ).fetchall():
+        assert con.execute(query).fetchone() == (original,)
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP"])
+def test_infinite_dates_stand_apart_and_do_not_widen_the_domain(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    con.execute(
+        f"create table t as select case when range % 10 = 0 then 'infinity'::{kind} when range % 10 = 1 then "
+        f"'-infinity'::{kind} else date '2020-01-01' + (range % 7)::integer end as a, range % 3 as b from range(330)"
+    )
+    con.execute("create table r as select * replace (case when isinf(a) then a else date '2020-01-01' end as a), "
+                "row_number() over () - 1 as row_id from t")  # fmt: skip
+    loss = con.execute("select ncp from information_loss('t', 'r', qi := ['a', 'b'])").fetchone()
+    assert loss is not None
+    assert loss[0] == pytest.approx(0.8 * 0.5, rel=0.05)
+    con.execute("from muco('t', 0.2, qi := ['a', 'b'])")
+
+
+@pytest.mark.parametrize("value", ["[range]", "{'x': range}", "map {range: 1}", "to_days(range::integer)"])
+def test_types_without_codes_are_refused_as_quasi_and_pass_as_insensitive(
+    con: duckdb.DuckDBPyConnection, value: str
+) -> None:
+    for temporary in ("", "temp"):
+        con.execute(f"create or replace {temporary} table t{temporary} as select {value} as a, range % 3 as b "
+                    "from range(330)")  # fmt: skip
+        assert "column 'a'" in said(con, f"from muco('t{temporary}', 0.2, qi := ['a'])")
+        kept = con.execute(f"select count(*) from (select a from muco('t{temporary}', 0.2, qi := ['b'], keep := ['a']) "
+                           f"intersect select a from t{temporary})").fetchone()  # fmt: skip
+        assert kept == (330,)
+
+
+def test_columns_named_as_inside_the_planned_statement(con: duckdb.DuckDBPyConnection) -> None:
+    names = [
+        "r",
+        "c0",
+        "rn",
+        "call",
+        "t0",
+        "h0",
+        "_x0",
+        "_c0",
+        "_ord",
+        "_s",
+        "_k",
+        "_a",
+        "_rn",
+        "n",
+        "i",
+        "seed",
+        "tbl",
+    ]
+    columns = ", ".join(f"(range * {k + 3}) % {k + 2} as {name}" for k, name in enumerate(names))
+    con.execute(f"create table t as select {columns} from range(330)")
+    roles = f"qi := {names[:-1]}, sensitive := 'tbl'"
+    con.execute(f"create table release as from muco('t', 0.5, {roles}, row_id := true)")
+    assert [row[0] for row in con.execute("describe release").fetchall()] == [*names, "row_id"]
+    assert con.execute(f"select count(*) from information_loss('t', 'release', {roles})").fetchone() == (len(names),)
+    con.execute(f"from mondrian('t', 5, {roles})")
+
+
+def test_reserved_column_names_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
+    pair.execute("create table odd as select a as _anon_rn, b, s from t")
+    for call in (
+        "muco('odd', 0.2, qi := ['b'])",
+        "muco('odd', 0.2, qi := ['_anon_rn', 'b'])",
+        "information_loss('t', 'odd', qi := ['b'])",
+    ):
+        assert "_anon_rn" in said(pair, f"from {call}")
+    pair.execute("create temp table hidden as from odd")
+    assert "reserved" in said(pair, "from muco('hidden', 0.2, qi := ['_anon_rn', 'b'])")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["anon: quasi categorical", "Anon: Quasi, Categorical", "age; ANON:quasi; categorical", "anon:quasi categorical."],
+)
+def test_labels_in_any_spelling(con: duckdb.DuckDBPyConnection, comment: str) -> None:
+    con.execute("create table t as select range % 7 as a, range % 3 as b from range(330)")
+    con.execute(f"comment on column t.a is '{comment}'")
+    box = con.execute("select typeof(a) from mondrian('t', 5) limit 1").fetchone()
+    assert box == ("BIGINT[]",)
+
+
+def test_a_comment_with_two_roles_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range % 7 as a from range(330)")
+    con.execute("comment on column t.a is 'was anon: insensitive, now anon: quasi'")
+    assert "several roles" in said(con, "from muco('t', 0.2)")
+
+
+def test_an_empty_hierarchy_cell_is_refused(pair: duckdb.DuckDBPyConnection) -> None:
+    pair.execute("create table tree as select * from (values (0, 'x', '*'), (1, null, '*'), (2, 'y', null)) h(l, m, t)")
+    assert "holds NULL" in said(pair, "from muco('t', 0.2, qi := ['b'], hierarchies := {'b': 'tree'})")
+
+
+def test_seeds_below_zero_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
+    assert "seed := -1 is out of range" in said(pair, "from muco('t', 0.2, qi := ['a'], seed := -1)")
+
+
+@pytest.mark.parametrize(
+    ("row_id", "reason"),
+    [
+        ("null::bigint", "does not number rows"),
+        ("row_id + 0.5", "does not number rows"),
+        ("row_id::varchar", "does not number rows"),
+        ("-1 - row_id", "do not belong together"),
+        ("row_id + 5", "do not belong together"),
+    ],
+)
+def test_row_ids_of_another_table_are_refused(pair: duckdb.DuckDBPyConnection, row_id: str, reason: str) -> None:
+    pair.execute(f"create table wrong as select * replace ({row_id} as row_id) from r")
+    for measure in ("disclosure", "information_loss"):
+        assert reason in said(pair, f"from {measure}('t', 'wrong', {ROLES})")
+
+
+def test_rows_released_twice_are_no_basis_for_disclosure(pair: duckdb.DuckDBPyConnection) -> None:
+    pair.execute("create table wrong as select * replace (row_id // 2 as row_id) from r")
+    assert "330 released rows share 165 row_ids" in said(pair, f"from disclosure('t', 'wrong', {ROLES})")
+
+
+def test_releases_that_lack_columns_or_rows_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
+    assert "no column b" in said(pair, f"from disclosure('t', '(select a, s, row_id from r)', {ROLES})")
+    assert "no column s" in said(pair, f"from disclosure('t', '(select a, b, row_id from r)', {ROLES})")
+    assert "no column row_id" in said(pair, f"from disclosure('t', '(select a, b, s from r)', {ROLES})")
+    assert "empty" in said(pair, f"from disclosure('t', '(from r limit 0)', {ROLES})")
+    assert "empty" in said(pair, f"from workload('(from t limit 0)', {ROLES}, dims := 1)")
+
+
+def test_temporary_releases_and_views_are_measured_like_tables(pair: duckdb.DuckDBPyConnection) -> None:
+    pair.execute('create temp table hidden as select a as "A", b, s as S, row_id from r')
+    pair.execute(f"create view drawn as from muco('t', 0.2, {ROLES}, row_id := true)")
+    for measure in ("disclosure", "information_loss"):
+        expected = pair.execute(f"from {measure}('t', 'r', {ROLES})").fetchall()
+        assert pair.execute(f"from {measure}('t', 'hidden', {ROLES})").fetchall() == expected
+        assert len(pair.execute(f"from {measure}('t', 'drawn', {ROLES})").fetchall()) == len(expected)
+    assert "no column b" in said(pair, f"from disclosure('t', '(select a, s, row_id from hidden)', {ROLES})")
+
+
+def test_a_locked_configuration_does_not_matter(pair: duckdb.DuckDBPyConnection) -> None:
+    pair.execute("set lock_configuration = true")
+    assert pair.execute(f"select count(*) from muco('t', 0.2, {ROLES})").fetchone() == (330,)
+
+
+def test_several_connections_at_once(tmp_path: Path) -> None:
+    con = duckdb_anon.connect(str(tmp_path / "people.duckdb"))
+    con.execute("create table t as select range % 7 as a, range % 3 as b, range % 11 as s from range(330)")
+    expected = con.execute(f"from muco('t', 0.2, {ROLES}, seed := 1)").fetchall()
+    found: list[list[tuple[object, ...]]] = []
+
+    def work() -> None:
+        cursor = duckdb_anon.load(con.cursor())
+        for _ in range(3):
+            found.append(cursor.execute(f"from muco('t', 0.2, {ROLES}, seed := 1)").fetchall())
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 9
+    con.close()
