@@ -133,17 +133,18 @@ def _scores(
     fold_of_row = np.where(offered.record >= 0, fold_of_record[offered.record], -1)
     if published:
         fold_of_row = rng.permutation(len(offered.label)) % params["folds"]
+    in_fold = np.bincount(fold_of_record[tested], minlength=params["folds"])
+    if in_fold.min() == 0 or len(offered.label) < 2 * params["folds"]:
+        raise RequirementError(
+            f"classification_accuracy: {int(in_fold.sum())} records to test and {len(offered.label)} published rows do "
+            f"not fill {params['folds']} folds; ask for fewer folds"
+        )
     learner = {"min_samples_leaf": params["min_leaf"], "random_state": int(rng.integers(2**31))}
     scores = np.zeros((params["folds"], 3))
     for number in range(params["folds"]):
         train, own_train = fold_of_row != number, fold_of_record != number
         own_test = tested & ~own_train
-        test, rows = (offered, fold_of_row == number) if published else (truth, own_test)
-        if not (own_test.any() and rows.any() and train.any()):
-            raise RequirementError(
-                f"classification_accuracy: fold {number + 1} of {params['folds']} has no rows to test or to train on; "
-                "ask for fewer folds"
-            )
+        test, rows = (offered, ~train) if published else (truth, own_test)
         largest = np.bincount(truth.label[own_train]).argmax()
         scores[number] = (
             _accuracy((offered, train), (test, rows), learner),

@@ -116,8 +116,8 @@ def test_mondrian_s_risk_is_two_thirds(hospitals: duckdb.DuckDBPyConnection, uni
 def test_merging_s_risk_is_one_third(hospitals: duckdb.DuckDBPyConnection, unit: str) -> None:
     for name in "ab":
         hospitals.execute(
-            f"""create table r{name} as from merging('{name}', 2, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0,
-            columns := [['age', 'sex'], ['zip']], force_k := ['zip'], {EXAMPLE},
+            f"""create table r{name} as from merging('{name}', 2, min_bucket := 4, cut := 'median',
+            width := 'distinct', fake := 0, columns := [['age', 'sex'], ['zip']], force_k := ['zip'], {EXAMPLE},
             rules := [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']])"""
         )
     assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(100 / 3)
