@@ -84,6 +84,14 @@ def _permuted(
     return _Slots(np.sort(bucket), orders, codes, sensitive)
 
 
+def _drawn(
+    table: CodedTable, records: Records, bucket: IntArray, columns: list[tuple[int, ...]], rng: np.random.Generator
+) -> _Slots:
+    """One uniform permutation for each column, the sensitive one last."""
+    orders = [shuffled_slots(bucket, rng) for _ in range(len(columns) + 1)]
+    return _permuted(table, records, bucket, columns, orders)
+
+
 def _swapped(slots: _Slots, trial: _Slots, rules: Rules) -> list[IntArray]:
     """Take the trial permutation in the buckets where fewer rows violate a rule."""
     buckets = int(slots.bucket[-1]) + 1
@@ -119,12 +127,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
     bucket = buckets(table, records, params)
     rules = rules_of(table, params)
-    orders = [shuffled_slots(bucket, rng) for _ in grouping.columns]
-    slots = _permuted(table, records, bucket, columns, orders)
+    slots = _drawn(table, records, bucket, columns, rng)
     for _ in range(params["try_repermute"] if rules else 0):
-        trial = [shuffled_slots(bucket, rng) for _ in grouping.columns]
-        orders = _swapped(slots, _permuted(table, records, bucket, columns, trial), rules)
+        orders = _swapped(slots, _drawn(table, records, bucket, columns, rng), rules)
         slots = _permuted(table, records, bucket, columns, orders)
+    orders = slots.orders
     forced = forced_columns(grouping, params["force_k"] or ())
     check_columns("merging", orders, bucket)
     check_diversity("merging", slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
