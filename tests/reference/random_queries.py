@@ -98,8 +98,15 @@ def _grouped(rng: random.Random, depth: int, table: str, alias: str) -> str:
     names = ", ".join(f"k{i}" for i in range(len(keys)))
     places = ", ".join(str(i + 1) for i in range(len(keys)))
     group = rng.choice(
-        ["ALL", ", ".join(keys), places, names, f"ROLLUP({', '.join(keys)})", f"CUBE({places})"]
-        + [f"GROUPING SETS (({places}), (1), ())"]
+        [
+            "ALL",
+            ", ".join(keys),
+            places,
+            names,
+            f"ROLLUP({', '.join(keys)})",
+            f"CUBE({places})",
+            f"GROUPING SETS (({places}), (1), ())",
+        ]
     )
     text += f" GROUP BY {group}"
     if rng.random() < 0.2:

@@ -36,10 +36,12 @@ from (select i::integer as i from range(24) as t(i))
 BUCKETS = """
 create table buckets as
 select
-  (20 + (i * 7) % 20)::integer as age, (['F', 'M', null])[1 + i % 3] as sex, (['n1', 'n2', 's1'])[1 + (i // 2) % 3] as region,
+  (20 + (i * 7) % 20)::integer as age, (['F', 'M', null])[1 + i % 3] as sex,
+  (['n1', 'n2', 's1'])[1 + (i // 2) % 3] as region,
   date '1980-01-01' + (i * 40)::integer as born, 50.0::double + i % 9 as weight, ((i * 37) % 50)::integer as cost,
   (i // 4)::bigint as bucket,
-  case (i // 4) % 3 when 0 then map(['flu', 'cold'], [3::bigint, 1]) when 1 then map(['flu', 'acne', 'cold'], [1::bigint, 2, 1])
+  case (i // 4) % 3 when 0 then map(['flu', 'cold'], [3::bigint, 1])
+    when 1 then map(['flu', 'acne', 'cold'], [1::bigint, 2, 1])
     else map(['acne'], [3::bigint]) end as disease
 from (select i::integer as i from range(24) as t(i))
 """
@@ -47,7 +49,8 @@ SLICED = """
 create table sliced as
 select (i // 6)::bigint as bucket,
   {age: (20 + (i * 7) % 20)::integer, sex: (['F', 'M', null])[1 + i % 3]} as age_sex,
-  {region: (['n1', 'n2', 's1'])[1 + (i // 2) % 3], born: date '1980-01-01' + (i * 40)::integer, weight: 50.0::double + i % 9} as place,
+  {region: (['n1', 'n2', 's1'])[1 + (i // 2) % 3], born: date '1980-01-01' + (i * 40)::integer,
+    weight: 50.0::double + i % 9} as place,
   {disease: (['flu', 'cold', 'acne'])[1 + (i * i) % 3]} as disease,
   {cost: ((i * 37) % 50)::integer} as cost
 from (select i::integer as i from range(24) as t(i))
@@ -57,7 +60,8 @@ COUNTED = (
     "SELECT count(*) AS m1, sum(cost) AS m2 FROM people WHERE age BETWEEN 23 AND 28 AND sex = 'F'",
     "SELECT count(*) AS m1 FROM people WHERE (age < 25 OR age > 30) AND NOT (sex = 'F' AND disease = 'flu')",
     "SELECT count(*) AS m1 FROM people WHERE age >= 26 OR sex <> 'F' OR region LIKE 'n%'",
-    "SELECT sum(age) AS m1, sum(weight) AS m2, count(sex) AS m3 FROM people WHERE weight < 55.25 AND disease IN ('flu', 'acne')",
+    "SELECT sum(age) AS m1, sum(weight) AS m2, count(sex) AS m3"
+    " FROM people WHERE weight < 55.25 AND disease IN ('flu', 'acne')",
     "SELECT sum(age * cost) AS m1, sum(age + cost) AS m2 FROM people WHERE age % 2 = 0 AND cost > 5",
     "SELECT sum(CASE WHEN region IN ('n1', 's2') THEN cost WHEN sex IS NULL THEN 1 ELSE 0 END) AS m1 FROM people",
     "SELECT count(*) AS m1 FROM people WHERE born BETWEEN DATE '1980-03-15' AND '1981-02-01' AND disease <> 'cold'",
@@ -66,13 +70,16 @@ COUNTED = (
     "SELECT region, sum(age) AS m1 FROM people WHERE sex IN ('F', 'X') OR age < 26 GROUP BY 1",
     "SELECT sex, disease, grouping(sex, disease) AS level, count(*) AS m1 FROM people GROUP BY CUBE (sex, disease)",
     "SELECT count(*) AS m1 FROM people WHERE age < cost",
-    "SELECT count(*) FILTER (WHERE disease = 'flu' AND age < 30) AS m1, count_if(cost > 20) AS m2 FROM people WHERE age > 22",
+    "SELECT count(*) FILTER (WHERE disease = 'flu' AND age < 30) AS m1, count_if(cost > 20) AS m2"
+    " FROM people WHERE age > 22",
 )
 """Queries whose measures are expectations: counts and sums."""
 EXTREME = (
-    "SELECT min(cost) AS m1, max(cost) AS m2, avg(cost) AS m3, max(age) AS m4, min(weight) AS m5 FROM people WHERE age < 27",
+    "SELECT min(cost) AS m1, max(cost) AS m2, avg(cost) AS m3, max(age) AS m4, min(weight) AS m5"
+    " FROM people WHERE age < 27",
     "SELECT avg(age) AS m1, min(age) AS m2, sum(weight) AS m3 FROM people WHERE sex = 'F' AND disease <> 'cold'",
-    "SELECT disease, avg(age) AS m1, count(age) AS m2, sum(age - 24) AS m3 FROM people WHERE weight < 56 GROUP BY disease",
+    "SELECT disease, avg(age) AS m1, count(age) AS m2, sum(age - 24) AS m3"
+    " FROM people WHERE weight < 56 GROUP BY disease",
 )
 """Queries with other measures that have bounds."""
 

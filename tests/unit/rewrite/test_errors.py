@@ -56,7 +56,7 @@ def test_extremes_of_samples_and_noisy_counts_are_refused(con: duckdb.DuckDBPyCo
 
 
 def test_column_the_release_leaves_out_is_named_with_its_nearest_neighbour(con: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(RewriteError, match="column 'born' is not in the release sampled.*released are"):
+    with pytest.raises(RewriteError, match=r"column 'born' is not in the release sampled.*released are"):
         rewrite("SELECT count(*) FROM people WHERE born > DATE '1980-01-01'", seen(con, "people"), seen(con, "sampled"))
 
 

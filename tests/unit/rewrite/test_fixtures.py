@@ -14,8 +14,8 @@ from tests.reference.rewrite_tables import REGIONS, TREE, seen
 FIXTURES = Path(__file__).parent / "fixtures"
 OTHERS = (
     "create table rows as select age, sex, region, born, weight, disease, cost from people where age is not null",
-    "create table counts as select {lower: 20::integer, upper: 29::integer} as age, disease, 12.5::double as noisy_count "
-    "from (values ('flu'), ('cold')) as t(disease)",
+    "create table counts as select {lower: 20::integer, upper: 29::integer} as age, disease, "
+    "12.5::double as noisy_count from (values ('flu'), ('cold')) as t(disease)",
     "create table sampled as select age, disease, cost, 0.5::double as sampling_rate from boxes",
 )
 
