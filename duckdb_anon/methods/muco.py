@@ -71,7 +71,8 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
 
     Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse.
     """
-    least = params["l"]
+    # dealing needs whole numbers of different sensitive values
+    least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
     sensitive = combined_sensitive(table)
     requirement: Requirement = KAnonymity(ceil(least)) if sensitive is None else FrequencyDiversity(least)
     try:
