@@ -51,7 +51,7 @@ def _declared_type(info: ColumnInfo) -> str:
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Draw the randomized columns; everything else passes through."""
-    chosen = choose(table, params, NAME)
+    chosen = choose(table, params, NAME, with_risk=False)
     released: dict[str, Cells] = {}
     channels: dict[str, Cells] = {}
     for column, channel in zip(chosen.columns, chosen.channels, strict=True):

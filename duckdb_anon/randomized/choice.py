@@ -85,7 +85,7 @@ class Choice:
     Attributes:
         qi, sensitive: the columns, in the order of their roles.
         channels: one per column, QI first; the identity where a column is left alone.
-        problem: the bound and the risk model, None without a sensitive column.
+        problem: the bound and the risk model, None without a sensitive column or where it was not asked for.
     """
 
     qi: tuple[Column, ...]
@@ -176,13 +176,14 @@ def matched(function: str, parameter: str, given: Mapping[str, Any], names: Sequ
     return {folded[name.lower()]: value for name, value in given.items()}
 
 
-def choose(table: CodedTable, params: Params, function: str) -> Choice:
+def choose(table: CodedTable, params: Params, function: str, with_risk: bool = True) -> Choice:
     """Return domains and channels of a call on a table.
 
     Args:
         table: the coded table.
         params: RISK_PARAMETERS, `l` and `p` after `refine`.
         function: SQL function named in errors.
+        with_risk: false leaves the risk model out where neither l nor the caller needs it.
 
     Raises:
         RequirementError: l cannot be met, or not with the p given.
@@ -191,7 +192,7 @@ def choose(table: CodedTable, params: Params, function: str) -> Choice:
     qi, sensitive = columns_of(table, params, function)
     level = params["l"]
     problem = None
-    if sensitive:
+    if sensitive and (with_risk or level is not None):
         tables = tuple(
             occupied_cells([c.places for c in qi], [c.size for c in qi], s.places, s.size) for s in sensitive
         )

@@ -7,7 +7,7 @@ A table over QI A_1..A_m and a sensitive attribute S is kept as its occupied QI 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,6 +58,17 @@ class Occupied:
         shares = np.zeros(self.sizes)
         shares[tuple(self.cell_codes)] = self.cell_share
         return shares
+
+    def folded(self, axes: Sequence[int]) -> Occupied:
+        """Return the same cells with the QI attributes other than `axes` folded into one, the first.
+
+        The folded attribute has a value for each combination that occurs, however large the product is.
+        """
+        rest = [k for k in range(len(self.sizes)) if k not in axes]
+        key = joint_key([self.cell_codes[k] for k in rest], [self.sizes[k] for k in rest], len(self.cell_count))
+        values, place = np.unique(key, return_inverse=True)
+        codes = np.concatenate([place[None, :].astype(np.int32), self.cell_codes[list(axes)]])
+        return replace(self, sizes=(len(values), *(self.sizes[k] for k in axes)), cell_codes=codes)
 
 
 def occupied_cells(

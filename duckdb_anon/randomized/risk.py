@@ -90,8 +90,12 @@ class RiskModel:
     def rec_qi(self, qi: Sequence[Channel]) -> FloatArray:
         """Return the reconstruction probability of each occupied QI cell, shape (cells,)."""
         table = self.tables[0]
-        if all(channel.is_identity for channel in qi):
+        axes = [k for k, channel in enumerate(qi) if not channel.is_identity]
+        if not axes:
             return np.ones(len(table.cell_count))
+        if len(axes) < len(qi):
+            table = table.folded(axes)
+            qi = [Channel(table.sizes[0], 1.0), *(qi[k] for k in axes)]
         require_dense(table.sizes)
         found: FloatArray = reconstruction_probability(table.dense_qi(), qi)[tuple(table.cell_codes)]
         return found

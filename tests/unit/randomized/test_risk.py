@@ -95,3 +95,14 @@ def test_joint_keys_stay_distinct_beyond_63_bits() -> None:
     key = joint_key(columns, [1_000_000] * 9, 100)
     assert len(np.unique(key)) == 50
     assert (key[:50] == key[50:]).all()
+
+
+def test_qi_left_alone_may_have_any_number_of_combinations() -> None:
+    rng = np.random.default_rng(3)
+    wide = [rng.permutation(60).astype(np.int32) for _ in range(5)]
+    narrow, sensitive = rng.integers(0, 3, 60).astype(np.int32), rng.integers(0, 4, 60).astype(np.int32)
+    table = occupied_cells([*wide, narrow], [10_000] * 5 + [3], sensitive, 4)
+    found = RiskModel((table,)).risks([*[Channel(10_000, 1.0)] * 5, Channel(3, 0.6)], [Channel(4, 1.0)])[0]
+    counts = np.zeros((60, 3, 4), dtype=int)
+    np.add.at(counts, (wide[0], narrow, sensitive), 1)
+    np.testing.assert_allclose(np.sort(found), np.sort(risk(counts, [1.0, 0.6], 1.0)[counts > 0]), atol=1e-12)
