@@ -12,7 +12,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import ROLE_PARAMETERS, require_free_names, resolve_roles
+from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, require_free_names, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.errors import ColumnError
 from duckdb_anon.rewrite.schema import TableInfo
@@ -192,8 +192,17 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
         require_free_names(entry.name, other)
     trees, tree_sql = _trees(context, infos)
     params = {**params, "tables": [r.text for r in [relation, *others]]}
-    call = to_json(entry.name, roles, params, {"trees": trees})
     wanted = {info.name for info in infos}
+    if params.get("columns") is not None:
+        # columns named for their own sake need no role
+        params["columns"] = [column_of(entry.name, flat, name) for name in params["columns"]]
+        wanted |= set(params["columns"])
+    if not wanted:
+        raise ColumnError(
+            f"{entry.name}: no columns to compare in {relation.given}; name them in columns := [...] or label them with "
+            "COMMENT ON COLUMN ... IS 'anon: quasi'"
+        )
+    call = to_json(entry.name, roles, params, {"trees": trees})
     lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate([relation, *others]))
     run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
     return f"with {run},\n{_report_select(entry, ())}"

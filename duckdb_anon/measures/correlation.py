@@ -2,8 +2,9 @@
 
 Measures, for every ordered pair, the uncertainty coefficient U(response | given) = I / H(response) (Theil 1970), in
 [0, 1]: the share of the response's entropy the other column removes; 0 where the response is constant. The joint
-distribution of a release is read as in `measures.joint`, negative cells projected away. Guo, Ying and Wu (2011) judge
-releases by it; they print its range as [-1, 1]. Cost: one joint distribution a pair.
+distribution of a release is read as in `measures.joint`, negative cells projected away; a box is spread over the values
+that occur in the release, its ends among them. Guo, Ying and Wu (2011) judge releases by it; they print its range as
+[-1, 1]. Cost: one joint distribution a pair.
 """
 
 from __future__ import annotations

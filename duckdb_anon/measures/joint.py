@@ -13,11 +13,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from duckdb_anon.errors import ColumnError, ParameterError
 from duckdb_anon.randomized.channel import Channel, inverse_terms
 from duckdb_anon.reading import ReadColumn, ReadTable
-from duckdb_anon.table import FloatArray, IntArray
+from duckdb_anon.table import CodeArray, FloatArray, IntArray
 
 MAX_CELLS = 1_000_000
 MAX_WORK = 20_000_000_000
@@ -33,9 +34,7 @@ class _Part:
     cell_of_row: IntArray
 
 
-def joint_shares(
-    function: str, table: ReadTable, names: Sequence[str], sensitive: Collection[str] = ()
-) -> FloatArray:
+def joint_shares(function: str, table: ReadTable, names: Sequence[str], sensitive: Collection[str] = ()) -> FloatArray:
     """Estimate the share of each combination of codes, one axis a column; may be negative where inverted.
 
     Args:
@@ -59,8 +58,8 @@ def joint_shares(
         )
     if table.rows == 0:
         return np.zeros(sizes)
-    counts = _spread(function, _parts(table, names), sizes, _weights(table))
-    shares = counts / counts.sum()
+    counts: FloatArray = _spread(function, _parts(table, names), sizes, _weights(table))
+    shares: FloatArray = counts / counts.sum()
     for axis, name in enumerate(names):
         column = table.columns[name]
         if column.channel is not None:
@@ -76,7 +75,8 @@ def _weights(table: ReadTable) -> FloatArray:
     if "noisy_count" not in table.columns:
         return np.ones(table.rows)
     noisy = table.columns["noisy_count"]
-    return noisy.domain.positions[noisy.value_codes()]
+    weights: FloatArray = noisy.domain.positions[noisy.value_codes()]
+    return weights
 
 
 def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
@@ -186,7 +186,8 @@ def _spread(function: str, parts: list[_Part], sizes: tuple[int, ...], weights: 
     weight = np.bincount(key, weights=weights)
     if all(_is_identity(part) for part in parts):
         exact = np.ravel_multi_index([part.cell_of_row[first] for part in parts], sizes)
-        return np.bincount(exact, weights=weight, minlength=int(np.prod(sizes))).reshape(sizes)
+        counted = np.bincount(exact, weights=weight, minlength=int(np.prod(sizes)))
+        return np.asarray(counted.reshape(sizes), dtype=np.float64)
     if float(len(first)) * float(np.prod(sizes)) > MAX_WORK:
         raise ParameterError(
             f"{function}: {len(first)} distinct cells over {int(np.prod(sizes))} combinations are too many; name fewer "
@@ -199,7 +200,7 @@ def _spread(function: str, parts: list[_Part], sizes: tuple[int, ...], weights: 
     step = max(1, _BLOCK // max(width, last.shares.shape[1]))
     for start in range(0, len(first), step):
         rows = first[start : start + step]
-        product = weight[start : start + step][:, None]
+        product: NDArray[np.float64] = np.asarray(weight[start : start + step], dtype=np.float64)[:, None]
         for part in parts[:-1]:
             product = (product[:, :, None] * part.shares[part.cell_of_row[rows]][:, None, :]).reshape(len(rows), -1)
         total += product.T @ last.shares[last.cell_of_row[rows]]
@@ -212,7 +213,7 @@ def _is_identity(part: _Part) -> bool:
     return square and bool((part.shares.diagonal() == 1).all())
 
 
-def _inverted(shares: FloatArray, axis: int, p: float, domain: IntArray) -> FloatArray:
+def _inverted(shares: FloatArray, axis: int, p: float, domain: CodeArray) -> FloatArray:
     """Undo randomized response on one axis."""
     own, other = inverse_terms(Channel(len(domain), p))
     result = np.zeros_like(shares)
@@ -225,4 +226,5 @@ def _unmixed(shares: FloatArray, axis: int, kept: float) -> FloatArray:
     """Undo the replacement of a share 1 - kept of the values by draws from their own distribution."""
     others = tuple(a for a in range(shares.ndim) if a != axis)
     replaced = shares.sum(axis=axis, keepdims=True) * shares.sum(axis=others, keepdims=True)
-    return (shares - (1 - kept) * replaced) / kept
+    result: FloatArray = (shares - (1 - kept) * replaced) / kept
+    return result

@@ -1,0 +1,32 @@
+-- Release a table in which nobody stands out: every combination of published age, sex and zip code is shared by at
+-- least five patients.
+--
+-- Run: duckdb-anon -f examples/release_with_k_anonymity.sql
+
+-- 1. A table, and what its columns are. A column nobody labelled is not released.
+create table patients as
+    select 'patient ' || i as name, 20 + (i * 37) % 61 as age, ['f', 'm'][1 + i % 2] as sex,
+        47900 + (i * 13) % 40 as zip, ['flu', 'asthma', 'gout', 'angina', 'ulcer'][1 + (i * i + i // 7) % 5] as disease,
+        100 + (i * 7919) % 900 as cost
+    from range(500) as t(i);
+comment on column patients.name is 'anon: identifier';
+comment on column patients.age is 'anon: quasi';
+comment on column patients.sex is 'anon: quasi';
+comment on column patients.zip is 'anon: quasi';
+comment on column patients.disease is 'anon: sensitive';
+comment on column patients.cost is 'anon: insensitive';
+
+-- 2. The risk as it stands: most patients are the only one of their age, sex and zip code.
+from k_anonymity('patients');
+from reidentification_risk('patients');
+
+-- 3. The release. Cuts that save most lose less than Mondrian's medians.
+create table patients_release as from mondrian('patients', k := 5, cut := 'loss');
+comment on table patients_release is 'anon: release';
+from patients_release limit 5;
+
+-- 4. What the release gives away, and what it lost.
+from k_anonymity('patients_release', ['age', 'sex', 'zip']);
+from reidentification_risk('patients_release', ['age', 'sex', 'zip']);
+from class_statistics('patients_release', ['age', 'sex', 'zip']);
+from information_loss('patients', 'patients_release');

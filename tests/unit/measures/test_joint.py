@@ -1,0 +1,106 @@
+"""Joint distributions of releases of every shape: by hand, and what they say of distances and correlations."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+RELEASES = {
+    "boxes": "select unnest([{a: {lower: 1, upper: 2}, b: ['x', 'y']}, {a: {lower: 3, upper: 3}, b: ['x']}], "
+    "recursive := false) as r",
+    "buckets": "select 1 as bucket, unnest([1, 2]) as a, map {'x': 1::bigint, 'y': 1} as b "
+    "union all select 2, 3, map {'x': 1::bigint}",
+    "sliced": "select unnest([{bucket: 1, c1: {a: 1}, c2: {b: 'x'}}, {bucket: 1, c1: {a: 2}, c2: {b: 'y'}}, "
+    "{bucket: 2, c1: {a: 3}, c2: {b: 'x'}}], recursive := false) as r",
+    "counts": "select unnest([{a: {lower: 1, upper: 2}, b: ['x', 'y'], noisy_count: 4.0::double}, "
+    "{a: {lower: 3, upper: 3}, b: ['x'], noisy_count: 2.0}], recursive := false) as r",
+}
+
+
+@pytest.fixture
+def table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("create table t as select * from (values (1, 'x'), (1, 'x'), (2, 'y'), (3, 'x')) t(a, b)")
+    return con
+
+
+def _release(con: duckdb.DuckDBPyConnection, shape: str) -> None:
+    sql = RELEASES[shape]
+    con.execute(f"create table r as select r.* from ({sql})" if " as r" in sql else f"create table r as {sql}")
+
+
+# The original has (1, x) 1/2, (2, y) 1/4, (3, x) 1/4.
+@pytest.mark.parametrize(
+    ("shape", "shares"),
+    [
+        ("boxes", {(1, "x"): 1 / 8, (1, "y"): 1 / 8, (2, "x"): 1 / 8, (2, "y"): 1 / 8, (3, "x"): 1 / 2}),
+        ("buckets", {(1, "x"): 1 / 6, (1, "y"): 1 / 6, (2, "x"): 1 / 6, (2, "y"): 1 / 6, (3, "x"): 1 / 3}),
+        ("sliced", {(1, "x"): 1 / 6, (1, "y"): 1 / 6, (2, "x"): 1 / 6, (2, "y"): 1 / 6, (3, "x"): 1 / 3}),
+        ("counts", {(1, "x"): 1 / 6, (1, "y"): 1 / 6, (2, "x"): 1 / 6, (2, "y"): 1 / 6, (3, "x"): 1 / 3}),
+    ],
+)
+def test_every_shape_is_spread_as_it_says(
+    table: duckdb.DuckDBPyConnection, shape: str, shares: dict[tuple[int, str], float]
+) -> None:
+    _release(table, shape)
+    truth = {(1, "x"): 1 / 2, (2, "y"): 1 / 4, (3, "x"): 1 / 4}
+    cells = set(truth) | set(shares)
+    l1 = sum(abs(truth.get(cell, 0) - shares.get(cell, 0)) for cell in cells)
+    l2 = sum((truth.get(cell, 0) - shares.get(cell, 0)) ** 2 for cell in cells) ** 0.5
+    found = table.execute("select cells, l1, l2 from distribution_distance('t', 'r', ['a', 'b'])").fetchone()
+    assert found == (6, pytest.approx(l1), pytest.approx(l2))
+
+
+def test_an_unknown_interval_is_spread_over_everything_null_too(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select unnest([1, 1, 2, null]) as a")
+    con.execute("create table r as select {lower: null::integer, upper: null::integer} as a")
+    found = con.execute("select cells, l1 from distribution_distance('t', 'r', ['a'])").fetchone()
+    assert found == (3, pytest.approx(abs(1 / 2 - 1 / 3) + 2 * abs(1 / 4 - 1 / 3)))
+
+
+def test_nodes_are_spread_over_the_leaves_that_occur(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""
+        create table tree(leaf varchar, up varchar, top varchar);
+        insert into tree values ('a1', 'A', '*'), ('a2', 'A', '*'), ('b1', 'B', '*');
+        create table t as select unnest(['a1', 'a1', 'a2', 'b1']) as place;
+        comment on column t.place is 'anon: quasi hierarchy=tree';
+        create table r as select unnest(['A', 'A', 'A', 'b1']) as place;
+    """)
+    found = con.execute("select columns, l1 from distribution_distance('t', 'r')").fetchone()
+    assert found == ("place", pytest.approx(2 * abs(1 / 2 - 3 / 8)))
+
+
+def test_without_names_each_labelled_column_has_a_row(table: duckdb.DuckDBPyConnection) -> None:
+    table.execute("comment on column t.a is 'anon: quasi'; comment on column t.b is 'anon: sensitive'")
+    rows = table.execute("select columns, l1, kl from distribution_distance('t', 't', smoothing := 0)").fetchall()
+    assert rows == [("a", 0.0, 0.0), ("b", 0.0, 0.0)]
+
+
+def test_a_bucket_tells_nothing_of_who_has_what(table: duckdb.DuckDBPyConnection) -> None:
+    table.execute("create table r as select i as a, 1 as bucket, map {'x': 2::bigint, 'y': 2} as b from range(4) t(i)")
+    found = table.execute("select max(uncertainty_coefficient) from correlation('r', ['a', 'b'])").fetchone()
+    assert found == (0.0,)
+
+
+def test_columns_that_determine_each_other_have_coefficient_one(table: duckdb.DuckDBPyConnection) -> None:
+    table.execute("create table u as select i % 3 as a, i % 3 + 5 as b, 1 as c from range(9) r(i)")
+    rows = table.execute("from correlation('u', ['a', 'b', 'c'])").fetchall()
+    found = {(given, response): value for given, response, value in rows}
+    assert found == {
+        ("a", "b"): 1, ("b", "a"): 1, ("a", "c"): 0, ("c", "a"): 0, ("b", "c"): 0, ("c", "b"): 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("distribution_distance('t', 't', ['w'])", "no column 'w'"),
+        ("distribution_distance('t', 't')", "no columns to compare"),
+        ("distribution_distance('t', 't', ['a'], smoothing := -1)", "out of range"),
+        ("correlation('t', ['a'])", "a pair of columns is needed"),
+        ("distribution_distance('t', '(select a from t)', ['a', 'b'])", "has no column b"),
+        ("correlation('(select i as a, i as b from range(2000) t(i))', ['a', 'b'])", "4,000,000 cells"),
+    ],
+)
+def test_bad_calls_are_errors(table: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        table.execute(f"from {call}").fetchall()
