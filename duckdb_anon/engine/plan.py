@@ -199,7 +199,7 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
         wanted |= set(params["columns"])
     if not wanted:
         raise ColumnError(
-            f"{entry.name}: no columns to compare in {relation.given}; name them in columns := [...] or label them with "
+            f"{entry.name}: no columns to compare in {relation.given}; name them in columns := [...] or label them: "
             "COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
     call = to_json(entry.name, roles, params, {"trees": trees})
