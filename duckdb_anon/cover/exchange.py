@@ -12,7 +12,7 @@ those. Cost: a few rounds, each linear in the number of records still unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ def exchange_values(
     spread: FloatArray,
     wanted: IntArray,
     rng: np.random.Generator,
+    tick: Callable[[], None] | None = None,
 ) -> None:
     """Swap drawn values inside groups, in place.
 
@@ -42,6 +43,7 @@ def exchange_values(
         spread: relative spread of each attribute in each group, shape (attributes, groups).
         wanted: attributes of each record that must differ, shape (n,).
         rng: source of randomness.
+        tick: called once a round; may raise to stop the work.
     """
     by_group = covers[0].classes
     order = by_group.rows
@@ -52,6 +54,8 @@ def exchange_values(
     rows = np.flatnonzero(state.changed < state.wanted)
     odds = _odds(covers, order[rows], spread[:, group[rows]])
     for turn in range(_ROUNDS):
+        if tick is not None:
+            tick()
         short = state.changed[rows] < state.wanted[rows]
         rows, odds = rows[short], odds[:, short]
         if not len(rows):

