@@ -22,6 +22,14 @@ from duckdb_anon.rewrite.shape import Model
 from duckdb_anon.rewrite.units import Units
 
 
+@dataclass(frozen=True)
+class Membership:
+    """What the final query groups by, and its conditions on spread values, as SQL without table names."""
+
+    keys: tuple[str, ...]
+    late: str
+
+
 @dataclass
 class Early:
     """Collects what the final query needs and writes the CTEs that provide it.
@@ -29,10 +37,12 @@ class Early:
     Attributes:
         units: assignment of expressions to parts; complete before anything is asked for.
         conditions: conditions on exact columns that every row must satisfy.
+        membership: what makes a row's values belong to a group, where bounds are asked of spread values.
     """
 
     units: Units
     conditions: list[exp.Expr] = field(default_factory=list)
+    membership: Membership | None = None
     requests: dict[str, dict[str, Request]] = field(default_factory=dict)
     columns: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -83,7 +93,7 @@ class Early:
                 continue
             condition, value = term.conditions.get(part.name), term.values.get(part.name)
             if condition is not None or value is not None or part.counted:
-                request = Request("mean", self._bare(condition), self._bare(value))
+                request = Request("mean", self.bare(condition), self.bare(value))
                 factors.append(self._share(part, request))
         return " * ".join(factors)
 
@@ -95,7 +105,7 @@ class Early:
             text = f"coalesce({self._early_text(condition)}, false)"
         else:
             part = next(p for p in self.model.parts if p.name == unit)
-            bare = self._bare(condition)
+            bare = self.bare(condition)
             text = self._share(part, Request("possible" if wanted == "possible" else "certain", bare))
         return parsed(self.column("key", text))
 
@@ -103,13 +113,15 @@ class Early:
         """Provide the least or most a value on one part can be, where `condition` on that part holds."""
         if unit == LATE:
             return exp.paren(value.copy())
+        return parsed(self.column("min" if least else "max", self.end(least, value, unit, condition)))
+
+    def end(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> str:
+        """The least or most an early value can be, as SQL over a release row."""
         if unit == EXACT:
-            text = self._early_text(value)
-        else:
-            part = next(p for p in self.model.parts if p.name == unit)
-            request = Request("least" if least else "most", self._bare(condition), self._bare(value))
-            text = self._share(part, request)
-        return parsed(self.column("min" if least else "max", text))
+            return self._early_text(value)
+        part = next(p for p in self.model.parts if p.name == unit)
+        request = Request("least" if least else "most", self.bare(condition), self.bare(value))
+        return self._share(part, request)
 
     def column(self, kind: str, text: str) -> str:
         """Name of a column of `_rows`: a sum, a minimum, a maximum, or a key."""
@@ -133,6 +145,8 @@ class Early:
                 used = sorted(self.units.late & set(part.columns))
                 made.append((f"{part.name}_values", _weighted(part, used)))
             made.append(("_spread", self._spread(latest)))
+        if self.membership is not None:
+            made.append(("_members", _members(self.membership)))
         return made
 
     def _joined(self) -> list[Part]:
@@ -179,6 +193,9 @@ class Early:
     def _spread(self, latest: str) -> exp.Select:
         weights = []
         chosen = exp.select("_last.*").from_(f"{quoted(latest)} as _last", dialect="duckdb")
+        if self.membership is not None:
+            numbered = exp.select("*", "row_number() over () as _row", dialect="duckdb").from_(quoted(latest))
+            chosen = exp.select("_last.*").from_(numbered.subquery("_last"))
         for i, part in enumerate(self.spread):
             if part in self.inverted:
                 continue
@@ -221,7 +238,7 @@ class Early:
 
         return to_sql(exp.paren(node.copy()).transform(spelled), pretty=False)
 
-    def _bare(self, node: exp.Expr | None) -> exp.Expr | None:
+    def bare(self, node: exp.Expr | None) -> exp.Expr | None:
         """An expression on one part, its columns without their table."""
 
         def stripped(one: exp.Expr) -> exp.Expr:
@@ -230,6 +247,17 @@ class Early:
             return one
 
         return node.copy().transform(stripped) if node is not None else None
+
+
+def _members(membership: Membership) -> exp.Select:
+    """Mark one value of each row and group, and whether all of the row's values belong to the group."""
+    groups = ", ".join(["_row", *membership.keys])
+    late = membership.late
+    first = f"row_number() over (partition by {groups} order by ({late}) is true desc) = 1 as _first"
+    inside = f"count(*) filter (where {late}) over (partition by {groups})"
+    return exp.select("*", first, f"{inside} = count(*) over (partition by _row) as _whole", dialect="duckdb").from_(
+        "_spread"
+    )
 
 
 def _weighted(part: Part, used: list[str]) -> exp.Select:

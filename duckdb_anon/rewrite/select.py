@@ -14,15 +14,17 @@ from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate, bounds, estimate, mass, possible, read_aggregate
-from duckdb_anon.rewrite.early import Early
-from duckdb_anon.rewrite.logic import EXACT, LATE, split
-from duckdb_anon.rewrite.parse import is_original, plain
+from duckdb_anon.rewrite.early import Early, Membership
+from duckdb_anon.rewrite.logic import EXACT, LATE, normal, split
+from duckdb_anon.rewrite.parse import is_original, plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
 from duckdb_anon.rewrite.persons import unnested
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.rewrite.shape import Model
 from duckdb_anon.rewrite.uncertainty import interval, is_randomized
 from duckdb_anon.rewrite.units import Units
+
+SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, with_b
     early = Early(units)
     conditions = _split_where(select, units)
     early.conditions = conditions.early
+    if with_bounds and early.spread and not early.inverted:
+        early.membership = _membership(select, conditions, aggregates, early)
     appended = _append_bounds(select, conditions.rest, early) if with_bounds else ()
     _filter_rows(select, conditions, early, bool(appended) and not is_randomized(early))
     for node, aggregate in zip(nodes, aggregates, strict=True):
@@ -187,6 +191,36 @@ def _split_where(select: exp.Select, units: Units) -> Conditions:
             rest.append(condition)
     whole = exp.and_(*[c.copy() for c in rest]) if rest else None
     return Conditions(found.early, found.late, whole)
+
+
+def _membership(
+    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], early: Early
+) -> Membership | None:
+    """Read what makes a value belong to a group; None where groups overlap or other tables have a say."""
+    group = select.args.get("group")
+    keys = list(group.expressions) if group else []
+    partly = ([conditions.rest] if conditions.rest is not None else []) + [a.condition for a in aggregates]
+    if select.args.get("joins") or any(isinstance(key, SETS) for key in keys):
+        return None
+    if any(early.units.of(piece) == LATE for one in partly for piece in _leaves(one, early.units)):
+        return None
+    if any(early.units.columns(query) for one in [*keys, *conditions.late] for query in one.find_all(exp.Query)):
+        return None
+    texts = [early.bare(key) for key in keys]
+    late = exp.and_(*[c.copy() for c in conditions.late]) if conditions.late else exp.true()
+    return Membership(
+        tuple(to_sql(text, pretty=False) for text in texts if text is not None),
+        to_sql(early.bare(late) or exp.true(), pretty=False),
+    )
+
+
+def _leaves(condition: exp.Expr, units: Units) -> Iterator[exp.Expr]:
+    condition = normal(condition, units.of).unnest()
+    if units.of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
+        yield from _leaves(condition.left, units)
+        yield from _leaves(condition.right, units)
+    else:
+        yield condition
 
 
 def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bounded: bool) -> None:

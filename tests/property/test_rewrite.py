@@ -15,12 +15,12 @@ from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference import rewrite as completions
 from tests.reference.random_queries import random_query
-from tests.reference.rewrite_releases import BOXES, BUCKETS, COUNTED, EXTREME, LEAVES, PEOPLE, SLICED, rows_of
+from tests.reference.rewrite_releases import BOXES, BUCKETS, COUNTED, EXTREME, GROUPED, LEAVES, PEOPLE, SLICED, rows_of
 from tests.reference.rewrite_tables import SELF, TREE, database, seen
 
 SHAPES = sorted(SELF)
-QUERIES = 40
-"""Queries an example; the whole oracle of 2,000 runs in some minutes with max_examples = 50."""
+QUERIES = 36
+"""Queries an example; the whole oracle of 2,000 runs in some minutes with max_examples = 56."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def same_answers(con: duckdb.DuckDBPyConnection, shape: str, query: str) -> bool
     return True
 
 
-@settings(max_examples=4, deadline=None, phases=[Phase.generate])  # a seed does not shrink
+@settings(max_examples=3, deadline=None, phases=[Phase.generate])  # a seed does not shrink
 @given(st.integers(0, 2**32))
 def test_identity_releases_answer_random_queries_exactly(people: duckdb.DuckDBPyConnection, seed: int) -> None:
     rng = random.Random(seed)
@@ -64,7 +64,7 @@ def test_identity_releases_answer_random_queries_exactly(people: duckdb.DuckDBPy
     assert answered > QUERIES / 2
 
 
-DRAWS = 250
+DRAWS = 160
 SIGMAS = 4.5
 """With some 60 estimates a shape, a right one strays this far once in 2,000 runs."""
 RELEASES = {"boxes": BOXES, "buckets": BUCKETS, "sliced": SLICED}
@@ -103,7 +103,7 @@ def test_estimates_are_means_over_completions(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", ["boxes", "buckets"])
 def test_hard_bounds_contain_every_completion(shape: str) -> None:
-    queries = tuple(q for q in COUNTED + EXTREME if "GROUP BY" not in q or q.endswith("GROUP BY disease"))
+    queries = tuple(q for q in COUNTED + EXTREME + GROUPED if "CUBE" not in q)
     con, answers = completed(shape, queries, 60)
     people, release = seen(con, "people", with_tree=True), seen(con, shape)
     checked = 0

@@ -82,6 +82,16 @@ EXTREME = (
     " FROM people WHERE weight < 56 GROUP BY disease",
 )
 """Queries with other measures that have bounds."""
+GROUPED = (
+    "SELECT age // 3 AS third, count(*) AS m1, sum(cost) AS m2, avg(cost) AS m3, min(cost) AS m4, max(weight) AS m5 "
+    "FROM people WHERE region <> 'n1' GROUP BY ALL",
+    "SELECT sex, region, count(*) AS m1, sum(age) AS m2, avg(age) AS m3, max(age) AS m4 FROM people "
+    "WHERE age < 28 GROUP BY ALL",
+    "SELECT disease, sex, count(cost) AS m1, sum(cost - 20) AS m2 FROM people WHERE disease <> 'acne' AND sex <> 'X' "
+    "AND age > 22 GROUP BY ALL",
+    "SELECT count(*) AS m1, sum(weight) AS m2 FROM people WHERE age < cost",
+)
+"""Queries that spell out the values of boxes or bags."""
 
 
 def rows_of(con: duckdb.DuckDBPyConnection, table: str) -> list[dict[str, Any]]:
