@@ -12,16 +12,16 @@ comment on column patients.sex is 'anon: quasi';
 comment on column patients.disease is 'anon: sensitive';
 
 -- 1. No disease has a share above 1/3 in a class (frequency diversity, the default), and a class has 6 rows or more.
-create table frequent as from mondrian('patients', k := 6, l := 3, cut := 'loss');
+create table frequent as from mondrian('patients', k := 6, l := 3);
 from l_diversity('frequent', ['age', 'sex'], 'disease');
 
 -- 2. Other meanings of l: distinct values, entropy, recursive (c, l).
-create table by_entropy as from mondrian('patients', l := 3, diversity := 'entropy', cut := 'loss');
-create table recursive_ as from mondrian('patients', l := 3, c := 2, diversity := 'recursive', cut := 'loss');
+create table by_entropy as from mondrian('patients', l := 3, diversity := 'entropy');
+create table recursive_ as from mondrian('patients', l := 3, c := 2, diversity := 'recursive');
 select 'entropy' as release, * from l_diversity('by_entropy', ['age', 'sex'], 'disease')
 union all select 'recursive', * from l_diversity('recursive_', ['age', 'sex'], 'disease', l := 3);
 
 -- 3. t-closeness: the incomes of a class are spread much as those of all patients.
-create table close as from mondrian('patients', k := 5, t := 0.15, sensitive := 'income', cut := 'loss');
+create table close as from mondrian('patients', k := 5, t := 0.15, sensitive := 'income');
 from t_closeness('close', ['age', 'sex'], 'income');
 from t_closeness('close', ['age', 'sex'], 'income', distance := 'equal');

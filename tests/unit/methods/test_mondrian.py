@@ -90,6 +90,22 @@ def test_bad_calls_are_errors(people: duckdb.DuckDBPyConnection, arguments: str,
         people.execute(f"from mondrian('people'{separator}{arguments})").fetchall()
 
 
+@pytest.mark.parametrize(
+    ("plain", "spelled"),
+    [
+        ("", "cut := 'loss'"),
+        ("mode := 'relaxed'", "mode := 'relaxed', cut := 'median', width := 'range'"),
+        ("width := 'spread'", "width := 'spread', cut := 'median'"),
+    ],
+)
+def test_cuts_save_most_unless_medians_are_asked_for(
+    people: duckdb.DuckDBPyConnection, plain: str, spelled: str
+) -> None:
+    calls = [f"mondrian('people', k := 3{', ' + options if options else ''})" for options in (plain, spelled)]
+    first, second = (sorted(map(repr, people.execute(f"from {call}").fetchall())) for call in calls)
+    assert first == second
+
+
 def test_k_alone_needs_no_sensitive_column_and_releases_several(people: duckdb.DuckDBPyConnection) -> None:
     call = "mondrian('people', k := 4, sensitive := ['disease', 'cost'], keep := [])"
     assert len(people.execute(f"from {call}").fetchall()) == 32
