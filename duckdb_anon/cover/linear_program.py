@@ -8,8 +8,6 @@ sum_g c_g x_gj and 0 <= x_gj <= delta s_j. Cost: r^2 variables for r classes.
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import linprog
 
 from duckdb_anon.errors import RequirementError
 from duckdb_anon.table import FloatArray
@@ -30,6 +28,10 @@ def cheapest_columns(distance: FloatArray, count: FloatArray, delta: float) -> t
     Raises:
         RequirementError: the solver found no table, which happens only below 1/delta records.
     """
+    # the solver is rarely needed, and importing it takes longer than opening a database
+    from scipy import sparse
+    from scipy.optimize import linprog
+
     classes = len(count)
     cells = classes * classes
     unit = sparse.identity(classes, format="csr")

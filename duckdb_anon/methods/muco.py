@@ -113,7 +113,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     tables = covers(table, params, groups)
     drawn = [c.draw(rng) for c in tables]
     swap = params["unchanged"] == "exchange"
-    published, _ = randomize_unchanged(tables, drawn, params["min_changed"], rng, exchange=swap)
+    published, _ = randomize_unchanged(tables, drawn, params["min_changed"], rng, exchange=swap, tick=tick)
     released: dict[str, Cells] = {
         a.name: cells.Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)
     }

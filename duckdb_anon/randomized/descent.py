@@ -8,7 +8,6 @@ is repeated. The result may still be slightly infeasible; the caller repairs it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from duckdb_anon.randomized.problem import Problem
 from duckdb_anon.randomized.sensitivity import rec_qi_gradient, rec_sensitive_gradient
@@ -55,6 +54,9 @@ def _solve(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray
             last.clear()
             last[key] = log_slack(problem, y, watched)
         return last[key]
+
+    # importing the solver takes longer than opening a database, and most calls never need it
+    from scipy.optimize import minimize
 
     found = minimize(
         objective,
