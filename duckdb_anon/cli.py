@@ -16,6 +16,7 @@ import duckdb
 
 from duckdb_anon import __version__, connect
 from duckdb_anon.errors import AnonError
+from duckdb_anon.report import command as report
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
 from duckdb_anon.shell import demo
@@ -23,10 +24,12 @@ from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import MODES
 from duckdb_anon.shell.session import Quit, Session, StopScript
 
-COMMANDS = {"demo": demo.main, "publish": publish.main, "serve": serve.main}
+COMMANDS = {"demo": demo.main, "publish": publish.main, "report": report.main, "serve": serve.main}
 _EPILOG = """commands:
   duckdb-anon demo                         label, protect, attack and query a sample table, in half a minute
   duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
+  duckdb-anon report DATABASE --original TABLE --release TABLE
+                                           write one page on risk and utility
   duckdb-anon serve FILE                   serve it over Quack to stock DuckDB shells
   (each of them says more with --help)
 

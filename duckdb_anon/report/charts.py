@@ -1,0 +1,165 @@
+"""The charts of a report, as Vega-Lite specifications made by Altair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from duckdb_anon.report.gather import Measured, Report
+
+Spec = dict[str, Any]
+_WIDTH, _HEIGHT = 330, 210
+_MOST_VALUES = 40
+RISK_AT = 0.7
+
+
+def risk_utility_map(report: Report) -> Spec | None:
+    """One point a release: mean query error against attribute disclosure at the usual attacker."""
+    rows = [
+        {"release": r.name, "risk": risk, "error": float(np.mean(np.abs(r.errors)))}
+        for r in report.releases
+        for p, _, risk in r.risk
+        if p == RISK_AT and r.errors
+    ]
+    if not rows:
+        return None
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        x=alt.X("risk:Q", title=f"attribute disclosure at P_match {RISK_AT}", scale=alt.Scale(zero=True)),
+        y=alt.Y("error:Q", title="mean relative query error", scale=alt.Scale(zero=True)),
+    )
+    points = base.mark_point(filled=True, size=120).encode(
+        color=_by_release(report, legend=False), tooltip=["release", "risk", "error"]
+    )
+    return _spec((points + base.mark_text(dx=10, align="left").encode(text="release:N")).properties(height=280))
+
+
+def risk_over_knowledge(report: Report) -> Spec | None:
+    """Identity and attribute disclosure over what an attacker knows, a line a release."""
+    rows = [
+        {"release": r.name, "p_match": p, "disclosure": value, "of": kind}
+        for r in report.releases
+        for p, identity, attribute in r.risk
+        for kind, value in (("identity", identity), ("attribute", attribute))
+    ]
+    if not rows:
+        return None
+    lines = alt.Chart(pd.DataFrame(rows)).mark_line(point=True)
+    return _spec(
+        lines.encode(
+            x=alt.X("p_match:Q", title="probability that a quasi-identifier is known"),
+            y=alt.Y("disclosure:Q", title="mean disclosure"),
+            color=_by_release(report),
+            strokeDash=alt.StrokeDash("of:N", title="disclosure"),
+            tooltip=["release", "of", "p_match", "disclosure"],
+        )
+    )
+
+
+def query_errors(report: Report) -> Spec | None:
+    """Share of the workload's queries with at most a given error."""
+    frames = []
+    for r in report.releases:
+        if r.errors:
+            errors = np.sort(np.abs(r.errors))
+            share = np.arange(1, len(errors) + 1) / len(errors)
+            frames.append(pd.DataFrame({"release": r.name, "error": errors, "share": share}))
+    if not frames:
+        return None
+    lines = alt.Chart(pd.concat(frames)).mark_line(interpolate="step-after", clip=True)
+    return _spec(
+        lines.encode(
+            x=alt.X("error:Q", title="relative error of a query", scale=alt.Scale(domainMax=1, domainMin=0)),
+            y=alt.Y("share:Q", title="share of queries", axis=alt.Axis(format="%")),
+            color=_by_release(report),
+        )
+    )
+
+
+def losses(report: Report) -> Spec | None:
+    """Information loss of each column, releases side by side."""
+    rows = [
+        {"release": r.name, "attribute": attribute, "loss": loss}
+        for r in report.releases
+        for attribute, loss, _ in r.loss
+        if attribute != "(all)"
+    ]
+    if not rows:
+        return None
+    bars = alt.Chart(pd.DataFrame(rows)).mark_bar()
+    return _spec(
+        bars.encode(
+            x=alt.X("loss:Q", title="information loss (share of the column's range)"),
+            y=alt.Y("attribute:N", title=None),
+            yOffset="release:N",
+            color=_by_release(report),
+            tooltip=["release", "attribute", "loss"],
+        )
+    )
+
+
+def class_sizes(release: Measured) -> Spec | None:
+    """Rows by the size of the class they are published in."""
+    if not release.classes:
+        return None
+    frame = pd.DataFrame(release.classes, columns=["size", "rows"])
+    bars = alt.Chart(frame).mark_bar()
+    return _spec(
+        bars.encode(
+            x=alt.X("size:Q", bin=alt.Bin(maxbins=30), title="rows with the same published quasi-identifiers"),
+            y=alt.Y("sum(rows):Q", title="rows"),
+        )
+    )
+
+
+def marginal(release: Measured, attribute: str) -> Spec | None:
+    """Counts of one column's values, original against what the release tells."""
+    rows = release.marginals.get(attribute)
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows, columns=["value", "original", "release"])
+    numbers = pd.to_numeric(frame["value"], errors="coerce")
+    ordered = bool(numbers.notna().all())
+    if ordered:
+        frame["value"] = numbers
+    else:
+        frame = frame.nlargest(_MOST_VALUES, "original")
+    long = frame.melt("value", ["original", "release"], "table", "rows")
+    color = alt.Color("table:N", title=None, scale=alt.Scale(range=["#b8bec8", "#1f6f8b"]))
+    if ordered:
+        lines = alt.Chart(long).mark_line()
+        return _spec(lines.encode(x=alt.X("value:Q", title=attribute), y=alt.Y("rows:Q"), color=color))
+    bars = alt.Chart(long).mark_bar()
+    return _spec(
+        bars.encode(y=alt.Y("value:N", title=attribute, sort="-x"), yOffset="table:N", x=alt.X("rows:Q"), color=color)
+    )
+
+
+def correlation_change(release: Measured) -> Spec | None:
+    """How much the release changes what one column says about another."""
+    if not release.correlation:
+        return None
+    frame = pd.DataFrame(release.correlation, columns=["given", "response", "original", "release"])
+    frame["change"] = frame["release"] - frame["original"]
+    cells = alt.Chart(frame).mark_rect()
+    return _spec(
+        cells.encode(
+            x=alt.X("response:N", title="says about"),
+            y=alt.Y("given:N", title=None),
+            color=alt.Color("change:Q", scale=alt.Scale(scheme="redblue", domainMid=0), title="change"),
+            tooltip=["given", "response", "original", "release", "change"],
+        )
+    )
+
+
+def _by_release(report: Report, legend: bool = True) -> alt.Color:
+    """A release has the same colour in every chart."""
+    scale = alt.Scale(domain=[release.name for release in report.releases])
+    return alt.Color("release:N", title="release", scale=scale, legend=alt.Legend() if legend else None)
+
+
+def _spec(chart: Any) -> Spec:
+    sized = chart if "height" in chart.to_dict() else chart.properties(height=_HEIGHT)
+    return dict(sized.properties(width=_WIDTH).to_dict())

@@ -1,0 +1,51 @@
+"""`duckdb-anon report`: write the page about an original and its releases."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from duckdb_anon.errors import AnonError
+from duckdb_anon.functions import connect
+from duckdb_anon.report.gather import Plan, gather
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, then write one HTML file."""
+    given = _parser().parse_args(arguments)
+    if not (find_spec("altair") and find_spec("vl_convert")):
+        raise AnonError("report: the charts need the report extra; pip install 'duckdb-anon[report]'")
+    from duckdb_anon.report.page import page  # needs the extra
+
+    if not Path(given.database).exists():
+        raise AnonError(f"report: there is no database {given.database}")
+    con = connect(given.database, read_only=True)
+    con.execute("set python_enable_replacements = false")
+    plan = Plan(given.original, tuple(given.release), given.targets, given.queries, given.seed)
+    try:
+        html = page(gather(con, plan, lambda line: sys.stderr.write(f"{line}\n")))
+    finally:
+        con.close()
+    try:
+        Path(given.output).write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise AnonError(f"report: {given.output}: {error.strerror}") from error
+    sys.stdout.write(f"{given.output}: {len(html) // 1024} KB\n")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="duckdb-anon report", description="Write one self-contained page on the risk and utility of releases."
+    )
+    parser.add_argument("database", help="DuckDB file with the original and its releases (opened read-only)")
+    parser.add_argument("--original", required=True, metavar="TABLE", help="the labelled original")
+    parser.add_argument("--release", required=True, action="append", metavar="TABLE", help="a release; may be repeated")
+    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
+    parser.add_argument("--targets", type=int, default=2000, help="people an attacker is tried on (default: 2000)")
+    parser.add_argument("--queries", type=int, default=300, help="queries of the workload (default: 300)")
+    parser.add_argument("--seed", type=int, default=1, help="makes targets and queries repeatable (default: 1)")
+    return parser

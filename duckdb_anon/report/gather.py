@@ -1,0 +1,179 @@
+"""Measures everything a report shows, by the package's own SQL functions.
+
+A measure that does not apply to a release (no row_id, a shape it cannot read) leaves its reason in place of its
+numbers: a report never stays silent about what it did not measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.quoting import idents, literal
+from duckdb_anon.errors import AnonError
+
+Rows = list[tuple[Any, ...]]
+P_MATCH = (0.3, 0.5, 0.7, 0.9, 1.0)
+_MOST_DIMENSIONS = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+        original: the original's name, with roles in its comments.
+        releases: names of its releases.
+        targets: people an attacker is tried on.
+        queries: queries of the workload.
+        seed: makes targets and queries repeatable, and the same for every release.
+    """
+
+    original: str
+    releases: tuple[str, ...]
+    targets: int = 2000
+    queries: int = 300
+    seed: int = 1
+
+
+@dataclass
+class Measured:
+    """Numbers on one release; a key of `missing` names a measure that could not be taken, and why.
+
+    Attributes:
+        classes: (size of an equivalence class, rows in classes of that size).
+        diversity: (measure, value) of the least diverse class.
+        risk: (p_match, identity, attribute).
+        loss: (attribute, ILoss, share of values changed).
+        errors: relative error of each query of the workload.
+        marginals: attribute to (value as text, true count, estimated count).
+        correlation: (given, response, coefficient in the original, in the release).
+    """
+
+    name: str
+    rows: int
+    columns: tuple[tuple[str, str], ...]
+    comment: str
+    classes: Rows = field(default_factory=list)
+    diversity: Rows = field(default_factory=list)
+    risk: Rows = field(default_factory=list)
+    loss: Rows = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    marginals: dict[str, Rows] = field(default_factory=dict)
+    correlation: Rows = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The original's facts and a `Measured` for each release."""
+
+    plan: Plan
+    rows: int
+    qi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    uniques: int
+    releases: tuple[Measured, ...]
+
+
+def gather(con: duckdb.DuckDBPyConnection, plan: Plan, say: Callable[[str], object] = lambda text: None) -> Report:
+    """Measure every release of `plan`.
+
+    Args:
+        con: a connection with the package loaded.
+        plan: what to measure.
+        say: called with one line when a release is begun.
+
+    Raises:
+        AnonError: when the original has no labelled quasi-identifier.
+        duckdb.Error: when a table does not exist.
+    """
+    labelled = _columns(con, plan.original)
+    qi = tuple(name for name, _, comment in labelled if "anon: quasi" in comment)
+    sensitive = tuple(name for name, _, comment in labelled if "anon: sensitive" in comment)
+    if not qi:
+        raise AnonError(
+            f"report: no column of {plan.original} is labelled; COMMENT ON COLUMN {plan.original}.age IS 'anon: quasi'"
+        )
+    exposed = con.execute(
+        f"select rows, sample_uniques from reidentification_risk({literal(plan.original)})"
+    ).fetchall()
+    releases = []
+    for name in plan.releases:
+        say(f"{name}: measuring")
+        releases.append(_measured(con, plan, name, qi, sensitive))
+    return Report(plan, int(exposed[0][0]), qi, sensitive, int(exposed[0][1]), tuple(releases))
+
+
+def _measured(
+    con: duckdb.DuckDBPyConnection, plan: Plan, name: str, qi: Sequence[str], sensitive: Sequence[str]
+) -> Measured:
+    columns = _columns(con, name)
+    known = {column for column, _, _ in columns}
+    count = con.execute(f"select count(*) from {name}").fetchall()[0][0]
+    comment = con.execute(
+        "select comment from duckdb_tables() where table_name = ? and comment is not null", [name.strip('"')]
+    ).fetchall()
+    found = Measured(name, int(count), tuple((c, k) for c, k, _ in columns), str(comment[0][0]) if comment else "")
+    pair = f"{literal(plan.original)}, {literal(name)}"
+    shown = [column for column in qi if column in known]
+
+    def ask(measure: str, question: str) -> Rows:
+        try:
+            return con.execute(question).fetchall()
+        except duckdb.Error as error:
+            found.missing[measure] = _first_sentence(str(error))
+            return []
+
+    seed = f"seed := {plan.seed}"
+    by_class = f"from equivalence_classes({literal(name)}, qi := {literal(shown)}) group by all order by all"
+    found.classes = ask("class sizes", f"select class_size, sum(class_size) {by_class}")
+    if sensitive:
+        named = f"qi := {literal(shown)}, sensitive := {literal(sensitive[0])}"
+        found.diversity = ask("diversity", f"select measure, value from l_diversity({literal(name)}, {named})")
+        targets = min(plan.targets, found.rows)
+        parts = (f"select * from disclosure({pair}, p_match := {p}, targets := {targets}, {seed})" for p in P_MATCH)
+        found.risk = ask("disclosure", f"select p_match, identity, attribute from ({' union all '.join(parts)})")
+    found.loss = ask("information loss", f"select attribute, iloss, changed from information_loss({pair})")
+    dims = min(_MOST_DIMENSIONS, len(qi))
+    predicate = literal(bool(sensitive))
+    workload = (
+        f"workload_error({pair}, n := {plan.queries}, dims := {dims}, predicate_on_sensitive := {predicate}, {seed})"
+    )
+    answers = ask("query error", f"select relative_error from {workload} where relative_error is not null")
+    found.errors = [float(row[0]) for row in answers]
+    for column in qi:
+        query = f"select {idents([column])}, count(*) as n from {plan.original} group by 1"
+        marginal = f"select map_values(keys)[1], original, estimate from relative_error({literal(query)}, {pair})"
+        rows = ask(f"marginal of {column}", marginal)
+        if rows:
+            found.marginals[column] = rows
+    together = literal([*qi, *sensitive[:1]])
+    found.correlation = ask(
+        "correlation",
+        "select o.given, o.response, o.uncertainty_coefficient, r.uncertainty_coefficient "
+        f"from correlation({literal(plan.original)}, columns := {together}) o "
+        f"join correlation({literal(name)}, columns := {together}) r using (given, response)",
+    )
+    return found
+
+
+def _columns(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, str]]:
+    """Name, type and comment of each column, in table order."""
+    described = con.execute(f"select column_name, column_type from (describe {table})").fetchall()
+    comments = dict(
+        con.execute(
+            "select column_name, comment from duckdb_columns() where table_name = ? and comment is not null",
+            [table.strip('"')],
+        ).fetchall()
+    )
+    return [(name, kind, comments.get(name, "")) for name, kind in described]
+
+
+def _first_sentence(message: str) -> str:
+    """What a reader needs of an error: no kind in front, no stack behind."""
+    text = message.split("\n")[0].removeprefix("Invalid Input Error: ")
+    return text.split("; ")[0]

@@ -1,0 +1,142 @@
+"""The page itself: one HTML file with its charts' program and data inside, readable offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+import vl_convert
+
+from duckdb_anon.report import charts
+from duckdb_anon.report.gather import Measured, Report
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1d232b; max-width: 1080px; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #d9dde3; } h3 { margin-top: 1.8rem; }
+table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; text-align: left;
+border-bottom: 1px solid #e6e9ee; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
+.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; } figure { margin: 0; } figcaption { font-weight: 600; }
+.note { color: #5b6470; } .warning { background: #fff6e0; border-left: 4px solid #d99a00; padding: .6rem 1rem; }
+"""
+_DRAW = "for (const [place, spec] of Object.entries(CHARTS)) vegaEmbed('#' + place, spec, {actions: false});"
+
+
+class _Page:
+    """Collects the body's pieces and the charts they have room for."""
+
+    def __init__(self) -> None:
+        self.body: list[str] = []
+        self.charts: dict[str, charts.Spec] = {}
+
+    def add(self, html: str) -> None:
+        self.body.append(html)
+
+    def figures(self, titled: Iterable[tuple[str, charts.Spec | None]]) -> None:
+        """Room for charts side by side; those there is nothing to draw for are left out."""
+        figures = []
+        for title, spec in titled:
+            if spec is not None:
+                place = f"chart{len(self.charts)}"
+                self.charts[place] = spec
+                figures.append(f'<figure><figcaption>{escape(title)}</figcaption><div id="{place}"></div></figure>')
+        self.add(f'<div class="charts">{"".join(figures)}</div>')
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        cells = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows)
+        titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+        self.add(f"<table><thead><tr>{titles}</tr></thead><tbody>{cells}</tbody></table>")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f'<td class="n">{value:.4g}</td>'
+    if isinstance(value, int):
+        return f'<td class="n">{value:,}</td>'
+    return f"<td>{escape(str(value))}</td>"
+
+
+def page(report: Report) -> str:
+    """The report as HTML text."""
+    made = _Page()
+    _overview(made, report)
+    made.add("<h2>Risk</h2>")
+    made.figures([("Disclosure by what an attacker knows", charts.risk_over_knowledge(report))])
+    made.add("<h2>Utility</h2>")
+    made.figures([("Query error", charts.query_errors(report)), ("Information loss by column", charts.losses(report))])
+    for release in report.releases:
+        _release(made, report, release)
+    # "</" would end the script element wherever a value held it
+    data = json.dumps(made.charts).replace("</", "<\\/")
+    program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>Releases of {escape(report.plan.original)}</title><style>{_STYLE}</style></head>\n"
+        f"<body>{''.join(made.body)}\n<script>{program}</script>\n"
+        f"<script>const CHARTS = {data};\n{_DRAW}</script></body></html>\n"
+    )
+
+
+def _overview(made: _Page, report: Report) -> None:
+    plan = report.plan
+    made.add(f"<h1>Releases of {escape(plan.original)}</h1>")
+    made.add(
+        '<p class="warning">For the data holder: this page holds figures on the original (counts of values, exact '
+        "query answers). It is no release itself.</p>"
+        f"<p>{report.rows:,} rows; quasi-identifiers {escape(', '.join(report.qi))}; sensitive "
+        f"{escape(', '.join(report.sensitive) or 'none labelled')}. {report.uniques:,} rows are alone with their "
+        "quasi-identifiers in the original.</p>"
+    )
+    head = ["release", "rows", "k", "frequency l", "identity", "attribute", "information loss", "mean query error"]
+    made.table(head, (_summary(release) for release in report.releases))
+    made.add(
+        f'<p class="note">k and l: of the smallest and least diverse set of rows with equal published '
+        "quasi-identifiers; a release of drawn values promises neither. identity and attribute: mean disclosure at "
+        f"P_match {charts.RISK_AT} over {plan.targets:,} people. query error: {plan.queries:,} COUNT queries over "
+        f"quasi-identifiers and the sensitive column, the same for each release (seed {plan.seed}). A dash: not "
+        "measured, reasons below.</p>"
+    )
+    made.figures([("Risk and utility", charts.risk_utility_map(report))])
+
+
+def _summary(release: Measured) -> list[object]:
+    at: dict[float, tuple[object, object]] = {p: (identity, attribute) for p, identity, attribute in release.risk}
+    identity, attribute = at.get(charts.RISK_AT, ("-", "-"))
+    loss = {name: value for name, value, _ in release.loss}
+    diversity: dict[str, object] = {measure: value for measure, value in release.diversity}
+    return [
+        release.name,
+        release.rows,
+        min((size for size, _ in release.classes), default="-"),
+        diversity.get("frequency", "-"),
+        identity,
+        attribute,
+        loss.get("(all)", "-"),
+        float(np.mean(np.abs(release.errors))) if release.errors else "-",
+    ]
+
+
+def _release(made: _Page, report: Report, release: Measured) -> None:
+    made.add(f"<h2>{escape(release.name)}</h2>")
+    if release.comment:
+        made.add(f"<p>{escape(release.comment)}</p>")
+    if "row_id" in dict(release.columns):
+        made.add(
+            '<p class="warning">It has the column row_id, which ties rows to the original: not for publication.</p>'
+        )
+    made.add("<h3>What was released</h3>")
+    made.table(["column", "type"], release.columns)
+    if release.diversity:
+        made.add("<h3>Least diverse class</h3>")
+        made.table(["measure", "value"], release.diversity)
+    made.figures(
+        [
+            ("Class sizes", charts.class_sizes(release)),
+            ("Change of correlation", charts.correlation_change(release)),
+            *((f"Counts by {name}", charts.marginal(release, name)) for name in report.qi),
+        ]
+    )
+    if release.missing:
+        made.add("<h3>Not measured</h3>")
+        made.table(["measure", "why"], release.missing.items())

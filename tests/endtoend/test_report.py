@@ -1,0 +1,104 @@
+"""The report: one page that stands alone, drawn by a real browser without a network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import duckdb_anon
+from duckdb_anon.cli import main
+
+pytest.importorskip("altair", reason="the report extra is not installed")
+pytest.importorskip("vl_convert", reason="the report extra is not installed")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+TABLES = """
+create table census as from anon_sample('census', 1500, seed := 7);
+comment on column census.age is 'anon: quasi';
+comment on column census.gender is 'anon: quasi';
+comment on column census.education is 'anon: quasi';
+comment on column census.salary is 'anon: sensitive';
+create table covered as from muco('census', 0.2, row_id := true);
+create table "the boxes" as from mondrian('census', 10, row_id := true);
+create table plain as from muco('census', 0.2);
+comment on table plain is 'anon: release </script><b>';
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report over three releases."""
+    folder = tmp_path_factory.mktemp("report")
+    con = duckdb_anon.connect(str(folder / "c.duckdb"))
+    con.execute(TABLES)
+    con.close()
+    releases = ["--release", "covered", "--release", '"the boxes"', "--release", "plain"]
+    small = ["--targets", "200", "--queries", "40"]
+    target = folder / "report.html"
+    assert main(["report", str(folder / "c.duckdb"), "--original", "census", *releases, *small, "-o", str(target)]) == 0
+    return target
+
+
+def body(page: Path) -> str:
+    """The page without its scripts."""
+    return re.sub(r"<script>.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_page_loads_nothing_from_elsewhere(page: Path) -> None:
+    assert not re.search(r"(src|href)\s*=|@import|url\(", body(page))
+
+
+def test_every_release_has_its_row_and_its_section(page: Path) -> None:
+    text = body(page)
+    for name in ("covered", "the boxes", "plain"):
+        assert text.count(name) >= 2
+    assert "3 rows" not in text and "1,500 rows" in text
+
+
+def test_text_from_the_database_cannot_become_markup(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "anon: release &lt;/script&gt;&lt;b&gt;" in text
+    assert "release </script><b>" not in text
+
+
+def test_what_could_not_be_measured_is_said_with_its_reason(page: Path) -> None:
+    section = body(page).split("<h2>plain</h2>")[1]
+    assert "Not measured" in section and "row_id" in section
+    assert "Not measured" not in body(page).split("<h2>covered</h2>")[1].split("<h2>")[0]
+
+
+def test_release_with_row_id_carries_a_warning(page: Path) -> None:
+    assert "not for publication" in body(page).split("<h2>covered</h2>")[1].split("<h2>")[0]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+def test_browser_without_a_network_draws_every_chart(page: Path) -> None:
+    assert BROWSER is not None
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    done = subprocess.run(
+        [*command, "--virtual-time-budget=10000", "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    places = set(re.findall(r'<div id="(chart\d+)"', page.read_text(encoding="utf-8")))
+    assert len(places) >= 4 + 3 * 4
+    assert len(re.findall(r"<(?:svg|canvas)[^>]*\bclass=\"marks\"", done.stdout)) == len(places)
+    assert "Error" not in re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
+
+
+def test_table_that_does_not_exist_is_an_error_and_nothing_is_written(
+    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database, target = str(page.parent / "c.duckdb"), tmp_path / "r.html"
+    assert main(["report", database, "--original", "census", "--release", "nowhere", "-o", str(target)]) == 1
+    assert "nowhere" in capsys.readouterr().err
+    assert not target.exists()
+
+
+def test_original_without_labels_is_an_error(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = str(page.parent / "c.duckdb")
+    assert main(["report", database, "--original", "plain", "--release", "covered"]) == 1
+    assert "anon: quasi" in capsys.readouterr().err
