@@ -5,7 +5,7 @@ Nothing is read here but names, types and comments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -254,8 +254,16 @@ def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
 
 def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
-    roles = context.roles(relation, needs=entry.needs, nested=True)
-    arguments = [literal(relation.text), literal([info.name for info in roles.qi])]
+    slices = _slices(relation, context.catalog)
+    flat = replace(relation, columns=context.catalog.flattened(relation.columns)) if slices else relation
+    roles = context.roles(flat, needs=entry.needs, nested=True)
+    qi, text = [info.name for info in roles.qi], relation.text
+    if slices:
+        # inside a bucket of a sliced release nobody knows which values belong together: buckets are the classes
+        permuted = {field for fields in slices.values() for field in fields}
+        qi = ["bucket"] if permuted & set(qi) else qi
+        text = _unsliced(relation, slices)
+    arguments = [literal(text), literal(qi)]
     if "sensitive" in entry.needs:
         arguments.append(literal(roles.sensitive[0].name))
     # a macro with parameters of these names takes all sensitive columns, and the person column
@@ -266,3 +274,20 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     return f"from _anon_{entry.name}({', '.join(arguments)}{named})"
+
+
+def _slices(relation: Relation, catalog: Catalog) -> dict[str, list[str]]:
+    """Fields of each STRUCT column of a sliced release; nothing for other tables."""
+    if "bucket" not in {name.lower() for name in relation.columns}:
+        return {}
+    flat = {name: catalog.flattened({name: kind}) for name, kind in relation.columns.items()}
+    return {name: list(fields) for name, fields in flat.items() if fields != {name: relation.columns[name]}}
+
+
+def _unsliced(relation: Relation, slices: Mapping[str, Sequence[str]]) -> str:
+    """A sliced release with the fields of its STRUCT columns as columns of their own, as a SELECT in parentheses."""
+    columns = []
+    for name in relation.columns:
+        fields = slices.get(name)
+        columns += [f"{ident(name)}.{ident(f)} as {ident(f)}" for f in fields] if fields else [ident(name)]
+    return f"(select {', '.join(columns)} from {relation.sql})"

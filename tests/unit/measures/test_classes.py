@@ -1,0 +1,81 @@
+"""Class measures with roles from comments, and on releases of every shape."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""
+        create table tree as select * from (values
+            ('x1', 'X', '*'), ('x2', 'X', '*'), ('y1', 'Y', '*'), ('y2', 'Y', '*')) t(leaf, up, root);
+        create table people as
+        select i % 7 as a, i % 3 as b, ['x1', 'x2', 'y1', 'y2'][1 + i % 4] as place,
+            ['flu', 'hiv', 'gout', 'acne'][1 + (i // 5) % 4] as s
+        from range(120) t(i);
+        comment on column people.a is 'anon: quasi';
+        comment on column people.b is 'anon: quasi';
+        comment on column people.place is 'anon: quasi hierarchy=tree';
+        comment on column people.s is 'anon: sensitive';
+    """)
+    return con
+
+
+QI = "['a', 'b', 'place']"
+
+
+def test_roles_fill_in_what_a_call_leaves_out(people: duckdb.DuckDBPyConnection) -> None:
+    for short, spelled in (
+        ("k_anonymity('people')", f"k_anonymity('people', {QI})"),
+        ("l_diversity('people')", f"l_diversity('people', {QI}, 's')"),
+        ("t_closeness('people')", f"t_closeness('people', {QI}, 's')"),
+        ("reidentification_risk('people')", f"reidentification_risk('people', {QI}, 0.2)"),
+        ("class_statistics('people')", f"class_statistics('people', qi := {QI})"),
+    ):
+        assert people.execute(f"from {short}").fetchall() == people.execute(f"from {spelled}").fetchall()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "mondrian('people', k := 4, l := 2)",
+        "mondrian('people', k := 4, l := 2, mode := 'relaxed')",
+        "incognito('people', k := 4, l := 2, diversity := 'frequency', max_suppression := 0.1)",
+        "anatomy('people', l := 2)",
+        "slicing('people', l := 2, columns := [['a', 'b'], ['place'], ['s']])",
+        "muco('people', 0.5)",
+    ],
+)
+def test_every_shape_can_be_checked(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    people.execute(f"create table r as from {call}")
+    rows = people.execute("select count(*) from r").fetchone()[0]
+    k = people.execute(f"from k_anonymity('r', {QI})").fetchone()[0]
+    assert 1 <= k <= rows
+    levels = dict(people.execute(f"from l_diversity('r', {QI}, 's')").fetchall())
+    assert set(levels) == {"distinct", "frequency", "entropy", "recursive"}
+    t, distance = people.execute(f"from t_closeness('r', {QI}, 's')").fetchone()
+    assert 0 <= t <= 1
+    assert distance == "equal"
+    if "muco" not in call:
+        assert levels["frequency"] >= 2
+
+
+def test_classes_of_a_sliced_release_are_its_buckets(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table r as from slicing('people', l := 2, columns := [['a', 'b'], ['place'], ['s']])")
+    smallest = people.execute("select min(c) from (select count(*) as c from r group by bucket)").fetchone()
+    assert people.execute("from k_anonymity('r', ['a'])").fetchone() == smallest
+    assert people.execute("from k_anonymity('r', ['bucket'])").fetchone() == smallest
+
+
+def test_a_raw_table_with_struct_columns_keeps_its_classes(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select i % 2 as a, {x: i, y: i} as note, i as s from range(8) r(i)")
+    assert con.execute("from k_anonymity('t', ['a'])").fetchone() == (4,)
+    with pytest.raises(duckdb.Error, match="is a STRUCT"):
+        con.execute("from l_diversity('t', ['a'], 'note')").fetchall()
+
+
+def test_unknown_columns_are_named_with_the_nearest(people: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match=r"there is no column .plac.*did you mean .place"):
+        people.execute("from k_anonymity('people', ['plac'])")
