@@ -270,10 +270,19 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     by_role: dict[str, Any] = {
         "sensitive": [info.name for info in roles.sensitive] or None,
         "person": roles.person.name if roles.person else None,
+        "hierarchy": _hierarchy_of(context, roles, params),
     }
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     return f"from _anon_{entry.name}({', '.join(arguments)}{named})"
+
+
+def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
+    """The hierarchy table of the sensitive column, unless another distance is asked for."""
+    tree = roles.sensitive[0].hierarchy if roles.sensitive else None
+    if tree is None or params.get("distance") not in (None, "hierarchy"):
+        return None
+    return context.catalog.relation(context.function, "hierarchy", tree).text
 
 
 def _slices(relation: Relation, catalog: Catalog) -> dict[str, list[str]]:

@@ -76,6 +76,14 @@ def test_a_raw_table_with_struct_columns_keeps_its_classes(con: duckdb.DuckDBPyC
         con.execute("from l_diversity('t', ['a'], 'note')").fetchall()
 
 
+def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb.DuckDBPyConnection) -> None:
+    call = "t_closeness('people', qi := ['a'], sensitive := 'place'{})"
+    tree, equal = (people.execute(f"from {call.format(more)}").fetchone() for more in ("", ", distance := 'equal'"))
+    assert tree == people.execute("from t_closeness('people', ['a'], 'place', hierarchy := 'tree')").fetchone()
+    assert (tree[1], equal[1]) == ("hierarchy", "equal")
+    assert tree[0] <= equal[0]
+
+
 def test_unknown_columns_are_named_with_the_nearest(people: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match=r"there is no column .plac.*did you mean .place"):
         people.execute("from k_anonymity('people', ['plac'])")
