@@ -65,3 +65,11 @@ def test_rewritten_query_runs_and_keeps_the_column_names(
 
 def test_every_shape_has_a_fixture() -> None:
     assert {shape for shape, _, _ in pairs()} == {"rows", "boxes", "buckets", "sliced", "counts", "sampled"}
+
+
+@pytest.mark.parametrize(("shape", "query", "expected"), [p for p in pairs() if p[0] != "rows"])
+def test_no_product_of_rows_and_values_is_formed(
+    con: duckdb.DuckDBPyConnection, shape: str, query: str, expected: str
+) -> None:
+    plan = con.execute(f"explain {expected}").fetchall()[0][1].lower().replace("_", " ")
+    assert not any(join in plan for join in ("cross product", "nested loop", "blockwise", "piecewise"))
