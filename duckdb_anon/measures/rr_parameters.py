@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.randomized import choice
-from duckdb_anon.randomized.choice import LEVEL, PAPER, RISK_PARAMETERS, choose
+from duckdb_anon.randomized import arguments
+from duckdb_anon.randomized.arguments import LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.randomized.choice import choose
 from duckdb_anon.spec import REQUIRED, Params, Report
 from duckdb_anon.table import CodedTable
 
@@ -23,7 +24,7 @@ NAME = "rr_parameters"
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Check l and bins; p is what is asked for."""
-    return choice.refine(NAME, {**params, "p": None})
+    return arguments.refine(NAME, {**params, "p": None})
 
 
 def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:

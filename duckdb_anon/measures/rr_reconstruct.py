@@ -18,7 +18,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.quoting import ident, idents
 from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.randomized.choice import PAPER
+from duckdb_anon.randomized.arguments import PAPER
 from duckdb_anon.randomized.risk import MAX_CELLS
 from duckdb_anon.rewrite.schema import struct_fields
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.randomized import choice
+from duckdb_anon.randomized import arguments
+from duckdb_anon.randomized.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
 from duckdb_anon.randomized.channel import Channel
-from duckdb_anon.randomized.choice import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
+from duckdb_anon.randomized.choice import choose
 from duckdb_anon.spec import Params, Report
 from duckdb_anon.table import CodedTable
 
@@ -27,7 +28,7 @@ NAME = "rr_risk"
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Check l, p and bins before the table is read."""
-    return choice.refine(NAME, params)
+    return arguments.refine(NAME, params)
 
 
 def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:

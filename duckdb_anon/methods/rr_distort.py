@@ -5,6 +5,10 @@ tells each one's probability p and domain, from which counts and sums are estima
 with `l`: the disclosure risk of every record (Result 1 of the paper; see duckdb_anon/randomized/risk.py for
 what it counts and what it does not) is at most 1/l on the table itself, re-evaluated at the published p.
 
+Draw once and store the release: a view over rr_distort draws afresh at every read, and readers could average
+the randomization away. The domain of a column is published with it: the values of an enum, the leaves of a
+hierarchy, else the values of the table; a binned column has one of its own values for each bin.
+
 Paper: Guo, Ying and Wu (2011), sections III and IV. Departures: several sensitive columns share the QI
 channels and each is held to the bound; ordered columns may be binned first; `target` and `min_count` relax
 the bound where randomizing the sensitive column alone cannot meet it. Cost: O(n) draws per column; finding p
@@ -19,8 +23,9 @@ import numpy as np
 
 from duckdb_anon import cells
 from duckdb_anon.cells import Cells
-from duckdb_anon.randomized import choice
-from duckdb_anon.randomized.choice import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
+from duckdb_anon.randomized import arguments
+from duckdb_anon.randomized.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.randomized.choice import choose
 from duckdb_anon.spec import ColumnInfo, ColumnPlan, Method, Params, Roles
 from duckdb_anon.table import CodedTable
 
@@ -29,13 +34,13 @@ NAME = "rr_distort"
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Check l, p and bins before the table is read."""
-    return choice.refine(NAME, params)
+    return arguments.refine(NAME, params)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Return the released columns: every one keeps its type, and `rr` says how it was randomized."""
     infos = roles.qi + roles.sensitive
-    chosen = choice.randomized_names(NAME, [i.name for i in roles.qi], [i.name for i in roles.sensitive], params)
+    chosen = arguments.randomized_names(NAME, [i.name for i in roles.qi], [i.name for i in roles.sensitive], params)
     coded = tuple(ColumnPlan(i.name, cells.Coded, declared_type=_declared_type(i)) for i in infos)
     channels = tuple(
         ColumnPlan(i.name, cells.Channel, declared_type=_declared_type(i)) for i in infos if i.name in chosen

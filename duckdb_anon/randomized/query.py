@@ -67,7 +67,7 @@ def value_weights(values: FloatArray, channel: Channel) -> FloatArray:
         channel: the attribute's channel.
 
     >>> import numpy as np
-    >>> value_weights(np.array([1.0, 0.0, 0.0]), Channel(3, 0.6)).tolist()
+    >>> value_weights(np.array([1.0, 0.0, 0.0]), Channel(3, 0.6)).round(6).tolist()
     [2.0, -0.5, -0.5]
     """
     own, other = inverse_terms(channel)
