@@ -84,6 +84,13 @@ def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb
     assert tree[0] <= equal[0]
 
 
+def test_several_sensitive_columns_are_not_silently_one(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("comment on column people.place is 'anon: sensitive'")
+    with pytest.raises(duckdb.Error, match="one sensitive column at a time, found place, s"):
+        people.execute("from l_diversity('people')")
+    assert len(people.execute("from l_diversity('people', sensitive := 's')").fetchall()) == 4
+
+
 def test_unknown_columns_are_named_with_the_nearest(people: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match=r"there is no column .plac.*did you mean .place"):
         people.execute("from k_anonymity('people', ['plac'])")
