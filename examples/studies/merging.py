@@ -168,10 +168,18 @@ def print_utility(found: Results, k: int, sensitive: str, out: Path) -> None:
         cells = {(m, d): shown(found[m, kind, d], 3) for m in METHODS for d in range(1, 6)}
         title = f"{kind} of COUNT by number of quasi-identifiers, {sensitive}, k = l = {k}"
         table(title, list(METHODS), list(range(1, 6)), cells)
+    errors = {m: float(np.mean([found[m, "mean error", d] for d in range(1, 6)])) for m in METHODS}
+    print(f"smallest to largest mean error: {', '.join(sorted(METHODS, key=lambda m: errors[m]))}")
+    print("the paper: merging has the smallest error throughout")
     targets = [sensitive, "relationship"]
     rows = [*METHODS, "original", "majority"]
     cells = {(m, t): shown([100 * v for v in found[m, "accuracy", t]]) for m in rows for t in targets}
     table(f"accuracy in percent (CART, ten folds), k = l = {k}", rows, targets, cells)
+    print(
+        "the paper (J48; education, relationship; l = 4 / 6): original 33, 40; merging 20.23 / 17.23, 37.48 / 36.13; "
+        "mondrian 19.33 / 16.43, 37.13 / 35.89; epsilon-DP 15.78 / 13.89, 32.92 / 29.04.\n"
+        "Its figures for the original are about the share of the largest class here."
+    )
     figure, axes = plt.subplots(figsize=(6, 4))
     for method in METHODS:
         axes.plot(range(1, 6), [np.mean(found[method, "mean error", d]) for d in range(1, 6)], marker="o", label=method)
