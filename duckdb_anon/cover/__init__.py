@@ -71,9 +71,7 @@ def cover(
     width = _EXACT_WIDTH if balance == 0.0 else _BALANCED_WIDTH
     pieces = cut_wide_groups(classes, required.smallest_group, width)
     for patterns in find_patterns(attribute.kind, classes, pieces):
-        tables = random_output_tables(
-            attribute.kind, patterns.gaps, patterns.count, required.value, balance, tick
-        )
+        tables = random_output_tables(attribute.kind, patterns.gaps, patterns.count, required.value, balance, tick)
         entries.append(_expand(patterns, tables))
     result = _assemble(attribute, classes, entries)
     result.verify(required)

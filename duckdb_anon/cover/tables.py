@@ -123,9 +123,7 @@ class Cover:
     def table(self) -> Table:
         """Return all positive entries."""
         classes = self.classes
-        return Table(
-            classes.group[self.row], classes.code[self.row], classes.code[self.column], self.probability
-        )
+        return Table(classes.group[self.row], classes.code[self.row], classes.code[self.column], self.probability)
 
 
 def _summed(place: IntArray, amount: FloatArray, places: int) -> FloatArray:

@@ -10,6 +10,7 @@ import re
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -103,7 +104,7 @@ class Catalog:
         with warnings.catch_warnings():
             # DuckDB advises a relation instead, which is refused while a statement is being bound
             warnings.simplefilter("ignore", UserWarning)
-            table = result.to_arrow_table()
+            table: Any = result.to_arrow_table()
         return table.to_struct_array().combine_chunks()
 
     def table_names(self) -> list[str]:

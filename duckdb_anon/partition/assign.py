@@ -76,9 +76,7 @@ def assign(
     return result
 
 
-def _round(
-    stock: _Stock, least: int, sorted_rows: IntArray, result: IntArray, finished: int
-) -> tuple[_Stock, int]:
+def _round(stock: _Stock, least: int, sorted_rows: IntArray, result: IntArray, finished: int) -> tuple[_Stock, int]:
     """Deal once in every leaf; fills `result` and returns the rest and the number of groups so far."""
     most = int(stock.rows.max())
     by_count = order_by(stock.leaf, most - stock.rows, most + 1)
@@ -126,6 +124,5 @@ def _check(result: IntArray, sensitive_codes: CodeArray, least: int, groups: int
     repeated = ((group[1:] == group[:-1]) & (code[1:] == code[:-1])).any()
     if repeated or (np.diff(offsets_of(group, groups)) < least).any():
         raise RequirementError(
-            f"subdivide := 'assign': a group is not frequency l-diverse with l = {least}; "
-            "partition with this l first"
+            f"subdivide := 'assign': a group is not frequency l-diverse with l = {least}; partition with this l first"
         )

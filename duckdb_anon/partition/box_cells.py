@@ -25,9 +25,7 @@ class BoxLoss(NamedTuple):
     ncp: FloatArray
 
 
-def boxes(
-    attribute: Attribute, group_of_row: IntArray, index: IntArray | None = None
-) -> Interval | ValueSet | Node:
+def boxes(attribute: Attribute, group_of_row: IntArray, index: IntArray | None = None) -> Interval | ValueSet | Node:
     """Return the tight box of every group on one attribute.
 
     Args:

@@ -77,15 +77,11 @@ class Line:
         loss += self.outlook.loss(group, right, others + widths[1])
         return self.proposed(group, kind, at, loss, saved)
 
-    def proposed(
-        self, group: IntArray, kind: int, at: IntArray, loss: FloatArray, saved: FloatArray
-    ) -> Candidates:
+    def proposed(self, group: IntArray, kind: int, at: IntArray, loss: FloatArray, saved: FloatArray) -> Candidates:
         """Keep the cuts that save something."""
         good = saved > _NOTHING
         group = group[good]
-        return Candidates(
-            group, np.full(len(group), self.index), np.full(len(group), kind), at[good], loss[good]
-        )
+        return Candidates(group, np.full(len(group), self.index), np.full(len(group), kind), at[good], loss[good])
 
 
 class Cells(NamedTuple):
@@ -119,9 +115,7 @@ def ordered_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
     codes = frame.codes[line.index]
     cells = Cells.of(frame, codes)
     left = cells.running(cells.rows)
-    cut = np.flatnonzero(
-        (left >= line.outlook.min_size) & (frame.sizes[cells.group] - left >= line.outlook.min_size)
-    )
+    cut = np.flatnonzero((left >= line.outlook.min_size) & (frame.sizes[cells.group] - left >= line.outlook.min_size))
     group, left, at = cells.group[cut], left[cut], cells.code[cut]
     low, high = cells.code[cells.offsets[:-1]], cells.code[cells.offsets[1:] - 1]
     below = range_width(attribute, None, low[group], at)
@@ -144,11 +138,7 @@ def nominal_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
     rows = cells.rows[by_count]
     found = []
     for kind, left, taken in ((UP_TO, cells.running(rows), rank + 1), (ONLY, rows, np.ones_like(rank))):
-        cut = (
-            (left >= line.outlook.min_size)
-            & (size - left >= line.outlook.min_size)
-            & ((kind == UP_TO) | (rank > 0))
-        )
+        cut = (left >= line.outlook.min_size) & (size - left >= line.outlook.min_size) & ((kind == UP_TO) | (rank > 0))
         inside, outside = set_width(attribute, taken[cut]), set_width(attribute, (values - taken)[cut])
         found.append(line.candidates(cells.group[cut], kind, rank[cut], left[cut], (inside, outside)))
     rank_of_cell = np.empty_like(rank)
@@ -193,15 +183,9 @@ def _all_children(line: Line, parent: IntArray, rows: IntArray, width: FloatArra
     return line.proposed(group, CHILDREN, np.zeros_like(group), loss, saved)
 
 
-def _one_child(
-    line: Line, parent: IntArray, number: IntArray, rows: IntArray, width: FloatArray
-) -> Candidates:
+def _one_child(line: Line, parent: IntArray, number: IntArray, rows: IntArray, width: FloatArray) -> Candidates:
     """Cut one child off groups with three or more; the rest keeps its common ancestor."""
     children = np.bincount(parent, minlength=len(line.own))[parent]
-    cut = (
-        (children > 2)
-        & (rows >= line.outlook.min_size)
-        & (line.frame.sizes[parent] - rows >= line.outlook.min_size)
-    )
+    cut = (children > 2) & (rows >= line.outlook.min_size) & (line.frame.sizes[parent] - rows >= line.outlook.min_size)
     group = parent[cut]
     return line.candidates(group, ONLY, number[cut], rows[cut], (width[cut], line.own[group]))

@@ -69,9 +69,7 @@ class LossCuts:
         parts = max([2, *(tree.most_children for tree in self.trees if tree is not None)])
         return Cut(part, parts, accepted)
 
-    def _candidates(
-        self, frame: Frame, widths: FloatArray, outlook: Outlook
-    ) -> tuple[Candidates, NDArray[Any]]:
+    def _candidates(self, frame: Frame, widths: FloatArray, outlook: Outlook) -> tuple[Candidates, NDArray[Any]]:
         """List the cuts of all attributes, and the places of the rows they refer to."""
         whole = widths.sum(axis=0)
         found, places = [], np.empty_like(frame.codes)
@@ -91,22 +89,16 @@ class LossCuts:
         each = zip(self.problem.qi, self.trees, codes, strict=True)
         return np.array([tight_width(attribute, tree, c, starts, sizes) for attribute, tree, c in each])
 
-    def _compared(
-        self, frame: Frame, outlook: Outlook, places: NDArray[Any], candidates: Candidates
-    ) -> Candidates:
+    def _compared(self, frame: Frame, outlook: Outlook, places: NDArray[Any], candidates: Candidates) -> Candidates:
         """Take the best cut of each attribute, the most promising ones of each group, and measure these."""
         if len(candidates.group) == 0:
             return candidates
-        left = candidates.take(
-            _best_of_runs(candidates.group * len(places) + candidates.attribute, candidates.loss)
-        )
+        left = candidates.take(_best_of_runs(candidates.group * len(places) + candidates.attribute, candidates.loss))
         measured = []
         for _ in range(min(_COMPARED, len(places))):
             best = _best_of_each_group(left)
             trial = left.take(best)
-            measured.append(
-                trial._replace(loss=self._measured(frame, outlook, self._proposal(frame, places, trial)))
-            )
+            measured.append(trial._replace(loss=self._measured(frame, outlook, self._proposal(frame, places, trial))))
             left.loss[best] = np.inf
             left = left.take(left.loss < np.inf)
             if len(left.group) == 0:

@@ -75,25 +75,19 @@ class MedianCuts:
         """For each attribute whether it is cut at a median."""
         return np.array([tree is None for tree in self.trees])
 
-    def _at_children(
-        self, frame: Frame, groups: IntArray, index: int, tree: Tree, progress: _Progress
-    ) -> None:
+    def _at_children(self, frame: Frame, groups: IntArray, index: int, tree: Tree, progress: _Progress) -> None:
         places, local = frame.rows_of(groups)
         part = tree.child_parts(frame.codes[index][places], local)
         proposal = Proposal(groups, places, local, part, tree.most_children)
         progress.accepted[groups] = acceptable(self.problem, frame, proposal)
         progress.part[places] = part
 
-    def _at_median(
-        self, frame: Frame, groups: IntArray, attribute: IntArray, below: bool, progress: _Progress
-    ) -> None:
+    def _at_median(self, frame: Frame, groups: IntArray, attribute: IntArray, below: bool, progress: _Progress) -> None:
         places, local = frame.rows_of(groups)
         rows = np.arange(len(frame.rows)) if isinstance(places, slice) else places
         values = frame.codes[attribute[local], rows]
         sizes = frame.sizes[groups]
-        upper = (
-            upper_half(values, local, sizes) if self.relaxed else above_median(values, local, sizes, below)
-        )
+        upper = upper_half(values, local, sizes) if self.relaxed else above_median(values, local, sizes, below)
         proposal = Proposal(groups, places, local, upper, 2)
         progress.accepted[groups] = acceptable(self.problem, frame, proposal)
         progress.part[places] = upper

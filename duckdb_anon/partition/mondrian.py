@@ -75,22 +75,16 @@ def partition(
     rows = len(qi[0].codes)
     counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
     if requirement.needs_sensitive and sensitive is None:
-        raise ParameterError(
-            f"{function}: the requirement needs a sensitive column; give sensitive := 'column'"
-        )
+        raise ParameterError(f"{function}: the requirement needs a sensitive column; give sensitive := 'column'")
     if rows == 0:
         return np.empty(0, dtype=np.int64)
     whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, counts)
     if not requirement.holds(whole).all():
-        raise RequirementError(
-            f"{function}: the whole table fails the requirement: {requirement.attained(whole)}"
-        )
+        raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
     problem = Problem(qi, requirement, counts)
     trees = tuple(None if a.hierarchy is None else Tree.of(a.hierarchy) for a in qi)
     cutter: Cutter = (
-        LossCuts(problem, trees)
-        if cut == "loss"
-        else MedianCuts(problem, trees, width, mode == "relaxed", retry_lt)
+        LossCuts(problem, trees) if cut == "loss" else MedianCuts(problem, trees, width, mode == "relaxed", retry_lt)
     )
     result = _cut_all(cutter, Frame.of_table(qi, sensitive, rows), requirement, tick)
     if not requirement.holds(result.groups(sensitive, counts)).all():
@@ -138,9 +132,7 @@ class _Result:
         return Groups(self.group_of_row, sensitive, counts, parents=parents, parent_of_group=parent_of_group)
 
 
-def _cut_all(
-    cutter: Cutter, frame: Frame, requirement: Requirement, tick: Callable[[], None] | None
-) -> _Result:
+def _cut_all(cutter: Cutter, frame: Frame, requirement: Requirement, tick: Callable[[], None] | None) -> _Result:
     rows = len(frame.rows)
     result = _Result(rows, requirement.uses_parents)
     while len(frame):
@@ -166,8 +158,6 @@ def _check_options(function: str, cut: str, width: str, mode: str, qi: tuple[Att
     }
     for name, (value, known) in allowed.items():
         if value not in known:
-            raise ParameterError(
-                f"{function}: {name} = '{value}' is not one of {listed(known)}{nearest(value, known)}"
-            )
+            raise ParameterError(f"{function}: {name} = '{value}' is not one of {listed(known)}{nearest(value, known)}")
     if not qi:
         raise ParameterError(f"{function}: there is no quasi-identifier; name some with qi := [...]")

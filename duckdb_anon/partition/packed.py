@@ -51,9 +51,7 @@ def order_by(major: Integers, minor: Integers, minor_bound: int) -> IntArray:
     return key
 
 
-def count_cells(
-    group: Integers, code: Integers, groups: int, domain: int
-) -> tuple[IntArray, IntArray, IntArray]:
+def count_cells(group: Integers, code: Integers, groups: int, domain: int) -> tuple[IntArray, IntArray, IntArray]:
     """Count the rows of every occupied (group, code) cell.
 
     Args:

@@ -55,9 +55,7 @@ def ncp(qi: list[Attribute], groups: np.ndarray) -> float:
     return float(np.mean([(sizes * box_loss(a, groups).ncp).sum() / len(groups) for a in qi]))
 
 
-def row(
-    name: str, qi: list[Attribute], sensitive: np.ndarray | None, need: Requirement, **options: object
-) -> None:
+def row(name: str, qi: list[Attribute], sensitive: np.ndarray | None, need: Requirement, **options: object) -> None:
     """Print one line of the table."""
     repeat = 5 if len(qi[0].codes) < 10**5 else 2
     seconds, groups = best(lambda: partition(tuple(qi), sensitive, need, **options), repeat)
@@ -93,9 +91,7 @@ def main() -> None:
             print("    peers at k=10: Mondrian 0.22 s 15.78%, loss prototype 1.8 s 8.3%; ARX 8.6 s")
             groups = partition(tuple(qi), wage.codes, FrequencyDiversity(10), width="spread")
             seconds, small = best(lambda g=groups, w=wage: assign(g, w.codes, 10), 5)  # type: ignore[misc]
-            print(
-                f"    assign l=10 inside {groups.max() + 1} groups: {seconds:.3f} s, {small.max() + 1} groups"
-            )
+            print(f"    assign l=10 inside {groups.max() + 1} groups: {seconds:.3f} s, {small.max() + 1} groups")
     print("    peers on 1M rows: Mondrian k=10 9.4 s 6.48%; ARX k=10 17.3 s, with l=10 342 s, 4.5 GB")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -148,7 +149,7 @@ def test_rows_come_out_shuffled(con: duckdb.DuckDBPyConnection) -> None:
         order = [i for (i,) in ids]
         assert sorted(order) == list(range(360))
         in_place = sum(i == at for at, i in enumerate(order))
-        rising = sum(a < b for a, b in zip(order, order[1:], strict=False))
+        rising = sum(a < b for a, b in pairwise(order))
         assert in_place < 20
         assert 120 < rising < 240
 

@@ -17,9 +17,7 @@ Group = tuple[int, ...]
 Predicate = Callable[[Group], bool]
 
 
-def attribute(
-    name: str, values: Sequence[object], kind: str = "", tree: Sequence[Sequence[str]] = ()
-) -> Attribute:
+def attribute(name: str, values: Sequence[object], kind: str = "", tree: Sequence[Sequence[str]] = ()) -> Attribute:
     """Code a list of values; `tree` lists leaf, ancestors, root."""
     paths = None
     if tree:

@@ -48,7 +48,9 @@ def test_continuous_attributes_divide_by_the_range(con: duckdb.DuckDBPyConnectio
 
 
 def test_tree_distance_between_original_and_published(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)")
+    con.execute(
+        "create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)"
+    )
     con.execute("create table original as from (values ('a1'), ('a1'), ('b1'), ('b2')) t(v)")
     con.execute("create table release as from (values ('a1', 0), ('a2', 1), ('a1', 2), ('b2', 3)) t(v, row_id)")
     found = loss(con, ", qi := ['v'], hierarchies := {'v': 'tree'}")["v"]
@@ -56,7 +58,9 @@ def test_tree_distance_between_original_and_published(con: duckdb.DuckDBPyConnec
 
 
 def test_nodes_and_sets_count_their_leaves(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)")
+    con.execute(
+        "create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)"
+    )
     con.execute("create table original as from (values ('a1'), ('a1'), ('b1'), ('b2')) t(v)")
     con.execute("create table release as from (values ('A'), ('*'), ('b1'), ('b2')) t(v)")
     assert loss(con, ", qi := ['v'], hierarchies := {'v': 'tree'}")["v"] == pytest.approx((1 / 4, 1.5 / 4, 2 / 4))

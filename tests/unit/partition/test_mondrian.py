@@ -50,23 +50,18 @@ def zip_age_sex(people):
 
 def named_groups(people, k, **options):
     groups = partition(zip_age_sex(people), None, KAnonymity(k), **options)
-    return {
-        frozenset(name for name, g in zip(people, groups, strict=True) if g == number)
-        for number in set(groups)
-    }
+    return {frozenset(name for name, g in zip(people, groups, strict=True) if g == number) for number in set(groups)}
 
 
 def test_hospital_a_falls_into_the_pairs_of_table_3():
     assert named_groups(PEOPLE_A, 2, width="distinct") == {
-        frozenset(pair)
-        for pair in (("Boby", "Alisa"), ("Tina", "Doug"), ("Kevin", "Sandy"), ("Molly", "Dolly"))
+        frozenset(pair) for pair in (("Boby", "Alisa"), ("Tina", "Doug"), ("Kevin", "Sandy"), ("Molly", "Dolly"))
     }
 
 
 def test_hospital_b_falls_into_the_pairs_of_table_4():
     assert named_groups(PEOPLE_B, 2, width="distinct") == {
-        frozenset(pair)
-        for pair in (("Boby", "Aron"), ("Angela", "Arnold"), ("Blake", "Sandy"), ("Camila", "Easter"))
+        frozenset(pair) for pair in (("Boby", "Aron"), ("Angela", "Arnold"), ("Blake", "Sandy"), ("Camila", "Easter"))
     }
 
 
@@ -216,9 +211,7 @@ def census_codes(shared_data):
     frame = pd.read_csv(shared_data / "census.csv")
     # Equal spreads go to the first attribute; in this order ties fall as in the published figures.
     names = ("UHRSWORK", "EDUC", "RACE", "MARST", "AGE", "SEX", "RELATE")
-    return tuple(attribute(n, frame[n].to_numpy()) for n in names), attribute(
-        "s", frame["INCWAGE"].to_numpy()
-    ).codes
+    return tuple(attribute(n, frame[n].to_numpy()) for n in names), attribute("s", frame["INCWAGE"].to_numpy()).codes
 
 
 @pytest.mark.parametrize("least", PUBLISHED)

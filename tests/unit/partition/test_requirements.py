@@ -55,16 +55,12 @@ def test_uniform_entropy_is_not_lost_to_rounding():
     assert held(EntropyDiversity(3), (1, 1, 1), (7, 7, 7)) == [True, True]
 
 
-@pytest.mark.parametrize(
-    ("c", "least", "expected"), [(2, 2, True), (1, 2, False), (2, 3, False), (2, 4, False)]
-)
+@pytest.mark.parametrize(("c", "least", "expected"), [(2, 2, True), (1, 2, False), (2, 3, False), (2, 4, False)])
 def test_recursive_diversity_is_strict(c, least, expected):
     assert held(RecursiveDiversity(c, least), (5, 3, 2)) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("values", "ordered", "equal"), [((0, 1, 2), 0.375, 0.6667), ((3, 5, 8), 0.1667, 0.6667)]
-)
+@pytest.mark.parametrize(("values", "ordered", "equal"), [((0, 1, 2), 0.375, 0.6667), ((3, 5, 8), 0.1667, 0.6667)])
 def test_closeness_of_salaries_as_published(values, ordered, equal):
     one = Groups(np.zeros(3, dtype=np.int64), np.array(values), np.ones(9, dtype=np.int64))
     assert TCloseness(0, "ordered").distance(one) == pytest.approx([ordered], abs=1e-4)
