@@ -144,13 +144,13 @@ def print_attack(found: Results, k: int, sensitive: str, out: Path) -> None:
     """Risk by overlap, with a plot."""
     cells = {(m, o): shown(found[m, o]) for m in METHODS for o in OVERLAPS}
     table(f"privacy risk in percent, {sensitive}, k = l = {k}, by shared persons", list(METHODS), list(OVERLAPS), cells)
-    figure, axes = plt.subplots(figsize=(6, 4))
+    figure, axes = plt.subplots(figsize=(8, 4))
     for method in METHODS:
         mean = [np.mean(found[method, o]) for o in OVERLAPS]
         spread = [np.std(found[method, o]) for o in OVERLAPS]
         axes.errorbar(OVERLAPS, mean, spread, marker="o", capsize=2, label=method)
     axes.set(xlabel="persons in both parts", ylabel="privacy risk (%)", title=f"{sensitive}, k = l = {k}")
-    axes.legend()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
     figure.savefig(out / f"merging_risk_{sensitive}_{k}.png", dpi=130)
     plt.close(figure)
@@ -180,12 +180,12 @@ def print_utility(found: Results, k: int, sensitive: str, out: Path) -> None:
         "mondrian 19.33 / 16.43, 37.13 / 35.89; epsilon-DP 15.78 / 13.89, 32.92 / 29.04.\n"
         "Its figures for the original are about the share of the largest class here."
     )
-    figure, axes = plt.subplots(figsize=(6, 4))
+    figure, axes = plt.subplots(figsize=(8, 4))
     for method in METHODS:
         axes.plot(range(1, 6), [np.mean(found[method, "mean error", d]) for d in range(1, 6)], marker="o", label=method)
     axes.set(xlabel="quasi-identifiers in the query", ylabel="mean relative error", yscale="log")
     axes.set_title(f"COUNT, {sensitive}, k = l = {k}")
-    axes.legend()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
     figure.savefig(out / f"merging_queries_{sensitive}_{k}.png", dpi=130)
     plt.close(figure)
