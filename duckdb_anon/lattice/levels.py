@@ -89,8 +89,8 @@ def ladder_of(attribute: Attribute, branching: int = 4) -> Ladder:
 
     >>> codes = np.arange(10, dtype=np.int32)
     >>> age = Attribute('age', 'ordered', codes, np.arange(10.0), 10, -1, np.arange(10))
-    >>> [ladder_of(age).places(level) for level in range(4)]
-    [10, 4, 1, 0]
+    >>> [ladder_of(age).places(level) for level in range(3)]
+    [10, 4, 1]
     """
     if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
         return _of_tree(attribute, Tree.of(attribute.hierarchy), attribute.leaf_of_code.astype(np.int64))
