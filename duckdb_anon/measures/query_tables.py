@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from duckdb_anon.errors import RewriteError, nearest
 from duckdb_anon.rewrite.parse import tables_of
 from duckdb_anon.rewrite.schema import TableInfo
 
@@ -16,9 +17,17 @@ def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[T
         query: the query's text.
 
     Raises:
-        AnonError: when the planner cannot see the original or the release.
+        RewriteError: when the planner cannot see the original or the release.
     """
     original, release = context.relation("original"), context.relation("release")
+    for parameter, relation in (("original", original), ("release", release)):
+        if not relation.visible:
+            names = context.catalog.table_names()
+            raise RewriteError(
+                f"{context.function}: {parameter} := '{relation.given}' is not a committed table, and the type of its "
+                f"columns decides how a query is answered{nearest(relation.given, names)}. Commit it, or make an "
+                "ordinary table of a temporary one or a DataFrame first (CREATE TABLE t AS FROM ...)"
+            )
     known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
     others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
     tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]

@@ -53,10 +53,15 @@ def plain(tree: exp.Expr) -> str:
 
 def same_table(table: exp.Table, info: TableInfo) -> bool:
     """Tell whether a table of a query is the one `info` describes, comparing as many parts as both give."""
-    known = _parts(info.name)
     given = [part.name.lower() for part in table.parts]
-    shared = min(len(known), len(given))
-    return shared > 0 and known[-shared:] == given[-shared:]
+    if given == [info.name.lower()]:  # a file
+        return True
+    for name in (info.name, info.sql):
+        known = _parts(name)
+        shared = min(len(known), len(given))
+        if shared > 0 and known[-shared:] == given[-shared:]:
+            return True
+    return False
 
 
 def tables_of(query: str) -> list[str]:
@@ -171,7 +176,7 @@ def _parts(name: str) -> list[str]:
     try:
         tree = sqlglot.parse_one(name, into=exp.Table, dialect="duckdb")
     except SqlglotError:
-        return [name.lower()]
+        return [name.strip("'").lower()]
     return [part.name.lower() for part in tree.parts] if isinstance(tree, exp.Table) else [name.lower()]
 
 
