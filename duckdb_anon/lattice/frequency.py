@@ -69,7 +69,7 @@ class Counter:
         self.table_counts = np.bincount(codes)
         self._domain = max(1, len(self.table_counts))
         every = tuple(range(len(ladders)))
-        places = np.array([ladder.attribute.codes for ladder in ladders], dtype=np.int64)
+        places = np.array([ladder.place_of_code[0][ladder.attribute.codes] for ladder in ladders], dtype=np.int64)
         self._base = {every: self._counted(places, codes, np.ones(rows, dtype=np.int64))}
 
     def base(self, subset: Subset) -> FrequencySet:

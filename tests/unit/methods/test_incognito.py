@@ -77,3 +77,18 @@ def test_dates_and_numbers_are_lifted_in_intervals_that_never_overlap(con: duckd
 def test_bad_calls_are_errors(hospital: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
         hospital.execute(f"from incognito('hospital', {arguments})").fetchall()
+
+
+def test_a_hierarchy_whose_leaves_are_not_in_the_order_of_the_text_is_counted_right(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    con.execute("create table tree as from (values ('z', 'low', '*'), ('b', 'low', '*'), ('a', 'top', '*')) t(x, y, r)")
+    con.execute(
+        "create table people as select (['a', 'b', 'z'])[1 + range % 3] as v, case when range % 3 = 0 then range % 4 "
+        "else range % 3 end as s from range(60)"
+    )
+    con.execute(
+        "create table release as from incognito('people', l := 2, diversity := 'distinct', qi := ['v'], "
+        "sensitive := 's', hierarchies := {'v': 'tree'})"
+    )
+    assert con.execute("select v, count(*) from release group by 1 order by 1").fetchall() == [("low", 40), ("top", 20)]
