@@ -117,14 +117,34 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         parts = [_ran(_whole(call).slice(k, 1)) for k in range(len(call))]
         return pa.concat_arrays(parts)
 
-    _KEEP.extend([instance, planner, runner])
+    def reporter(call: pa.Array) -> pa.Array:
+        return pa.array([_reported(number, c) for c in _whole(call).to_pylist()], pa.string())
+
+    _KEEP.extend([instance, planner, runner, reporter])
     con.create_function("_anon_instance", instance, [], "BIGINT")
     arrow, special = PythonUDFType.ARROW, FunctionNullHandling.SPECIAL
     con.create_function("_anon_plan", planner, None, "VARCHAR", type=arrow, null_handling=special)
     con.create_function(
         "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
+    con.create_function(
+        "_anon_report", reporter, None, "VARCHAR", type=arrow, null_handling=special, side_effects=True
+    )
     return number
+
+
+def _reported(number: int, call: dict[str, Any]) -> str:
+    """Write a report when the call runs, on a connection of its own; errors come back as '!' and their text."""
+    from duckdb_anon.report.write import write_report  # reports stand on these functions
+
+    cursor = _cursor(number)
+    try:
+        return write_report(load(cursor) if cursor else None, call)
+    except (AnonError, duckdb.Error) as error:
+        return f"!{error}"
+    finally:
+        if cursor is not None:
+            cursor.close()
 
 
 def _whole(array: pa.Array) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from duckdb_anon.measures import anon_functions, classes, kl_diversity
 from duckdb_anon.measures.anatomy_tables import QIT, ST
+from duckdb_anon.measures.anon_report import MEASURE as ANON_REPORT
 from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
 from duckdb_anon.measures.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
 from duckdb_anon.measures.compare import MEASURE as COMPARE
@@ -74,6 +75,7 @@ MEASURES: tuple[Entry, ...] = (
     WORKLOAD,
     WORKLOAD_ERROR,
     COMPARE,
+    ANON_REPORT,
     DISCLOSURE,
     MUCO_TABLES,
     DELTA_PROBABILITY,

@@ -5,35 +5,27 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from duckdb_anon.errors import AnonError
 from duckdb_anon.functions import connect
-from duckdb_anon.report.gather import Plan, gather
+from duckdb_anon.report.gather import Plan
+from duckdb_anon.report.write import write_page
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, then write one HTML file."""
     given = _parser().parse_args(arguments)
-    if not (find_spec("altair") and find_spec("vl_convert")):
-        raise AnonError("report: the charts need the report extra; pip install 'duckdb-anon[report]'")
-    from duckdb_anon.report.page import page  # needs the extra
-
     if not Path(given.database).exists():
         raise AnonError(f"report: there is no database {given.database}")
     con = connect(given.database, read_only=True)
     con.execute("set python_enable_replacements = false")
     plan = Plan(given.original, tuple(given.release), given.targets, given.queries, given.seed)
     try:
-        html = page(gather(con, plan, lambda line: sys.stderr.write(f"{line}\n")))
+        size = write_page(con, plan, given.output, lambda line: sys.stderr.write(f"{line}\n"))
     finally:
         con.close()
-    try:
-        Path(given.output).write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise AnonError(f"report: {given.output}: {error.strerror}") from error
-    sys.stdout.write(f"{given.output}: {len(html) // 1024} KB\n")
+    sys.stdout.write(f"{given.output}: {size // 1024} KB\n")
     return 0
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import duckdb_anon
@@ -87,6 +88,21 @@ def test_browser_without_a_network_draws_every_chart(page: Path) -> None:
     assert len(places) >= 4 + 3 * 4
     assert len(re.findall(r"<(?:svg|canvas)[^>]*\bclass=\"marks\"", done.stdout)) == len(places)
     assert "Error" not in re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
+
+
+def test_sql_function_writes_the_same_page(page: Path, tmp_path: Path) -> None:
+    target = tmp_path / "from_sql.html"
+    releases = """['covered', '"the boxes"', 'plain']"""
+    with duckdb_anon.connect(str(page.parent / "c.duckdb"), read_only=True) as con:
+        call = f"from anon_report('census', {releases}, '{target}', targets := 200, queries := 40)"
+        con.execute(f"explain {call}").fetchall()
+        assert not target.exists()
+        assert con.execute(call).fetchall() == [(str(target),)]
+        with pytest.raises(duckdb.Error, match="nowhere"):
+            con.execute(f"from anon_report('census', ['nowhere'], '{target}')").fetchall()
+        with pytest.raises(duckdb.Error, match="No such file"):
+            con.execute("from anon_report('census', ['plain'], '/no/such/folder/r.html', queries := 5)").fetchall()
+    assert body(target) == body(page)
 
 
 def test_table_that_does_not_exist_is_an_error_and_nothing_is_written(
