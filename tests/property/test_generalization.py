@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import duckdb_anon
 from tests.reference.mondrian import effective_entropy, effective_frequency, equal_emd, recursive
 
-LEAVES = {"a1": "A", "a2": "A", "b1": "B", "b2": "B", "c1": "C"}
+LEAVES = {"b2": "A", "a1": "A", "c1": "C", "a2": "B", "b1": "B"}  # not in the order of their text
 ROW = st.tuples(
     st.sampled_from([1, 2, 2, 5, 9, None]),
     st.sampled_from([date(2020, 1, 1), date(2020, 2, 29), date(2021, 5, 5), None]),

@@ -39,7 +39,8 @@ def _rows(table: CodedTable) -> list[tuple[int, ...]]:
 
 def _random_table(seed: int) -> CodedTable:
     pick = random.Random(seed)
-    tree = [(leaf, leaf[0], "*") for leaf in ("a1", "a2", "b1", "b2")]
+    # leaves in another order than their labels
+    tree = [("b2", "p", "*"), ("a1", "p", "*"), ("b1", "q", "*"), ("a2", "q", "*")]
     n = pick.randrange(6, 40)
 
     def some(values: list[Any]) -> list[Any]:
