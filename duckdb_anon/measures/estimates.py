@@ -225,13 +225,17 @@ def _nodes(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntA
     node, cell_of_row = np.unique(column.node, return_inverse=True)
     code_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
     code_of_leaf[domain.leaf_of_code] = np.arange(len(domain.leaf_of_code))
+    weight_of_leaf = np.ones(tree.leaves)
     if domain.null_code >= 0:
-        code_of_leaf[domain.leaf_of_code[domain.null_code]] = -1
+        null_leaf = domain.leaf_of_code[domain.null_code]
+        code_of_leaf[null_leaf] = -1
+        # whether a root stands for NULL too is seen only where NULL itself is released
+        weight_of_leaf[null_leaf] = float(tree.node_of_leaf[null_leaf] in node)
     leaves = tree.leaf_count[node].astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(leaves)])
     inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], leaves)
-    codes = code_of_leaf[np.repeat(tree.first_leaf[node], leaves) + inside]
-    return Members(offsets, codes, np.ones(len(codes)), values), cell_of_row.astype(np.int64)
+    leaf = np.repeat(tree.first_leaf[node], leaves) + inside
+    return Members(offsets, code_of_leaf[leaf], weight_of_leaf[leaf], values), cell_of_row.astype(np.int64)
 
 
 def _lists(column: ReadColumn, table: ReadTable, values: FloatArray | None) -> tuple[Members, IntArray]:

@@ -1,7 +1,8 @@
 """Boxes: generalized cells, each attribute independent and uniform inside its own.
 
 STRUCT(lower T, upper T) is an interval of an ordered attribute, T[] a set of nominal values, a label of the
-attribute's hierarchy all leaves below that node (uniform overlap: Zhang et al. 2007; Xiao and Tao 2006).
+attribute's hierarchy all leaves below that node (uniform overlap: Zhang et al. 2007; Xiao and Tao 2006). The type
+does not tell a label from a value: a text column with a hierarchy is read as labels, of which leaves are some.
 """
 
 from __future__ import annotations

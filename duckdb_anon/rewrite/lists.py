@@ -15,6 +15,8 @@ from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.parts import Part, aliased, quoted
 from duckdb_anon.rewrite.schema import TableInfo
 
+NULL_LABEL = "(null)"
+
 
 @dataclass(frozen=True)
 class SetPart(Part):
@@ -28,20 +30,36 @@ class SetPart(Part):
 
 @dataclass(frozen=True)
 class NodePart(Part):
-    """An attribute published as hierarchy nodes; a label that is no node of the hierarchy is a value."""
+    """An attribute published as hierarchy nodes; a label that is no node of the hierarchy is a value.
+
+    NULL is a leaf of its own under the root, labelled '(null)'. Whether a root stands for NULL too is seen from
+    the release only where that leaf occurs in it; elsewhere it weighs nothing, but bounds reckon with it.
+    """
 
     hierarchy: TableInfo | None = None
     kind: str = "VARCHAR"
 
     def values(self, used: Sequence[str]) -> exp.Select:
-        """One row a leaf below the node; NULL stands for itself."""
+        """One row a leaf below the node; NULL stands for itself, and perhaps below a root."""
         column = quoted(self.columns[0])
-        leaf = f"case when _leaf.node is null then _cells._cell::{self.kind} else _leaf.leaf end as {column}"
-        chosen = exp.select("_cells._cell", leaf, "1 as _weight", dialect="duckdb")
-        chosen = chosen.from_(self.cells().subquery("_cells"))
-        return chosen.join(
+        value = f"nullif(_cells._cell, '{NULL_LABEL}')::{self.kind}"
+        leaf = f"case when _leaf.node is null then {value} else _leaf.leaf end as {column}"
+        below = exp.select("_cells._cell", leaf, "1 as _weight", dialect="duckdb")
+        below = below.from_(self.cells().subquery("_cells")).join(
             self._leaves().subquery("_leaf"), on="_cells._cell = _leaf.node", join_type="left", dialect="duckdb"
         )
+        seen = f"max(coalesce(_cell = '{NULL_LABEL}', true)::integer) over () as seen"
+        cells = exp.select("_cell", seen, dialect="duckdb").from_(self.cells().subquery("_cells"))
+        nulls = exp.select("_root._cell", f"null::{self.kind} as {column}", "_root.seen as _weight", dialect="duckdb")
+        nulls = nulls.from_(cells.subquery("_root")).where(f"_root._cell in ({self._roots()})", dialect="duckdb")
+        return exp.select("*").from_(below.union(nulls, distinct=False).subquery("_node"))
+
+    def _roots(self) -> str:
+        tree = self.hierarchy
+        if tree is None or not tree.columns:
+            return "null"
+        level = f"_h.{quoted(tree.columns[-1][0])}::varchar"
+        return exp.select(level, dialect="duckdb").from_(aliased(tree, "_h")).sql("duckdb")
 
     def _leaves(self) -> exp.Query:
         """SELECT node, leaf: every node with the leaves at or below it."""

@@ -15,6 +15,7 @@ from sqlglot import exp
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate, bounds, estimate, mass, possible, read_aggregate
 from duckdb_anon.rewrite.early import Early, Membership
+from duckdb_anon.rewrite.lists import NodePart
 from duckdb_anon.rewrite.logic import EXACT, LATE, normal, split
 from duckdb_anon.rewrite.parse import is_original, plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
@@ -232,7 +233,7 @@ def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bound
         if bounded:
             test = f"({test} or {possible(conditions.rest, early)})"
         kept.append(parsed(f"({test})"))
-    elif any(part.signed for part in early.spread):
+    elif early.membership is None and any(part.signed or isinstance(part, NodePart) for part in early.spread):
         kept.append(parsed("_weight <> 0"))
     for condition in kept:
         select.where(condition, copy=False)
