@@ -19,10 +19,10 @@ from duckdb_anon.functions import load
 _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "TINYINT": types.SmallInteger, "SMALLINT": types.SmallInteger, "INTEGER": types.Integer, "BIGINT": types.BigInteger,
     "UTINYINT": types.SmallInteger, "USMALLINT": types.Integer, "UINTEGER": types.BigInteger, "UBIGINT": types.Numeric,
-    "HUGEINT": types.Numeric, "UHUGEINT": types.Numeric, "FLOAT": types.Float, "DOUBLE": types.Double,
+    "HUGEINT": types.Numeric, "UHUGEINT": types.Numeric, "FLOAT": types.Float, "DOUBLE": types.Float,
     "BOOLEAN": types.Boolean, "VARCHAR": types.String, "ENUM": types.String, "DATE": types.Date, "TIME": types.Time,
     "TIMESTAMP": types.DateTime, "TIMESTAMP_S": types.DateTime, "TIMESTAMP_MS": types.DateTime,
-    "TIMESTAMP_NS": types.DateTime, "INTERVAL": types.Interval, "BLOB": types.LargeBinary, "UUID": types.Uuid,
+    "TIMESTAMP_NS": types.DateTime, "INTERVAL": types.Interval, "BLOB": types.LargeBinary, "UUID": types.String,
     "JSON": types.JSON,
 }  # fmt: skip
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
