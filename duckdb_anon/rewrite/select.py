@@ -67,7 +67,7 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, with_b
         and not any(c in model.part_of for c in _columns_of(select, alias))
         and not any(p.counted for p in model.parts)
     ):
-        return ()
+        return _append_answers(select) if with_bounds and _is_generalized(model) else ()
     others = [item.alias_or_name for item in _from_items(select) if item is not table]
     units = Units(alias, model, others)
     nodes = list(_aggregate_nodes(select))
@@ -237,6 +237,24 @@ def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bound
         kept.append(parsed("_weight <> 0"))
     for condition in kept:
         select.where(condition, copy=False)
+
+
+def _is_generalized(model: Model) -> bool:
+    """Whether cells were coarsened and nothing else was done, so that exact columns hold the true values."""
+    return bool(model.parts) and model.bounded and model.complete and not any(p.signed for p in model.parts)
+
+
+def _append_answers(select: exp.Select) -> tuple[int, ...]:
+    """Bounds of a query on exact columns: both are its answer."""
+    found = []
+    for number, projection in enumerate(list(select.expressions)):
+        made_of = projection.unalias()
+        if isinstance(made_of, (exp.AggFunc, exp.Filter)) and not isinstance(made_of, exp.Grouping):
+            found.append(number)
+            for end in ("low", "high"):
+                name = f"{projection.alias_or_name}_{end}"
+                select.append("expressions", exp.alias_(made_of.copy(), name, quoted=True))
+    return tuple(found)
 
 
 def _append_bounds(select: exp.Select, where: exp.Expr | None, early: Early) -> tuple[int, ...]:
