@@ -280,10 +280,10 @@ def frontier(study: Study, deltas: list[int], ls: list[int]) -> None:
         risk = [mean(study.disclosure(c, "attribute")) for c in calls]
         points[name] = (np.array(risk), np.array([mean(study.error(c)) for c in calls]))
     asked = [float(v) for v in points["paper setting"][0]]
-    rows: list[list[object]] = [[name, *(interpolated(*points[name], risk) for risk in asked)] for name in points]
-    table("4. Mean query error at the attribute disclosure (P_match 0.7) of the paper's setting at each delta",
+    rows: list[list[object]] = [[name, *(least_error(*points[name], risk) for risk in asked)] for name in points]
+    table("4. Least mean query error at no more attribute disclosure (P_match 0.7) than the paper's setting has",
           ["setting", *(f"1/{d}: {risk:.4f}" for d, risk in zip(deltas, asked, strict=True))], rows)  # fmt: skip
-    print("  '-': no point of this setting on one side of that disclosure")
+    print("  '-': every point of this setting discloses more")
     figure, axis = plt.subplots(figsize=(8.5, 5.5))
     for number, (name, (risk, error)) in enumerate(points.items()):
         order = np.argsort(risk)
@@ -298,12 +298,10 @@ def frontier(study: Study, deltas: list[int], ls: list[int]) -> None:
     save(figure, study, "frontier")
 
 
-def interpolated(risk: np.ndarray, error: np.ndarray, at: float) -> object:
-    """Error at a disclosure between two measured ones."""
-    order = np.argsort(risk)
-    if not risk.min() - 1e-12 <= at <= risk.max() + 1e-12:
-        return "-"
-    return float(np.interp(at, risk[order], error[order]))
+def least_error(risk: Values, error: Values, at: float) -> object:
+    """Smallest error of the points that disclose no more than `at`."""
+    allowed = error[risk <= at + 1e-12]
+    return float(allowed.min()) if len(allowed) else "-"
 
 
 def main() -> None:
