@@ -25,7 +25,7 @@ SEED = Parameter(
 ROW_ID = Parameter(
     "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
 )
-SHAPE_COLUMNS = ("bucket", "noisy_count", "sampling_rate", "retention", "rr", "row_id")
+SHAPE_COLUMNS = ("bucket", "noisy_count", "sampling_rate", "suppressed", "retention", "rr", "row_id")
 
 
 def parameters_of(entry: Entry) -> tuple[Parameter, ...]:

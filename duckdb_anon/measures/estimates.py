@@ -72,6 +72,8 @@ def _scale(table: ReadTable) -> FloatArray:
         scale *= _numbers(table.columns["noisy_count"])
     if "sampling_rate" in table.columns:
         scale /= _numbers(table.columns["sampling_rate"])
+    if "suppressed" in table.columns:
+        scale *= 1 + _numbers(table.columns["suppressed"]) / max(table.rows, 1)
     return scale
 
 

@@ -15,6 +15,7 @@ unknown original row whose parts are independent of one another.
 Rules, one file a shape, in the order of `shape.RULES`:
 
     sampled      sampling_rate: a row stands for 1 / rate rows
+    suppressed   suppressed: the rows left out are taken to be like the others
     randomized   rr: inverse of the published channel
     counts       noisy_count: a row stands for that many
     retained     retention: undoes replacement of sensitive values

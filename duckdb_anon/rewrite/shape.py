@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from duckdb_anon.errors import RewriteError, listed, nearest
-from duckdb_anon.rewrite import boxes, buckets, counts, persons, randomized, retained, rows, sampled, sliced
+from duckdb_anon.rewrite import boxes, buckets, counts, persons, randomized, retained, rows, sampled, sliced, suppressed
 from duckdb_anon.rewrite.parts import Part
 from duckdb_anon.rewrite.reading import Reading
 from duckdb_anon.rewrite.schema import TableInfo
 
 RULES: tuple[Callable[[Reading], None], ...] = (
     sampled.claim,
+    suppressed.claim,
     randomized.claim,
     counts.claim,
     retained.claim,
