@@ -127,9 +127,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     con.create_function(
         "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
-    con.create_function(
-        "_anon_report", reporter, None, "VARCHAR", type=arrow, null_handling=special, side_effects=True
-    )
+    con.create_function("_anon_report", reporter, None, "VARCHAR", type=arrow, null_handling=special, side_effects=True)
     return number
 
 
