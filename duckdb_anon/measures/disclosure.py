@@ -41,6 +41,11 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     targets = _targets(original.rows, params["targets"], rng)
     identity = np.zeros(len(targets))
     attribute = np.zeros(len(targets))
+    if release.columns[sensitive].shape != "value":
+        raise ColumnError(
+            f"disclosure: the release's column '{sensitive}' is not plain values; only releases of rows and "
+            "boxes can be read"
+        )
     matcher = _Rows(original, release, qi, sensitive, own) if is_plain(release, qi) else _Boxes(
         original, release, qi, sensitive, own
     )  # fmt: skip
@@ -126,11 +131,6 @@ class _Boxes:
     """Matching against boxes, sets and nodes: each known value is covered."""
 
     def __init__(self, original: ReadTable, release: ReadTable, qi: list[str], sensitive: str, own: IntArray) -> None:
-        if release.columns[sensitive].shape != "value":
-            raise ColumnError(
-                f"disclosure: the release's column '{sensitive}' is not plain values; only releases of rows and "
-                "boxes can be read"
-            )
         self.boxes = distinct_boxes(original, release, qi)
         self.theirs = [original.columns[name].value_codes() for name in qi]
         self.secret = original.columns[sensitive].value_codes()

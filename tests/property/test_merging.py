@@ -76,7 +76,9 @@ def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
     params["min_expected"] = 1.5
     try:
         cells = merging.release(table, params, np.random.default_rng(seed))
-    except RequirementError:
+    except RequirementError as error:
+        if "contradict a rule" in str(error):
+            return  # a pair that no generalization of its bucket hides is reported, and nothing is released
         counts = np.bincount(table.sensitive[0].codes)
         assert (counts.max() + fake) * diversity > table.rows  # the table, or its fakes, may really be too uniform
         return
