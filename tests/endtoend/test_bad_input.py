@@ -62,7 +62,9 @@ def test_wrong_calls_say_what_is_wrong(people: duckdb.DuckDBPyConnection, call: 
     assert people.execute("show tables").fetchall() == [("people",)]
 
 
-def release(con: duckdb.DuckDBPyConnection, select: str, delta: float = 0.2, more: str = "") -> list[tuple[object, ...]]:
+def release(
+    con: duckdb.DuckDBPyConnection, select: str, delta: float = 0.2, more: str = ""
+) -> list[tuple[object, ...]]:
     con.execute(f"create or replace table t as {select}")
     return con.execute(f"from muco('t', {delta}, qi := ['a', 'b']{more})").fetchall()
 
@@ -85,20 +87,23 @@ def test_rows_that_cannot_change_are_refused(con: duckdb.DuckDBPyConnection) -> 
 
 
 def test_nulls_everywhere(con: duckdb.DuckDBPyConnection) -> None:
-    rows = release(con, "select case when range % 3 = 0 then null else range % 7 end as a, null::integer as b from range(70)")
+    rows = release(
+        con, "select case when range % 3 = 0 then null else range % 7 end as a, null::integer as b from range(70)"
+    )
     assert len(rows) == 70
     assert {b for _, b in rows} == {None}
     assert {a for a, _ in rows} <= {None, *range(7)}
 
 
 def test_all_null_columns_without_change(con: duckdb.DuckDBPyConnection) -> None:
-    assert release(con, "select null as a, null::varchar as b from range(20)", more=", min_changed := 0") == [(None, None)] * 20
+    assert (
+        release(con, "select null as a, null::varchar as b from range(20)", more=", min_changed := 0")
+        == [(None, None)] * 20
+    )
 
 
 def test_nan_and_infinity_are_values_of_their_own(con: duckdb.DuckDBPyConnection) -> None:
-    select = (
-        "select (['nan', 'inf', '-inf', '1.5', '2.5'])[1 + range % 5]::double as a, range % 3 as b from range(100)"
-    )
+    select = "select (['nan', 'inf', '-inf', '1.5', '2.5'])[1 + range % 5]::double as a, range % 3 as b from range(100)"
     rows = release(con, select)
     assert {str(a) for a, _ in rows} <= {"nan", "inf", "-inf", "1.5", "2.5"}
     assert len(rows) == 100
@@ -119,7 +124,9 @@ def test_sensitive_column_of_one_value_is_refused(con: duckdb.DuckDBPyConnection
 
 
 def test_every_cell_distinct(con: duckdb.DuckDBPyConnection) -> None:
-    rows = release(con, "select range as a, 'v' || range as b, 's' || range as s from range(500)", more=", sensitive := 's'")
+    rows = release(
+        con, "select range as a, 'v' || range as b, 's' || range as s from range(500)", more=", sensitive := 's'"
+    )
     assert sorted(s for _, _, s in rows) == sorted(f"s{i}" for i in range(500))
 
 
