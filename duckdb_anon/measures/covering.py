@@ -160,6 +160,25 @@ def covers(column: ReadColumn, rows: IntArray) -> BoolArray:
     return result
 
 
+def common_node(domain: Domain, first: CodeArray, second: CodeArray) -> IntArray:
+    """Lowest node of the hierarchy above two values, for each pair of codes.
+
+    Raises:
+        ColumnError: when the domain has no hierarchy.
+    """
+    tree, leaf = domain.hierarchy, domain.leaf_of_code
+    if tree is None or leaf is None:
+        raise ColumnError(f"column '{domain.name}' has no hierarchy")
+    low, high = np.minimum(leaf[first], leaf[second]), np.maximum(leaf[first], leaf[second])
+    node = tree.node_of_leaf[low].astype(np.int64)
+    for _ in range(tree.height + 1):
+        outside = high >= tree.first_leaf[node] + tree.leaf_count[node]
+        if not outside.any():
+            break
+        node[outside] = tree.parent[node[outside]]
+    return node
+
+
 def _below(domain: Domain, node: CodeArray) -> BoolArray:
     """Whether leaf of code v lies below each node, shape (domain, nodes)."""
     if domain.hierarchy is None or domain.leaf_of_code is None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.errors import ColumnError, listed
+from duckdb_anon.measures.covering import common_node
 from duckdb_anon.measures.information_loss import ALL
 from duckdb_anon.reading import ReadColumn, ReadTable
 from duckdb_anon.spec import Params, Report
@@ -85,14 +86,7 @@ def _joint_levels(column: ReadColumn, first: CodeArray, second: CodeArray) -> In
     if tree is None or leaf is None:
         differs: IntArray = (first != second).astype(np.int64)
         return differs
-    low, high = np.minimum(leaf[first], leaf[second]), np.maximum(leaf[first], leaf[second])
-    node = tree.node_of_leaf[low].astype(np.int64)
-    for _ in range(tree.height + 1):
-        outside = high >= tree.first_leaf[node] + tree.leaf_count[node]
-        if not outside.any():
-            break
-        node[outside] = tree.parent[node[outside]]
-    return tree.level[node].astype(np.int64)
+    return tree.level[common_node(column.domain, first, second)].astype(np.int64)
 
 
 MEASURE = Report(

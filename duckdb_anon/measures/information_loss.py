@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.measures.covering import is_plain, require_columns, source_rows
+from duckdb_anon.measures.covering import common_node, is_plain, require_columns, source_rows
 from duckdb_anon.reading import BoolArray, Domain, ReadColumn, ReadTable
 from duckdb_anon.spec import Params, Report
 from duckdb_anon.table import CodeArray, FloatArray, IntArray
@@ -132,22 +132,8 @@ def _replaced(
     size = _domain_size(domain, every)
     if domain.hierarchy is None or domain.leaf_of_code is None:
         return _covered(np.where(differs, float(size), 1.0), size)
-    return _covered(_joint_leaves(domain, before, after), size)
-
-
-def _joint_leaves(domain: Domain, before: CodeArray, after: CodeArray) -> FloatArray:
-    """Leaves below the lowest common ancestor of two values, for each row."""
-    tree, leaf = domain.hierarchy, domain.leaf_of_code
-    if tree is None or leaf is None:
-        raise ColumnError(f"column '{domain.name}' has no hierarchy")
-    low, high = np.minimum(leaf[before], leaf[after]), np.maximum(leaf[before], leaf[after])
-    node = tree.node_of_leaf[low].astype(np.int64)
-    for _ in range(tree.height + 1):
-        outside = high >= tree.first_leaf[node] + tree.leaf_count[node]
-        if not outside.any():
-            break
-        node[outside] = tree.parent[node[outside]]
-    return tree.leaf_count[node].astype(np.float64)
+    leaves = domain.hierarchy.leaf_count[common_node(domain, before, after)]
+    return _covered(leaves.astype(np.float64), size)
 
 
 MEASURE = Report(
