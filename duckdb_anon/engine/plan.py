@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from duckdb_anon.cells import Interval
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.quoting import ident, literal
@@ -16,7 +17,7 @@ from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, require_free_na
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.errors import ColumnError, listed
 from duckdb_anon.rewrite.schema import TableInfo
-from duckdb_anon.spec import ColumnInfo, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
+from duckdb_anon.spec import ColumnInfo, ColumnPlan, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
 from duckdb_anon.table import CodedTable
 
 SEED = Parameter(
@@ -126,10 +127,26 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     roles = context.roles(relation, needs=entry.needs)
     if entry.settle is not None:
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
-    layout = layout_of(entry, roles, params)
+    roles, layout = _typed(entry, roles, params)
     decoder = Decoder()
     columns = {plan.name: decoder.column(plan) for plan in layout}
     return f"with {_run_ctes(entry, context, relation, roles, params)},\n{decoder.sql(columns)}"
+
+
+def _typed(entry: Method, roles: Roles, params: Params) -> tuple[Roles, tuple[ColumnPlan, ...]]:
+    """Layout of a call whose column types may be invisible.
+
+    A column of unknown type that is to become a box is taken as ordered; if it turns out to be text when the call
+    runs, the error says to name it in `categorical`. Columns that keep their type need no such guess.
+    """
+    unknown = [info for info in roles.qi if not info.kind]
+    if not unknown:
+        return roles, layout_of(entry, roles, params)
+    guessed = tuple(info if info.kind else replace(info, kind="ordered") for info in roles.qi)
+    layout = layout_of(entry, replace(roles, qi=guessed), params)
+    boxes = {p.name for plan in layout for p in (plan, *plan.fields) if p.cells is Interval}
+    kept = tuple(g if g.name in boxes else info for g, info in zip(guessed, roles.qi, strict=True))
+    return replace(roles, qi=kept), layout
 
 
 def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -> CodedTable:

@@ -66,6 +66,19 @@ def test_temporary_table_with_named_columns(con: duckdb.DuckDBPyConnection) -> N
     assert count(con, "'people'") == 360
 
 
+def test_temporary_table_becomes_boxes(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create temp table people as select *, 'c' || age % 3 as city from ({ROWS})")
+    call = "mondrian('people', 5, qi := ['age', 'city']"
+    con.execute(f"create table release as from {call}, categorical := ['city'])")
+    assert con.execute("select typeof(age.lower), typeof(city) from release limit 1").fetchone() == (
+        "BIGINT",
+        "VARCHAR[]",
+    )
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(f"from {call})")
+    assert "categorical := ['city']" in str(caught.value)
+
+
 def test_temporary_table_without_named_columns_says_what_to_do(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"create temp table people as {ROWS}")
     with pytest.raises(duckdb.Error, match="temporary table, a CTE, a DataFrame") as caught:
