@@ -21,6 +21,7 @@ from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.plan import Context, parameters_of, plan
 from duckdb_anon.engine.sqlfiles import macro_statements
 from duckdb_anon.errors import AnonError, unexpected
+from duckdb_anon.measures.recommend import RETURNS, STEPS_TYPE
 from duckdb_anon.registry import ENTRIES, PURE_FILES
 from duckdb_anon.spec import Entry, Method, PureSql, Query, Report
 
@@ -28,6 +29,14 @@ from duckdb_anon.spec import Entry, Method, PureSql, Query, Report
 _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _NUMBERS = itertools.count()
+_ARROW_TYPES = {
+    "VARCHAR": pa.string(),
+    "DOUBLE": pa.float64(),
+    "BIGINT": pa.int64(),
+    "BOOLEAN": pa.bool_(),
+}
+_STEP = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in RETURNS.items()])
+_RECOMMENDED = pa.struct([("error", pa.string()), ("steps", pa.list_(_STEP))])
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
@@ -120,7 +129,11 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     def reporter(call: pa.Array) -> pa.Array:
         return pa.array([_reported(number, c) for c in _whole(call).to_pylist()], pa.string())
 
-    _KEEP.extend([instance, planner, runner, reporter])
+    def recommender(call: pa.Array) -> pa.Array:
+        whole = _whole(call)
+        return pa.array([_recommended(whole.slice(k, 1)) for k in range(len(whole))], _RECOMMENDED)
+
+    _KEEP.extend([instance, planner, runner, reporter, recommender])
     con.create_function("_anon_instance", instance, [], "BIGINT")
     arrow, special = PythonUDFType.ARROW, FunctionNullHandling.SPECIAL
     con.create_function("_anon_plan", planner, None, "VARCHAR", type=arrow, null_handling=special)
@@ -128,6 +141,15 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
     con.create_function("_anon_report", reporter, None, "VARCHAR", type=arrow, null_handling=special, side_effects=True)
+    con.create_function(
+        "_anon_recommend",
+        recommender,
+        None,
+        f"STRUCT(error VARCHAR, steps {STEPS_TYPE})",
+        type=arrow,
+        null_handling=special,
+        side_effects=True,
+    )
     return number
 
 
@@ -143,6 +165,17 @@ def _reported(number: int, call: dict[str, Any]) -> str:
     finally:
         if cursor is not None:
             cursor.close()
+
+
+def _recommended(call: pa.StructArray) -> dict[str, Any]:
+    """Try methods on the rows of a call, in a database that goes when it is answered."""
+    from duckdb_anon.report.ladder import answer  # the trials stand on these functions
+
+    con = connect()
+    try:
+        return answer(call, con)
+    finally:
+        con.close()
 
 
 def _whole(array: pa.Array) -> pa.Array:

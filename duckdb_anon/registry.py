@@ -18,6 +18,7 @@ from duckdb_anon.measures.distortion_ratio import MEASURE as DISTORTION_RATIO
 from duckdb_anon.measures.distribution_distance import MEASURE as DISTRIBUTION_DISTANCE
 from duckdb_anon.measures.fragment_risk import MEASURE as FRAGMENT_RISK
 from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
+from duckdb_anon.measures.recommend import MEASURE as RECOMMEND
 from duckdb_anon.measures.relative_error import MEASURE as RELATIVE_ERROR
 from duckdb_anon.measures.rewrite_query import MEASURE as REWRITE_QUERY
 from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
@@ -76,6 +77,7 @@ MEASURES: tuple[Entry, ...] = (
     WORKLOAD_ERROR,
     COMPARE,
     ANON_REPORT,
+    RECOMMEND,
     DISCLOSURE,
     MUCO_TABLES,
     DELTA_PROBABILITY,

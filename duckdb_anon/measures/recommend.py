@@ -1,0 +1,130 @@
+"""recommend: which method and parameters to take for a table, tried on the table itself.
+
+A ladder of calls (muco by delta and changed values, Mondrian by class size) releases a random sample of the table.
+Each release meets the same attacker (disclosure) and answers the same random queries (workload_error). The risk
+held against `max_risk` is the greater of mean identity and mean attribute disclosure at P_match 0.7. Measures
+nothing of its own and promises nothing: a mean risk over a sample is an estimate, the guarantee is the method's.
+The rows come with the call, so temporary tables work; the trials run in a database of their own, in memory, and
+nothing is written to the caller's. Cost: steps times (method + disclosure + workload) on `rows` rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.roles import ROLE_PARAMETERS
+from duckdb_anon.errors import ParameterError, listed, nearest
+from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
+from duckdb_anon.spec import ColumnInfo, Parameter, Params, Query, Roles
+
+RETURNS = {
+    "method": "VARCHAR",
+    "call": "VARCHAR",
+    "identity": "DOUBLE",
+    "attribute": "DOUBLE",
+    "information_loss": "DOUBLE",
+    "query_error": "DOUBLE",
+    "query_error_median": "DOUBLE",
+    "meets_max_risk": "BOOLEAN",
+    "on_frontier": "BOOLEAN",
+    "rows": "BIGINT",
+    "seconds": "DOUBLE",
+    "failed": "VARCHAR",
+}
+STEPS_TYPE = f"STRUCT({', '.join(f'{ident(name)} {kind}' for name, kind in RETURNS.items())})[]"
+
+
+def plan_recommend(context: Any, params: Params) -> str:
+    """Write the SELECT that hands a sample and the roles to the trials.
+
+    Args:
+        context: planning context of the call.
+        params: checked parameters.
+
+    Returns:
+        SELECT with the columns of `RETURNS`, best step first.
+
+    Raises:
+        ColumnError: when no quasi-identifier or no sensitive column is labelled or named.
+        ParameterError: when `workload` holds something that is no option of workload_error.
+    """
+    relation = context.relation("tbl")
+    roles = context.roles(relation, needs=("qi", "sensitive"))
+    seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
+    columns = (*roles.qi, *roles.sensitive)
+    row = ", ".join(f"{ident(info.name)}: {ident(info.name)}" for info in columns)
+    numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
+    # by a hash of the row's number, so that a seed finds the same rows again
+    sampled = f"(select * from {numbered} order by hash(_anon_rn, {seed}), _anon_rn limit {params['rows']})"
+    trees = dict.fromkeys(info.hierarchy for info in columns if info.hierarchy)
+    named = {info.hierarchy: info for info in columns if info.hierarchy}
+    lists = "".join(f", h{k}: {context.tree_sql(named[tree])}" for k, tree in enumerate(trees))
+    labels = [[info.name, _label(info, roles, list(trees))] for info in columns]
+    options = _workload(params["workload"], len(roles.qi))
+    call = (
+        f"{{tbl: {literal(relation.given)}, roles: {literal(_role_arguments(context.arguments))}, "
+        f"labels: {literal(labels)}, workload: {literal(options)}, max_risk: {params['max_risk']!r}, "
+        f"p_match: {params['p_match']!r}, targets: {params['targets']}, seed: {seed}, "
+        f"t0: (select list({{{row}}}) from {sampled}){lists}}}"
+    )
+    checked = "case when r.error is not null then error(r.error) else r.steps end"
+    shown = ", ".join(f"_anon_step.{ident(name)} as {ident(name)}" for name in RETURNS)
+    return (
+        f"with _anon_tried as materialized (select _anon_recommend({call}) as r)\n"
+        f"select {shown} from (select unnest({checked}) as _anon_step from _anon_tried)"
+    )
+
+
+def _label(info: ColumnInfo, roles: Roles, trees: list[str | None]) -> str:
+    """The comment that gives a column of the sample its role and kind."""
+    role = "quasi" if info in roles.qi else "sensitive"
+    if info.hierarchy:
+        return f"anon: {role} hierarchy=tree{trees.index(info.hierarchy)}"
+    return f"anon: {role}{' categorical' if info.kind == 'nominal' else ''}"
+
+
+def _workload(given: Mapping[str, Any] | None, qi: int) -> str:
+    """Arguments of workload_error as SQL text."""
+    known = {p.name: p for p in WORKLOAD_ERROR.parameters if p.name not in WORKLOAD_ERROR.tables}
+    options: dict[str, Any] = {"n": 300, "dims": min(4, qi)}
+    for name, value in (given or {}).items():
+        if name not in known:
+            raise ParameterError(
+                f"recommend: workload has no '{name}'{nearest(name, known)}; it takes what workload_error takes: "
+                f"{listed(known)}"
+            )
+        options[name] = known[name].check("recommend", value)
+    return ", ".join(f"{name} := {literal(value)}" for name, value in options.items() if value is not None)
+
+
+def _role_arguments(arguments: Mapping[str, Any]) -> str:
+    """The role arguments of this call, to be repeated in the recommended ones."""
+    text = ""
+    for parameter in ROLE_PARAMETERS:
+        value = parameter.check("recommend", arguments.get(parameter.name))
+        if isinstance(value, Mapping):
+            pairs = ", ".join(f"{literal(name)}: {literal(other)}" for name, other in value.items())
+            text += f", {parameter.name} := {{{pairs}}}"
+        elif value is not None:
+            text += f", {parameter.name} := {literal(value)}"
+    return text
+
+
+MEASURE = Query(
+    name="recommend",
+    summary="tries methods and parameters on a sample: risk, query error and the SQL call of each, best first",
+    paper="see disclosure, information_loss and workload_error",
+    parameters=(
+        Parameter("max_risk", "largest mean disclosure to accept, in [0, 1]", "number", 0.05, low=0, high=1),
+        Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
+        Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
+        Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 0.7, above=0, high=1),
+        Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
+        *ROLE_PARAMETERS,
+        Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0),
+    ),
+    plan=plan_recommend,
+)
