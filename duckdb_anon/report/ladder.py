@@ -108,7 +108,10 @@ def _step(con: duckdb.DuckDBPyConnection, asked: Asked, method: str, arguments: 
             interrupt.tick()
             answer = con.execute(question).fetchall()[0]
             step.update(zip(names, answer, strict=True))
-    except duckdb.InterruptException as error:
+    except (duckdb.InterruptException, RuntimeError) as error:
+        # a RuntimeError is how DuckDB's client says that Ctrl-C stopped a query
+        if "interrupt" not in str(error).lower():
+            raise
         raise interrupt.Interrupted("interrupted") from error
     except duckdb.Error as error:
         if str(error).split("\n")[0].endswith(": interrupted"):
