@@ -11,7 +11,7 @@ Four kinds of entry, all plain frozen dataclasses:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
@@ -227,7 +227,6 @@ class Method:
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     settle: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
-    hidden: tuple[str, ...] = field(default=())
 
 
 @dataclass(frozen=True)
