@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from duckdb_anon.rewrite.logic import EXACT, LATE, Term
+from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.parse import to_sql
 from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, parsed, quoted
 from duckdb_anon.rewrite.randomized import RandomizedPart
-from duckdb_anon.rewrite.shape import Model
 from duckdb_anon.rewrite.units import Units
 
 

@@ -16,20 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.boxes import hierarchy_of
 from duckdb_anon.rewrite.lists import NodePart
+from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.parse import plain
 from duckdb_anon.rewrite.parts import Request, answer, parsed, quoted
 from duckdb_anon.rewrite.reading import Reading, field_of_row
 from duckdb_anon.rewrite.schema import list_type
-
-if TYPE_CHECKING:
-    from duckdb_anon.rewrite.shape import Model
 
 MOST_VALUES = 8
 _MEMBERSHIP = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.In, exp.Any)

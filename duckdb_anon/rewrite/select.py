@@ -17,11 +17,11 @@ from duckdb_anon.rewrite.aggregates import Aggregate, bounds, estimate, mass, po
 from duckdb_anon.rewrite.early import Early, Membership
 from duckdb_anon.rewrite.lists import NodePart
 from duckdb_anon.rewrite.logic import EXACT, LATE, normal, split
+from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.parse import is_original, plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
 from duckdb_anon.rewrite.persons import unnested
 from duckdb_anon.rewrite.schema import TableInfo
-from duckdb_anon.rewrite.shape import Model
 from duckdb_anon.rewrite.uncertainty import interval, is_randomized
 from duckdb_anon.rewrite.units import Units
 

@@ -8,12 +8,11 @@ with every query the rewriter covers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
-from duckdb_anon.errors import RewriteError, listed, nearest
+from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite import boxes, buckets, counts, persons, randomized, retained, rows, sampled, sliced, suppressed
-from duckdb_anon.rewrite.parts import Part
+from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.reading import Reading
 from duckdb_anon.rewrite.schema import TableInfo
 
@@ -29,39 +28,6 @@ RULES: tuple[Callable[[Reading], None], ...] = (
     boxes.claim,
     rows.claim,
 )
-
-
-@dataclass(frozen=True)
-class Model:
-    """How released rows relate to original rows.
-
-    Attributes:
-        release: the release.
-        exact: original column to SQL over a release row `_r`, for columns that are as they were.
-        parts: the independent inexact parts.
-        weight: SQL of how many original rows a released row stands for; '' is 1.
-        bounded: whether every released row is one original row, so that hard bounds exist.
-        complete: whether every original row is behind some released row, so that extremes are covered.
-    """
-
-    release: TableInfo
-    exact: Mapping[str, str]
-    parts: tuple[Part, ...]
-    weight: str
-    bounded: bool
-    complete: bool
-    part_of: Mapping[str, Part] = field(default_factory=dict)
-
-    def require(self, column: str, original: TableInfo) -> None:
-        """Raise unless the release has something to say about a column."""
-        if column in self.exact or column in self.part_of:
-            return
-        name = original.spelled(column)
-        known = [original.spelled(c) for c in [*self.exact, *self.part_of]]
-        raise RewriteError(
-            f"column '{name}' is not in the release {self.release.name}{nearest(name, known)}; "
-            f"released are {listed(known)}"
-        )
 
 
 def model_of(release: TableInfo, original: TableInfo) -> Model:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from duckdb_anon.rewrite.logic import EXACT, LATE, whens
-from duckdb_anon.rewrite.shape import Model
+from duckdb_anon.rewrite.model import Model
 
 
 class Units:
