@@ -7,22 +7,25 @@ any of them together. Cost: none.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from duckdb_anon.errors import ColumnError, ParameterError, listed
+from duckdb_anon.errors import ColumnError, ParameterError
 from duckdb_anon.partition import (
     All,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
     KAnonymity,
+    OfColumn,
     RecursiveDiversity,
     Requirement,
     TCloseness,
+    combine,
 )
 from duckdb_anon.partition.closeness import Ground
 from duckdb_anon.spec import Parameter, Params
-from duckdb_anon.table import Attribute, CodedTable
+from duckdb_anon.table import Attribute, CodeArray, CodedTable
 
 DIVERSITIES = ("frequency", "distinct", "entropy", "recursive")
 DISTANCES = ("equal", "ordered", "hierarchy")
@@ -34,7 +37,7 @@ def parameters_of_guarantee(diversity: str) -> tuple[Parameter, ...]:
     """Parameters k, l, t and their variants; `diversity` is the default meaning of l."""
     return (
         Parameter("k", "rows in each class, at least; 1 or more", "integer", low=1),
-        Parameter("l", "diversity of the sensitive column in each class, 1 or more", "number", low=1),
+        Parameter("l", "diversity of each sensitive column in each class, 1 or more", "number", low=1),
         Parameter("t", "largest distance of a class to the whole table, 0 .. 1", "number", low=0, high=1),
         Parameter(
             "diversity",
@@ -75,8 +78,10 @@ def refine(function: str, params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-def asked(function: str, table: CodedTable, params: Params) -> tuple[Requirement, Attribute | None]:
-    """Return the requirement of a call, and the sensitive attribute it reads (None where it reads none).
+def asked(function: str, table: CodedTable, params: Params) -> tuple[Requirement, CodeArray | None]:
+    """Return the requirement of a call, and the sensitive codes it reads (None where it reads none).
+
+    With several sensitive columns each must satisfy l and t; the codes are then those of their combination.
 
     Args:
         function: SQL function, for messages.
@@ -84,32 +89,45 @@ def asked(function: str, table: CodedTable, params: Params) -> tuple[Requirement
         params: with the entries of `parameters_of_guarantee`.
 
     Raises:
-        ColumnError: l or t is asked for and there is not exactly one sensitive column.
+        ColumnError: l or t is asked for and there is no sensitive column.
         ParameterError: the hierarchical distance is asked for a sensitive column without a hierarchy.
     """
     parts: list[Requirement] = [] if params["k"] is None else [KAnonymity(params["k"])]
-    sensitive = None
-    if params["l"] is not None or params["t"] is not None:
-        sensitive = _one_sensitive(function, table)
+    of_column: list[Callable[[Attribute], Requirement]] = []
     if params["l"] is not None:
-        parts.append(_diversity(params))
-    if params["t"] is not None and sensitive is not None:
-        parts.append(_closeness(function, sensitive, params))
-    return (parts[0] if len(parts) == 1 else All(tuple(parts))), sensitive
+        of_column.append(lambda attribute: _diversity(params))
+    if params["t"] is not None:
+        of_column.append(lambda attribute: _closeness(function, attribute, params))
+    codes = None
+    if of_column:
+        if not table.sensitive:
+            raise ColumnError(
+                f"{function}: l and t need a sensitive column; say sensitive := '...' or COMMENT ON COLUMN ... IS "
+                "'anon: sensitive'"
+            )
+        codes, each = every_column(table.sensitive, lambda a: joined([make(a) for make in of_column]))
+        parts += each
+    return joined(parts), codes
 
 
-def _one_sensitive(function: str, table: CodedTable) -> Attribute:
-    if not table.sensitive:
-        raise ColumnError(
-            f"{function}: l and t need a sensitive column; say sensitive := '...' or COMMENT ON COLUMN ... IS "
-            "'anon: sensitive'"
-        )
-    if len(table.sensitive) > 1:
-        raise ColumnError(
-            f"{function}: l and t protect one sensitive column, found {listed(a.name for a in table.sensitive)}; "
-            "name one in sensitive := '...' and the others in keep := [...]"
-        )
-    return table.sensitive[0]
+def every_column(
+    sensitive: Sequence[Attribute], requirement: Callable[[Attribute], Requirement]
+) -> tuple[CodeArray, list[Requirement]]:
+    """Return sensitive codes and what each of several columns must satisfy in terms of them.
+
+    Args:
+        sensitive: one attribute or more.
+        requirement: what an attribute must satisfy.
+    """
+    if len(sensitive) == 1:
+        return sensitive[0].codes, [requirement(sensitive[0])]
+    codes, code_of = combine([a.codes for a in sensitive])
+    return codes, [OfColumn(requirement(a), a.name, of) for a, of in zip(sensitive, code_of, strict=True)]
+
+
+def joined(parts: Sequence[Requirement]) -> Requirement:
+    """All of several requirements, one or more, as one."""
+    return parts[0] if len(parts) == 1 else All(tuple(parts))
 
 
 def _diversity(params: Params) -> Requirement:

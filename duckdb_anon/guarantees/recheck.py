@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from duckdb_anon.cells import Cells, Coded, Interval, Node, ValueSet
 from duckdb_anon.errors import RequirementError
 from duckdb_anon.partition import Groups, Requirement
-from duckdb_anon.table import Attribute, IntArray
+from duckdb_anon.table import CodeArray, IntArray
 
 
 def recheck(
-    function: str, published: Sequence[Cells], sensitive: Attribute | None, rows: IntArray, requirement: Requirement
+    function: str, published: Sequence[Cells], sensitive: CodeArray | None, rows: IntArray, requirement: Requirement
 ) -> None:
     """Make sure that every class of published cells satisfies the requirement.
 
     Args:
         function: SQL function, for messages.
         published: cells of the quasi-identifiers.
-        sensitive: the sensitive attribute over all source rows, None if the requirement reads none.
+        sensitive: sensitive code of each source row, None if the requirement reads none.
         rows: source row of each published row; t-closeness still refers to the whole table.
         requirement: what every class must satisfy.
 
@@ -35,8 +35,8 @@ def recheck(
     """
     if len(rows) == 0:
         return
-    codes = None if sensitive is None else sensitive.codes[rows]
-    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive.codes)
+    codes = None if sensitive is None else sensitive[rows]
+    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
     held = requirement.holds(Groups(classes_of(published), codes, counts))
     if not held.all():
         raise RequirementError(

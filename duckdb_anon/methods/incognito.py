@@ -26,7 +26,7 @@ from duckdb_anon.guarantees import asked, parameters_of_guarantee, recheck
 from duckdb_anon.guarantees import refine as refine_guarantee
 from duckdb_anon.lattice import Counter, Ladder, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
 from duckdb_anon.lattice.frequency import FrequencySet, Levels
-from duckdb_anon.partition import All, DistinctDiversity, Groups, KAnonymity, Requirement
+from duckdb_anon.partition import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
 from duckdb_anon.slices.boxed import box_plans
 from duckdb_anon.spec import ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
@@ -44,7 +44,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """Generalize to the valid levels of least loss.
 
     Args:
-        table: quasi-identifiers, and the sensitive column where l or t is asked for.
+        table: quasi-identifiers, and the sensitive columns where l or t is asked for.
         params: see `METHOD`.
         rng: unused, the levels are no matter of chance.
 
@@ -55,8 +55,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     Raises:
         RequirementError: even the whole table as one class fails.
     """
-    requirement, attribute = asked(NAME, table, params)
-    sensitive = None if attribute is None else attribute.codes
+    requirement, sensitive = asked(NAME, table, params)
     ladders = [ladder_of(a, params["branching"]) for a in table.qi]
     kept = np.arange(table.rows, dtype=np.int64)
     levels = tuple(0 for _ in ladders)
@@ -72,7 +71,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         ladder.attribute.name: _rows_of(ladder.cells(level), kept)
         for ladder, level in zip(ladders, levels, strict=True)
     }
-    recheck(NAME, list(published.values()), attribute, kept, requirement)
+    recheck(NAME, list(published.values()), sensitive, kept, requirement)
     published |= {a.name: Coded(a.name, a.codes[kept]) for a in table.sensitive}
     if params["max_suppression"] > 0:
         published[SUPPRESSED] = Whole(np.full(len(kept), table.rows - len(kept), dtype=np.int64))
@@ -101,6 +100,8 @@ def _monotone_with_suppression(requirement: Requirement) -> bool:
     """Whether merging classes can never make a row fail that did not."""
     if isinstance(requirement, All):
         return all(_monotone_with_suppression(part) for part in requirement.parts)
+    if isinstance(requirement, OfColumn):
+        return _monotone_with_suppression(requirement.part)
     return isinstance(requirement, (KAnonymity, DistinctDiversity))
 
 

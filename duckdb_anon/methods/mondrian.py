@@ -48,7 +48,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """Cut the table and publish a box a group.
 
     Args:
-        table: quasi-identifiers, and the sensitive column where l or t is asked for.
+        table: quasi-identifiers, and the sensitive columns where l or t is asked for.
         params: see `METHOD`.
         rng: unused, the cuts are no matter of chance.
 
@@ -61,7 +61,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     requirement, sensitive = asked(NAME, table, params)
     group = partition(
         table.qi,
-        None if sensitive is None else sensitive.codes,
+        sensitive,
         requirement,
         cut=params["cut"],
         width=params["width"],

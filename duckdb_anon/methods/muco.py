@@ -26,7 +26,8 @@ from duckdb_anon.cells import Cells
 from duckdb_anon.cover import Cover, cover
 from duckdb_anon.cover.unchanged import randomize_unchanged
 from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.errors import ColumnError, ParameterError, RequirementError, listed
+from duckdb_anon.errors import ParameterError, RequirementError
+from duckdb_anon.guarantees import every_column, joined
 from duckdb_anon.partition import FrequencyDiversity, KAnonymity, Requirement, assign, partition
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Report, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
@@ -69,37 +70,32 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
     """Group of each row under the grouping parameters, shape (n,).
 
-    Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse.
+    Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse in every group.
     """
     # dealing needs whole numbers of different sensitive values
     least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
-    sensitive = combined_sensitive(table)
-    requirement: Requirement = KAnonymity(ceil(least)) if sensitive is None else FrequencyDiversity(least)
+    sensitive: CodeArray | None = None
+    requirement: Requirement = KAnonymity(ceil(least))
+    if table.sensitive:
+        sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
+        requirement = joined(each)
     try:
         groups = partition(
             table.qi, sensitive, requirement, cut=params["cut"], width=params["width"], tick=tick, function=function
         )
     except RequirementError as error:
-        most = table.rows / (np.bincount(sensitive).max() if sensitive is not None else 1)
+        most = table.rows / max((int(np.bincount(a.codes).max()) for a in table.sensitive), default=1)
         raise RequirementError(
             f"{error}; so l := {floor(most * 1000 + 1e-6) / 1000:g} and delta := 1/{max(1, floor(most))} are the "
             "strictest it can have"
         ) from error
     if params["subdivide"] == "assign":
-        if sensitive is None:
-            raise ParameterError(f"{function}: subdivide := 'assign' deals by the sensitive column; name one")
+        if sensitive is None or len(table.sensitive) > 1:
+            raise ParameterError(
+                f"{function}: subdivide := 'assign' deals by one sensitive column; name it in sensitive := '...'"
+            )
         groups = assign(groups, sensitive, ceil(least))
     return groups
-
-
-def combined_sensitive(table: CodedTable) -> CodeArray | None:
-    """The sensitive codes the groups must diversify, None when there is no sensitive column."""
-    if len(table.sensitive) > 1:
-        raise ColumnError(
-            f"muco: groups diversify one sensitive column, found {listed(a.name for a in table.sensitive)}; name the "
-            "one in sensitive := '...' and the others in keep := [...]"
-        )
-    return table.sensitive[0].codes if table.sensitive else None
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[Cover]:

@@ -3,6 +3,7 @@
 from duckdb_anon.partition.assign import assign
 from duckdb_anon.partition.box_cells import BoxLoss, box_loss, boxes
 from duckdb_anon.partition.closeness import TCloseness
+from duckdb_anon.partition.marginal import OfColumn, combine
 from duckdb_anon.partition.mondrian import partition
 from duckdb_anon.partition.requirements import (
     All,
@@ -23,11 +24,13 @@ __all__ = [
     "FrequencyDiversity",
     "Groups",
     "KAnonymity",
+    "OfColumn",
     "RecursiveDiversity",
     "Requirement",
     "TCloseness",
     "assign",
     "box_loss",
     "boxes",
+    "combine",
     "partition",
 ]

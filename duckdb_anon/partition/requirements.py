@@ -96,6 +96,20 @@ class Groups:
         groups.parent_of_group = parent_of_group
         return groups
 
+    @classmethod
+    def of_cells(
+        cls,
+        cells: SensitiveCells,
+        table_counts: IntArray,
+        sizes: IntArray,
+        parents: Groups | None = None,
+        parent_of_group: IntArray | None = None,
+    ) -> Groups:
+        """Make groups of known sizes and cells, whose rows nobody asks for."""
+        groups = cls.on_demand(_no_rows, table_counts, sizes, parents, parent_of_group)
+        groups.__dict__["cells"] = cells
+        return groups
+
     def __len__(self) -> int:
         """Return the number of groups."""
         return len(self.sizes)
@@ -123,6 +137,10 @@ class Groups:
         if len(self) == 0:
             return np.empty(0, dtype=np.float64)
         return np.add.reduceat(values, self.cells.offsets[:-1]).astype(np.float64)
+
+
+def _no_rows() -> tuple[Integers, None]:
+    raise ValueError("these groups have cells, not rows")
 
 
 class Requirement(ABC):

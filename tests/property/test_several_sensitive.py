@@ -1,0 +1,50 @@
+"""Requirements on several sensitive columns ask the same of each as if it were the only one."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duckdb_anon.guarantees import every_column, joined
+from duckdb_anon.partition import (
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    Groups,
+    RecursiveDiversity,
+    Requirement,
+    TCloseness,
+)
+from tests.reference import mondrian as slow
+
+REQUIREMENTS: list[Requirement] = [
+    DistinctDiversity(2),
+    EntropyDiversity(1.7),
+    FrequencyDiversity(1.6),
+    RecursiveDiversity(2.0, 2),
+    TCloseness(0.3, "ordered"),
+    TCloseness(0.3, "equal"),
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 3), st.sampled_from("xyz"), st.integers(0, 1)),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from(REQUIREMENTS),
+    st.integers(1, 3),
+)
+def test_a_group_holds_where_each_column_alone_holds(
+    rows: list[tuple[int, int, str, int]], requirement: Requirement, columns: int
+) -> None:
+    group = np.unique([row[0] for row in rows], return_inverse=True)[1]
+    kinds = ("ordered", "nominal", "ordered")
+    sensitive = [slow.attribute(f"s{i}", [row[1 + i] for row in rows], kinds[i]) for i in range(columns)]
+    codes, each = every_column(sensitive, lambda _: requirement)
+    held = joined(each).holds(Groups(group, codes, np.bincount(codes)))
+    alone = [requirement.holds(Groups(group, a.codes, np.bincount(a.codes))) for a in sensitive]
+    assert held.tolist() == np.all(alone, axis=0).tolist()
