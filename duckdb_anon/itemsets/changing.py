@@ -66,8 +66,8 @@ def boxes_of_persons(
 ) -> Interval | ValueSet | Node:
     """Return the box of each group, indexed by person; with 'set' around all rows of its persons."""
     if changing == "set":
-        return boxes(attribute, group_of_person[person], index=group_of_person)
-    return boxes(of_persons(attribute, row), group_of_person)
+        return boxes([attribute], group_of_person[person], index=group_of_person)[attribute.name]
+    return boxes([of_persons(attribute, row)], group_of_person)[attribute.name]
 
 
 def _differs(attribute: Attribute, person: IntArray, persons: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -69,7 +69,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         tick=tick,
         function=NAME,
     )
-    published: dict[str, Cells] = {a.name: boxes(a, group) for a in table.qi}
+    published: dict[str, Cells] = {**boxes(table.qi, group)}
     rows = np.arange(table.rows, dtype=np.int64)
     recheck(NAME, list(published.values()), sensitive, rows, requirement)
     published |= {a.name: Coded(a.name, a.codes) for a in table.sensitive}

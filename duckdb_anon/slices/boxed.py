@@ -84,4 +84,4 @@ def boxed_cells(table: CodedTable, group_of_record: IntArray, index: IntArray, r
         index: group of each released row.
         rows: source row of each record.
     """
-    return {a.name: boxes(taken(a, rows), group_of_record, index) for a in table.qi}
+    return {**boxes((taken(a, rows) for a in table.qi), group_of_record, index)}

@@ -169,8 +169,9 @@ def test_every_value_lies_in_the_box_of_its_group(table, cut):
     qi, _ = table
     rows = len(qi[0].codes)
     groups = partition(qi, None, KAnonymity(min(3, rows)), cut=cut)
+    every = boxes(qi, groups)
     for attribute in qi:
-        box = boxes(attribute, groups)
+        box = every[attribute.name]
         for row, code in enumerate(attribute.codes.tolist()):
             group = groups[row]
             match box:

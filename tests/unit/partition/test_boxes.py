@@ -12,21 +12,21 @@ GROUPS = np.array([0, 0, 1, 1, 2, 2])
 
 
 def test_intervals_run_from_the_smallest_to_the_largest_code():
-    box = boxes(attribute("age", [30, 40, 20, 20, 50, 10]), GROUPS)
+    box = boxes([attribute("age", [30, 40, 20, 20, 50, 10])], GROUPS)["age"]
     assert (box.lower.tolist(), box.upper.tolist()) == ([2, 1, 0], [3, 1, 4])
     assert box.index.tolist() == GROUPS.tolist()
 
 
 def test_null_or_nan_among_values_covers_everything_and_alone_is_itself():
     age = attribute("age", [30.0, None, 20.0, float("nan"), None, None])
-    box = boxes(age, GROUPS)
+    box = boxes([age], GROUPS)["age"]
     assert box.lower.tolist() == [-1, -1, age.null_code]
     assert box.upper.tolist() == [-1, -1, age.null_code]
     assert box_loss(age, GROUPS).ncp.tolist() == [1.0, 1.0, 0.0]
 
 
 def test_sets_hold_the_values_that_occur():
-    box = boxes(attribute("word", ["b", "a", "c", "c", None, "a"]), GROUPS)
+    box = boxes([attribute("word", ["b", "a", "c", "c", None, "a"])], GROUPS)["word"]
     sets = [box.codes[box.offsets[g] : box.offsets[g + 1]].tolist() for g in range(3)]
     assert sets == [[0, 1], [2], [0, 3]]
 
@@ -34,7 +34,7 @@ def test_sets_hold_the_values_that_occur():
 def test_nodes_are_lowest_common_ancestors():
     tree = [("a1", "A", "*"), ("a2", "A", "*"), ("b1", "B", "*"), ("b2", "B", "*")]
     place = attribute("place", ["a1", "a2", "b1", "b1", "a1", "b2"], "hierarchy", tree)
-    box = boxes(place, GROUPS)
+    box = boxes([place], GROUPS)["place"]
     assert [box.labels[node] for node in box.node[box.index]] == ["A", "A", "b1", "b1", "*", "*"]
     loss = box_loss(place, GROUPS)
     assert loss.ncp.tolist() == [0.5, 0.0, 1.0]
@@ -43,7 +43,7 @@ def test_nodes_are_lowest_common_ancestors():
 
 def test_other_rows_may_be_released_with_the_boxes():
     age = attribute("age", [30, 40, 20, 20, 50, 10])
-    assert boxes(age, GROUPS, np.array([2, 2, 0])).index.tolist() == [2, 2, 0]
+    assert boxes([age], GROUPS, np.array([2, 2, 0]))["age"].index.tolist() == [2, 2, 0]
 
 
 def test_interval_loss_counts_in_units_of_the_values():
