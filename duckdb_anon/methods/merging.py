@@ -70,7 +70,7 @@ def rules_of(table: CodedTable, params: Params) -> Rules:
     sensitive = table.sensitive[0]
     written = parse_rules("merging", params["rules"], [a.name for a in table.qi], sensitive.name)
     found = unseen_pairs(table.qi, sensitive, params["min_expected"]) if params["unseen_pairs"] else ()
-    return Rules(tuple(rule_of(rule, table.qi, sensitive, table.other) for rule in written), found)
+    return Rules.of([rule_of(rule, table.qi, sensitive, table.other) for rule in written], found)
 
 
 def _permuted(
@@ -115,7 +115,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
     Raises:
         RequirementError: the table with its fakes is not l-diverse; the message says which l it could meet.
-        ParameterError: a rule cannot be satisfied by any generalization.
+        ParameterError: the rules forbid a value whatever the generalization.
     """
     names, sensitive = [a.name for a in table.qi], table.sensitive[0]
     grouping = (
@@ -174,8 +174,7 @@ def _generalized(
     sliced = SlicedTable(table.qi, columns, slots.codes, slots.sensitive, slots.bucket, params["k"], forced)
     covers = repair(sliced, rules)
     check_covers("merging", covers, slots.codes)
-    violated, numbers = rules.violated(slots.codes, slots.sensitive)
-    left = len(still_violated(rules, covers, violated, numbers)) if len(violated) else 0
+    left = len(still_violated(rules, covers, *rules.violated(slots.codes, slots.sensitive)))
     if left:
         raise RequirementError(f"merging: {left} rows still contradict a rule; nothing is released")
     return {a.name: cover for a, cover in zip(table.qi, covers, strict=True) if a.name in boxed}

@@ -136,7 +136,7 @@ def _value_sets(attribute: Attribute, index: IntArray, part: IntArray, code: Int
 
 
 def certain(cover: Cover, slots: IntArray, holds: BoolArray) -> BoolArray:
-    """Whether a predicate holds for every value that the printed value of each slot may stand for.
+    """Whether a predicate holds for every value of the table that the printed value of each slot may stand for.
 
     Args:
         cover: the published values.
@@ -144,7 +144,7 @@ def certain(cover: Cover, slots: IntArray, holds: BoolArray) -> BoolArray:
         holds: truth of the predicate for each code, shape (domain,).
 
     Returns:
-        Shape (m,). A leaf of the hierarchy that the table does not contain counts as false.
+        Shape (m,). Leaves of the hierarchy that the table does not contain say nothing.
     """
     group = cover.index[slots]
     if len(slots) == 0:
@@ -152,15 +152,14 @@ def certain(cover: Cover, slots: IntArray, holds: BoolArray) -> BoolArray:
     if cover.attribute.kind == "nominal":
         size = cover.leaves[group]
         members = cover.members[ranges(cover.offsets[group], size)]
-        inside = np.add.reduceat(holds[members].astype(np.int64), np.cumsum(size) - size)
+        fails = np.add.reduceat((~holds[members]).astype(np.int64), np.cumsum(size) - size)
     else:
-        on_axis = holds
+        axis = np.flatnonzero(~holds)
         if cover.attribute.leaf_of_code is not None:
-            on_axis = np.zeros(width_of(cover.attribute), dtype=bool)
-            on_axis[cover.attribute.leaf_of_code[holds]] = True
-        good = np.concatenate([[0], np.cumsum(on_axis)])
-        inside = good[cover.upper[group] + 1] - good[cover.lower[group]]
-    return np.asarray(inside == cover.leaves[group], dtype=bool)
+            axis = cover.attribute.leaf_of_code[axis]
+        before = np.concatenate([[0], np.cumsum(np.bincount(axis, minlength=width_of(cover.attribute)))])
+        fails = before[cover.upper[group] + 1] - before[cover.lower[group]]
+    return np.asarray(fails == 0, dtype=bool)
 
 
 def covers_codes(cover: Cover, codes: CodeArray) -> BoolArray:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from duckdb_anon.errors import ParameterError
+from duckdb_anon.errors import ParameterError, listed
 from duckdb_anon.partition.packed import run_starts
 from duckdb_anon.partition.requirements import BoolArray
 from duckdb_anon.slices.cell_parts import CellRows, parts_of_cells
@@ -82,25 +82,24 @@ def repair(table: SlicedTable, rules: Rules) -> list[Cover]:
         One cover for each quasi-identifier.
 
     Raises:
-        ParameterError: a rule holds for every value of its quasi-identifiers, so nothing can help.
+        ParameterError: a sensitive value is forbidden with every value of a rule's quasi-identifiers, so that not even
+            their whole domains would help; in all other cases a repair exists and is found.
     """
     covers = build_covers(table)
     slots, numbers = rules.violated(table.codes, table.sensitive)
-    while len(slots):
-        still = still_violated(rules, covers, slots, numbers)
-        slots, numbers = slots[still], numbers[still]
-        if len(slots) == 0:
-            break
-        _raise_cells(table, rules, covers, slots, numbers)
+    # All of them are looked at in every round: raising one attribute of a cell cuts the rest of the cell anew, and a
+    # row that a part had hidden may print its own values again.
+    while len(still := still_violated(rules, covers, slots, numbers)):
+        _raise_cells(table, rules, covers, slots[still], numbers[still])
         covers = build_covers(table)
     return covers
 
 
 def still_violated(rules: Rules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray) -> IntArray:
     """Return the entries whose rule is satisfied with certainty by the published values."""
-    found = []
+    found = [np.empty(0, dtype=np.int64)]
     order = np.argsort(numbers, kind="stable")
-    for entries in np.split(order, run_starts(numbers[order])[1:]):
+    for entries in np.split(order, run_starts(numbers[order])[1:]) if len(order) else ():
         sure = np.ones(len(entries), dtype=bool)
         for q, holds in rules.predicates(int(numbers[entries[0]])).items():
             sure &= certain(covers[q], slots[entries], holds)
@@ -121,9 +120,11 @@ def _raise_cells(table: SlicedTable, rules: Rules, covers: Sequence[Cover], slot
         cost = np.array([option[1] for option in options])
         best = np.argmin(cost, axis=0)
         if not np.isfinite(cost.min(axis=0)).all():
+            names = listed(table.attributes[q].name for q in predicates)
             raise ParameterError(
-                f"rule {number + 1} is true of every value its columns can show, so no generalization makes "
-                f"{int(np.sum(~np.isfinite(cost.min(axis=0))))} buckets valid; narrow the rule or drop it"
+                f"merging: a sensitive value of the table is forbidden by rules := with every value of {names}, so no "
+                f"generalization makes {int(np.sum(~np.isfinite(cost.min(axis=0))))} buckets valid; narrow the rules "
+                f"on {names} or drop them"
             )
         for place, q in enumerate(predicates):
             chosen = best == place

@@ -4,7 +4,11 @@ Permuting columns can print rows that contradict what everybody knows; a reader 
 from that (Hasan, Jiang, Luo, Li and Chen 2016; no rule format is given there). Here a rule is a forbidden
 conjunction of predicates, at most one an attribute. `unseen_pairs` finds rules in the table itself: a value
 of a quasi-identifier and a sensitive value that never occur together although their expected count under
-independence is large. Cost: one pass over the rows a rule.
+independence is large.
+
+Written rules that name the same single quasi-identifier count together, for a cell that shows two values, each
+forbidden by a rule of its own, is as impossible as one. Conjunctions of several quasi-identifiers count one by
+one. Cost: one pass over the rows a rule.
 """
 
 from __future__ import annotations
@@ -35,8 +39,7 @@ class Rule:
 class PairRule:
     """Forbidden pairs of a value of one quasi-identifier and a sensitive value.
 
-    Only frequent values can be in such a pair, so the matrix holds those alone; row 0 and column 0 stand for all
-    others and are false.
+    Values that are forbidden alike share a row or a column of the matrix.
 
     Attributes:
         qi: the quasi-identifier's place in the table.
@@ -57,6 +60,16 @@ class Rules:
 
     conjunctions: tuple[Rule, ...] = ()
     pairs: tuple[PairRule, ...] = ()
+
+    @staticmethod
+    def of(written: Sequence[Rule], found: Sequence[PairRule]) -> Rules:
+        """Put together the written rules that name the same single quasi-identifier, and those found in the table."""
+        single: dict[int, list[Rule]] = {}
+        for rule in written:
+            if len(rule.qi) == 1:
+                single.setdefault(next(iter(rule.qi)), []).append(rule)
+        pairs = [_together(q, rules) for q, rules in single.items()]
+        return Rules(tuple(rule for rule in written if len(rule.qi) > 1), (*pairs, *found))
 
     def __bool__(self) -> bool:
         """Whether there is any rule."""
@@ -103,6 +116,14 @@ class Rules:
                 return {pair.qi: pair.forbidden[pair.row_of_code, number]}
             number -= pair.forbidden.shape[1]
         raise IndexError("no such rule")
+
+
+def _together(q: int, rules: Sequence[Rule]) -> PairRule:
+    """What any of some rules on quasi-identifier q forbids."""
+    rows, row_of_code = np.unique(np.stack([rule.qi[q] for rule in rules]), axis=1, return_inverse=True)
+    columns, column_of_code = np.unique(np.stack([rule.sensitive for rule in rules]), axis=1, return_inverse=True)
+    forbidden: BoolArray = np.any(rows[:, :, None] & columns[:, None, :], axis=0)
+    return PairRule(q, forbidden, row_of_code.ravel().astype(np.int64), column_of_code.ravel().astype(np.int64))
 
 
 def unseen_pairs(qi: Sequence[Attribute], sensitive: Attribute, min_expected: float = 5.0) -> tuple[PairRule, ...]:

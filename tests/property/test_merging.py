@@ -16,7 +16,7 @@ from duckdb_anon.methods import merging, slicing
 from duckdb_anon.slices.matching import plain_shares, record_association
 from duckdb_anon.slices.subgroups import compact
 from duckdb_anon.table import CodedTable
-from tests.reference.merging import association, attribute
+from tests.reference.merging import association, attribute, possible, unseen
 
 DEFAULTS: dict[str, Any] = {
     parameter.name: parameter.default for parameter in (*merging.METHOD.parameters, *slicing.METHOD.parameters)
@@ -65,33 +65,51 @@ def _allowed(cell: Any, row: int, table: CodedTable, name: str) -> set[int]:
     return {code for code, leaf in enumerate(column.leaf_of_code) if leaf in leaves}
 
 
-@settings(max_examples=60, deadline=None)
-@given(tables(), COLUMNS, st.sampled_from([1.0, 1.5, 2.0, 3.0]), st.integers(0, 3), st.integers(0, 2**32 - 1))
+WHOLE_TABLE = "the whole table fails the requirement"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    tables(),
+    COLUMNS,
+    st.fixed_dictionaries(
+        {
+            "l": st.sampled_from([1.0, 1.5, 2.0, 3.0]),
+            "k": st.integers(1, 4),
+            "fake": st.integers(0, 3),
+            "min_bucket": st.sampled_from([1, 4, 10]),
+            "min_expected": st.sampled_from([0.2, 0.5, 1.5]),
+            "force_k": st.sampled_from([None, ["age"]]),
+        }
+    ),
+    st.integers(0, 2**32 - 1),
+)
 def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
-    table: CodedTable, columns: list[list[str]], diversity: float, fake: int, seed: int
+    table: CodedTable, columns: list[list[str]], chosen: dict[str, Any], seed: int
 ) -> None:
     assume(table.qi[1].domain == 2)  # with men only, the rule would forbid diseases outright
     rules = [["sex = 'm'", "disease in ('d0', 'd1')"]]
-    params = DEFAULTS | {"l": diversity, "columns": columns, "fake": fake, "rules": rules, "unseen_pairs": True}
-    params["min_expected"] = 1.5
+    params = DEFAULTS | {"columns": columns, "rules": rules, "unseen_pairs": True} | chosen
     try:
         cells = merging.release(table, params, np.random.default_rng(seed))
-    except RequirementError as error:
-        if "contradict a rule" in str(error):
-            return  # a pair that no generalization of its bucket hides is reported, and nothing is released
+    except RequirementError as error:  # too uniform or too small, never for a rule: each can be met in every table
+        assert WHOLE_TABLE in str(error)
         counts = np.bincount(table.sensitive[0].codes)
-        assert (counts.max() + fake) * diversity > table.rows  # the table, or its fakes, may really be too uniform
+        enough = table.rows + params["fake"]
+        assert (counts.max() + params["fake"]) * params["l"] > table.rows or enough < params["min_bucket"]
         return
     bucket, fields = cells["bucket"].values, _fields(cells)
-    n = table.rows + fake
+    n = table.rows + params["fake"]
     assert len(bucket) == n and {len(getattr(f, "rows", getattr(f, "index", None))) for f in fields.values()} == {n}
     codes = table.sensitive[0].codes[fields["disease"].rows]
     for b in np.unique(bucket):
-        assert Counter(codes[bucket == b].tolist()).most_common(1)[0][1] * diversity <= (bucket == b).sum() + 1e-9
-    men_only = [r for r in range(n) if _allowed(fields["sex"], r, table, "sex") == {1}]
+        assert Counter(codes[bucket == b].tolist()).most_common(1)[0][1] * params["l"] <= (bucket == b).sum() + 1e-9
     truth = table.other["rule_0_1"].codes[table.sensitive[0].first_row]
-    named = table.other["rule_0_1"].positions[truth] == 1
-    assert not any(named[codes[r]] for r in men_only)
+    named = set(np.flatnonzero(table.other["rule_0_1"].positions[truth] == 1).tolist())
+    groups = [[({1: {1}}, named)], *unseen(table, params["min_expected"])]
+    for row in range(n):
+        printed = [_allowed(fields[a.name], row, table, a.name) for a in table.qi]
+        assert all(possible(printed, int(codes[row]), group) for group in groups)
 
 
 @settings(max_examples=60, deadline=None)

@@ -195,8 +195,24 @@ def test_errors_name_the_cause(hospitals: duckdb.DuckDBPyConnection, arguments: 
 
 def test_a_rule_that_forbids_a_sensitive_value_outright_is_an_error(hospitals: duckdb.DuckDBPyConnection) -> None:
     rules = "rules := [['age > 0', 'disease = ''Flu''']], columns := [['age', 'sex'], ['zip']]"
-    with pytest.raises(duckdb.Error, match="rule 1 is true of every value"):
+    with pytest.raises(duckdb.Error, match="forbidden by rules := with every value of age"):
         hospitals.execute(f"from merging('a', 2, {ROLES}, {rules})").fetchall()
+
+
+def test_rules_on_one_column_count_together(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        """create table t as select ['a', 'b', 'c'][i % 3 + 1] as job, (i // 3) % 4 as age,
+        case when i % 3 = 2 and i % 2 = 0 then 'rare' else 'd' || i % 5 end as s from range(120) r(i)"""
+    )
+    rules = "rules := [['job = ''a''', 's = ''rare'''], ['job = ''b''', 's = ''rare''']]"
+    for seed in range(5):
+        impossible, rare = con.execute(
+            f"""select count(*) filter (not list_contains(job.job, 'c')), count(*) from merging('t', 1.5,
+            qi := ['job', 'age'], sensitive := 's', {rules}, columns := [['job'], ['age']], min_bucket := 12,
+            seed := {seed}) where s.s = 'rare'"""
+        ).fetchone()
+        assert impossible == 0
+        assert rare >= 20
 
 
 def test_a_temporary_table_needs_its_columns_named(hospitals: duckdb.DuckDBPyConnection) -> None:
