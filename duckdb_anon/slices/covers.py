@@ -154,9 +154,9 @@ def certain(cover: Cover, slots: IntArray, holds: BoolArray) -> BoolArray:
         members = cover.members[ranges(cover.offsets[group], size)]
         fails = np.add.reduceat((~holds[members]).astype(np.int64), np.cumsum(size) - size)
     else:
-        axis = np.flatnonzero(~holds)
+        axis = np.flatnonzero(~holds).astype(np.int64)
         if cover.attribute.leaf_of_code is not None:
-            axis = cover.attribute.leaf_of_code[axis]
+            axis = cover.attribute.leaf_of_code[axis].astype(np.int64)
         before = np.concatenate([[0], np.cumsum(np.bincount(axis, minlength=width_of(cover.attribute)))])
         fails = before[cover.upper[group] + 1] - before[cover.lower[group]]
     return np.asarray(fails == 0, dtype=bool)

@@ -1,10 +1,11 @@
 """Making rows that certainly violate a rule compatible again, by generalizing cells.
 
 A printed row violates a rule with certainty when every value its printed values may stand for satisfies all
-of the rule's predicates. For each bucket with such a row the cheapest attribute of the rule (smallest added
-normalized certainty penalty of that attribute) is generalized in the whole cell, just far enough; the rest
-of the cell is made k-anonymous (see `cell_parts`). Cells without a violation are left alone: k-anonymity of
-cells is no guarantee of the whole table (Hasan et al. 2018, section 4.1.4 and Tables 6 and 7).
+of the rule's predicates (any of them, for rules on one and the same quasi-identifier). For each bucket with
+such a row the cheapest attribute of the rule (smallest added normalized certainty penalty of that attribute) is
+generalized in the whole cell, just far enough, if need be to its whole domain; the rest of the cell is made
+k-anonymous (see `cell_parts`). Cells without a violation are left alone: k-anonymity of cells is no guarantee of
+the whole table (Hasan et al. 2018, section 4.1.4 and Tables 6 and 7).
 Cost: a few passes over the slots a round; the number of rounds is at most the number of (attribute, level)
 pairs, in practice one to three.
 """
