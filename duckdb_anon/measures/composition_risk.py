@@ -9,6 +9,10 @@ release, and intersects. privacy_risk = 100 * true / (true + false) (Hasan, Jian
 * 'ec_pair': candidates are triples of a class of each release and a value both hold, the classes meeting in
   every quasi-identifier; a triple is true if a person of the overlap with that value lies in both.
 
+With `weighted`, a candidate s of a person t counts p_a(t, s) p_b(t, s) instead of 1, p being how surely each
+release links the two (see `evidence`). With `as_published` the rows of a sliced release are taken as printed, as a
+reader would who does not know that its columns were permuted: a class is then a printed combination.
+
 A person lies in a class when her values are covered and the class holds her value. Without any candidate the
 risk is 0 and `defined` is false. Any two shapes can be compared except randomized ones.
 Cost: persons times classes, plus products of classes for 'ec_pair'.
@@ -21,10 +25,11 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.errors import ParameterError
 from duckdb_anon.measures.covering import mixed_key
 from duckdb_anon.measures.evidence import Evidence, evidence
 from duckdb_anon.partition.packed import ranges
-from duckdb_anon.reading import BoolArray, ReadTable
+from duckdb_anon.reading import ReadTable
 from duckdb_anon.spec import Parameter, Params, Report
 from duckdb_anon.table import IntArray
 
@@ -36,22 +41,27 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
 
     Args:
         tables: the two releases and the persons who are in both, with their true values.
-        params: `unit` and the roles.
+        params: `unit`, `weighted`, `as_published` and the roles.
         rng: not used.
     """
     release_a, release_b, overlap = tables
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].sensitive[0].name
-    first, second = (evidence("composition_risk", overlap, r, qi, sensitive) for r in (release_a, release_b))
+    first, second = (
+        evidence("composition_risk", overlap, r, qi, sensitive, as_published=params["as_published"])
+        for r in (release_a, release_b)
+    )
     persons = [overlap.columns[name].value_codes().astype(np.int64) for name in qi]
     secret = overlap.columns[sensitive].value_codes().astype(np.int64)
-    count = _victims if params["unit"] == "victim" else _pairs
-    true, total, alone = count(first, second, persons, secret)
+    if params["unit"] == "victim":
+        true, total, alone = _victims(first, second, persons, secret, weighted=params["weighted"])
+    else:
+        true, total, alone = _pairs(first, second, persons, secret)
     return {
         "unit": [params["unit"]],
         "persons": [overlap.rows],
-        "true_matches": [true],
-        "false_matches": [total - true],
+        "true_matches": [float(true)],
+        "false_matches": [float(total - true)],
         "singled_out": [alone],
         "privacy_risk": [100.0 * true / total if total else 0.0],
         "defined": [total > 0],
@@ -63,27 +73,24 @@ def _blocks(first: Evidence, second: Evidence, persons: int) -> Iterator[slice]:
     return (slice(at, at + step) for at in range(0, persons, step))
 
 
-def _victims(first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray) -> tuple[int, int, int]:
+def _victims(
+    first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray, *, weighted: bool
+) -> tuple[float, float, int]:
     """True candidates, all candidates, and persons left with their own value alone."""
     key, _ = mixed_key([*persons, secret], None)
     _, example, multiplicity = np.unique(key, return_index=True, return_counts=True)
-    true = total = alone = 0
+    true, total, alone = 0.0, 0.0, 0
     for block in _blocks(first, second, len(example)):
         who = example[block]
         known = [codes[who] for codes in persons]
-        candidates = _candidates(first, known) & _candidates(second, known)
-        own = candidates[np.arange(len(who)), secret[who]]
-        number = candidates.sum(axis=1)
-        true += int((own * multiplicity[block]).sum())
-        total += int((number * multiplicity[block]).sum())
-        alone += int(((own & (number == 1)) * multiplicity[block]).sum())
+        both = first.linked(known) * second.linked(known)
+        number = np.count_nonzero(both, axis=1)
+        weight = both if weighted else (both > 0).astype(np.float64)
+        own = weight[np.arange(len(who)), secret[who]]
+        true += float(own @ multiplicity[block])
+        total += float(weight.sum(axis=1) @ multiplicity[block])
+        alone += int(((own > 0) & (number == 1)) @ multiplicity[block])
     return true, total, alone
-
-
-def _candidates(release: Evidence, known: list[IntArray]) -> BoolArray:
-    """Sensitive values of all classes each person matches, shape (persons, sensitive domain)."""
-    matched = release.matches(known).astype(np.float32) @ release.holds.astype(np.float32)
-    return np.asarray(matched > 0, dtype=bool)
 
 
 def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray) -> tuple[int, int, int]:
@@ -119,6 +126,16 @@ def _true_triples(first: Evidence, second: Evidence, known: list[IntArray], own:
     return key
 
 
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Weights belong to persons; pairs of classes have none."""
+    if params["weighted"] and params["unit"] != "victim":
+        raise ParameterError(
+            "composition_risk: weighted := true weighs a person's candidates; it goes with unit := 'victim', not with "
+            f"unit := '{params['unit']}'"
+        )
+    return params
+
+
 MEASURE = Report(
     name="composition_risk",
     summary="privacy risk of persons who are in two independent releases (composition attack), in percent",
@@ -131,12 +148,21 @@ MEASURE = Report(
             "victim",
             ("victim", "ec_pair"),
         ),
+        Parameter(
+            "weighted",
+            "count a candidate by how surely both releases link it to the person; 'victim' only",
+            "boolean",
+            False,
+        ),
+        Parameter(
+            "as_published", "take the rows of sliced releases as printed, not bucket by bucket", "boolean", False
+        ),
     ),
     returns={
         "unit": "VARCHAR",
         "persons": "BIGINT",
-        "true_matches": "BIGINT",
-        "false_matches": "BIGINT",
+        "true_matches": "DOUBLE",
+        "false_matches": "DOUBLE",
         "singled_out": "BIGINT",
         "privacy_risk": "DOUBLE",
         "defined": "BOOLEAN",
@@ -145,4 +171,5 @@ MEASURE = Report(
     tables=("release_a", "release_b", "overlap"),
     reads="tables",
     needs=("qi", "sensitive"),
+    refine=refine,
 )

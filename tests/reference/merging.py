@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -180,20 +181,36 @@ def flattened(
     return flat, slices
 
 
-def offered(rows: Sequence[dict[str, Any]], person: dict[str, Any], qi: Sequence[str], sensitive: str) -> set[object]:
-    """Sensitive values of all classes of a release that a person matches."""
+def linked(
+    rows: Sequence[dict[str, Any]],
+    person: dict[str, Any],
+    qi: Sequence[str],
+    sensitive: str,
+    as_published: bool = False,
+) -> dict[object, float]:
+    """p(t, s) of each sensitive value that a release offers for a person."""
     flat, slices = flattened(rows, [*qi, sensitive])
-    columns = [[n for n in names if n in qi] for names in slices.values()] or [list(qi)]
-    by_class: dict[str, list[dict[str, Any]]] = {}
-    for row in flat:
-        key = row["bucket"] if slices else [row[name] for name in qi]
-        by_class.setdefault(str(key), []).append(row)
-    found: set[object] = set()
-    for members in by_class.values():
-        if all(any(all(_covers(m[n], person[n]) for n in names) for m in members) for names in columns):
-            for m in members:
-                found |= set(m[sensitive]) if isinstance(m[sensitive], dict) else {m[sensitive]}
-    return found
+    if not slices or as_published:
+        buckets, columns = [[row] for row in flat], [[*qi, sensitive]]
+    else:
+        numbers = {row["bucket"] for row in flat}
+        buckets = [[row for row in flat if row["bucket"] == number] for number in numbers]
+        columns = list(slices.values())
+    mass: dict[object, float] = {}
+    for members in buckets:
+        factor = 1.0
+        for names in (names for names in columns if sensitive not in names):
+            factor *= sum(all(_covers(m[n], person[n]) for n in names) for m in members) / len(members)
+        partners = [n for names in columns if sensitive in names for n in names if n != sensitive]
+        for m in members:
+            if not all(_covers(m[n], person[n]) for n in partners):
+                continue
+            values = m[sensitive] if isinstance(m[sensitive], dict) else {m[sensitive]: 1}
+            for value, count in values.items():
+                share = count / sum(values.values()) * math.floor(m.get("noisy_count", 1) + 0.5)
+                mass[value] = mass.get(value, 0.0) + factor * share / len(members)
+    total = sum(mass.values())
+    return {value: part / total for value, part in mass.items() if part > 0}
 
 
 def victims(
@@ -202,13 +219,16 @@ def victims(
     persons: Sequence[dict[str, Any]],
     qi: Sequence[str],
     sensitive: str,
-) -> tuple[int, int]:
+    weighted: bool = False,
+    as_published: bool = False,
+) -> tuple[float, float]:
     """True matches and all candidates of the composition attack, person by person."""
-    true = total = 0
+    true = total = 0.0
     for person in persons:
-        candidates = offered(one, person, qi, sensitive) & offered(other, person, qi, sensitive)
-        true += person[sensitive] in candidates
-        total += len(candidates)
+        first, second = (linked(rows, person, qi, sensitive, as_published) for rows in (one, other))
+        candidates = {s: first[s] * second[s] if weighted else 1 for s in set(first) & set(second)}
+        true += candidates.get(person[sensitive], 0)
+        total += sum(candidates.values())
     return true, total
 
 
@@ -218,12 +238,14 @@ def class_pairs(
     persons: Sequence[dict[str, Any]],
     domain: dict[str, set[object]],
     sensitive: str,
+    as_published: bool = False,
 ) -> tuple[int, int]:
     """True and all triples (class, class, shared value) whose classes meet in every quasi-identifier."""
     qi = list(domain)
     sides = []
     for rows in (one, other):
         flat, slices = flattened(rows, [*qi, sensitive])
+        slices = {} if as_published else slices
         columns = [[n for n in names if n in qi] for names in slices.values()] or [qi]
         by_class: dict[str, list[dict[str, Any]]] = {}
         for row in flat:

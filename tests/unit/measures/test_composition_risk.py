@@ -20,6 +20,7 @@ SHAPES = {
     "perturbed": "hybrid('{t}', 3, {roles}, seed := 1)",
     "sliced": "merging('{t}', 1.5, columns := [['age', 'sex'], ['place']], {roles}, seed := 1)",
     "generalized": "merging('{t}', 1.5, columns := [['age'], ['sex', 'place']], force_k := ['age'], {roles})",
+    "partners": "slicing('{t}', 1, columns := [['age'], ['sex'], ['place', 'disease']], {roles}, seed := 1)",
     "buckets": "anatomy('{t}', 2, {roles}, seed := 1)",
     "counts": "laplace_on_groups('{t}', 3, 2.0, {roles}, seed := 1)",
 }
@@ -44,23 +45,27 @@ def _rows(con: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
+def _release(con: duckdb.DuckDBPyConnection, first: str, second: str) -> None:
+    """Make r1 of table one and r2 of table other."""
+    for release, shape, table in (("r1", first, "one"), ("r2", second, "other")):
+        call = SHAPES[shape].format(t=table, roles=ROLES)
+        con.execute(f"create table {release} as " + (call if shape == "rows" else f"from {call}"))
+
+
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations_with_replacement(SHAPES, 2)))
 def test_every_pair_of_shapes_agrees_with_counting_person_by_person(
     tables: duckdb.DuckDBPyConnection, first: str, second: str
 ) -> None:
-    for release, shape, table in (("r1", first, "one"), ("r2", second, "other")):
-        call = SHAPES[shape].format(t=table, roles=ROLES)
-        tables.execute(
-            f"create table {release} as from ({call})" if shape == "rows" else f"create table {release} as from {call}"
-        )
-    found = tables.execute(
-        f"""select true_matches, true_matches + false_matches, privacy_risk
-        from composition_risk('r1', 'r2', 'shared', {ROLES})"""
-    ).fetchone()
-    persons = _rows(tables, "from shared")
-    true, total = victims(_rows(tables, "from r1"), _rows(tables, "from r2"), persons, QI, "disease")
-    assert found[:2] == (true, total)
-    assert found[2] == pytest.approx(100 * true / total if total else 0)
+    _release(tables, first, second)
+    one, other, persons = (_rows(tables, f"from {name}") for name in ("r1", "r2", "shared"))
+    for weighted, as_published in itertools.product((False, True), repeat=2):
+        found = tables.execute(
+            f"""select true_matches, true_matches + false_matches, privacy_risk from composition_risk('r1', 'r2',
+            'shared', {ROLES}, weighted := {weighted}, as_published := {as_published})"""
+        ).fetchone()
+        true, total = victims(one, other, persons, QI, "disease", weighted, as_published)
+        assert found[:2] == pytest.approx((true, total), abs=1e-12)
+        assert found[2] == pytest.approx(100 * true / total if total else 0)
 
 
 @pytest.mark.parametrize(
@@ -71,19 +76,16 @@ def test_every_pair_of_shapes_agrees_with_counting_person_by_person(
 def test_pairs_of_classes_agree_with_counting_them_one_by_one(
     tables: duckdb.DuckDBPyConnection, first: str, second: str
 ) -> None:
-    for release, shape, table in (("r1", first, "one"), ("r2", second, "other")):
-        call = SHAPES[shape].format(t=table, roles=ROLES)
-        body = f"({call})" if shape == "rows" else call
-        tables.execute(f"create table {release} as from {body}")
-    found = tables.execute(
-        f"""select true_matches, true_matches + false_matches
-        from composition_risk('r1', 'r2', 'shared', {ROLES}, unit := 'ec_pair')"""
-    ).fetchone()
+    _release(tables, first, second)
     everybody = _rows(tables, "from everybody")
     domain = {name: {row[name] for row in everybody} for name in QI}
-    persons = _rows(tables, "from shared")
-    slow = class_pairs(_rows(tables, "from r1"), _rows(tables, "from r2"), persons, domain, "disease")
-    assert found == slow
+    one, other, persons = (_rows(tables, f"from {name}") for name in ("r1", "r2", "shared"))
+    for as_published in (False, True):
+        found = tables.execute(
+            f"""select true_matches, true_matches + false_matches from composition_risk('r1', 'r2', 'shared', {ROLES},
+            unit := 'ec_pair', as_published := {as_published})"""
+        ).fetchone()
+        assert found == class_pairs(one, other, persons, domain, "disease", as_published)
 
 
 @pytest.fixture
@@ -121,6 +123,8 @@ def test_merging_s_risk_is_one_third(hospitals: duckdb.DuckDBPyConnection, unit:
             rules := [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']])"""
         )
     assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(100 / 3)
+    if unit == "victim":  # Boby 1 of 3 sixteenths; Sandy: Fever 2/4 x 1/4, Dyspepsia and Cancer 1/4 x 1/4 each
+        assert _risk(hospitals, ", weighted := true") == pytest.approx(100 * 3 / 7)
 
 
 def test_generalized_nodes_are_read_through_their_hierarchy(hospitals: duckdb.DuckDBPyConnection) -> None:
@@ -154,6 +158,9 @@ def test_errors_name_the_cause(tables: duckdb.DuckDBPyConnection) -> None:
         tables.execute(f"from composition_risk('one', 'narrow', 'shared', {ROLES})").fetchall()
     with pytest.raises(duckdb.Error, match="did you mean 'victim'"):
         tables.execute(f"from composition_risk('one', 'other', 'shared', {ROLES}, unit := 'victims')").fetchall()
+    with pytest.raises(duckdb.Error, match="goes with unit := 'victim'"):
+        call = f"from composition_risk('one', 'other', 'shared', {ROLES}, unit := 'ec_pair', weighted := true)"
+        tables.execute(call).fetchall()
     tables.execute(f"create table noisy as from rr_distort('one', p := 0.7, {ROLES})")
     with pytest.raises(duckdb.Error, match="randomized release leaves every value possible"):
         tables.execute(f"from composition_risk('noisy', 'other', 'shared', {ROLES})").fetchall()
