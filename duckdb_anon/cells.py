@@ -107,7 +107,7 @@ class Real:
 
 @dataclass(frozen=True)
 class Channel:
-    """STRUCT(p DOUBLE, domain T[]), the same in every row: how an attribute was randomized.
+    """STRUCT(p DOUBLE, domain T[]), the same in every row that tells it: how an attribute was randomized.
 
     `codes` is the declared domain in order; codes from `Attribute.domain` on are its `declared` values.
     """

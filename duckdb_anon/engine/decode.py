@@ -25,6 +25,8 @@ from duckdb_anon.table import Attribute, IntArray
 
 Array = np.ndarray[Any, Any]
 _CONSTANT = "_anon_const._k"
+_TELLING = 1000
+"""One row in so many says how the release was randomized: DuckDB stores and copies a list once a row."""
 
 
 @dataclass
@@ -164,12 +166,16 @@ class Decoder:
             joins.append(f"left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {source}")
         varying = {name: sql for name, sql in columns.items() if not sql.startswith(_CONSTANT)}
         released = ", ".join(f"{sql} as {ident(name)}" for name, sql in varying.items())
+        released += ", _anon_cells._ord as _anon_ord" if self.constants else ""
         # joins may hand rows over in the order of the source; the kernel's order is the shuffled one
         ordered = " order by _anon_cells._ord" if len(joins) > 1 else ""
         rows = f"select {released}\nfrom {' '.join(joins)}{ordered}"
         if self.constants:
-            # outside the sort, where one value serves every row
-            each = ", ".join(f"{ident(n) if n in varying else columns[n]} as {ident(n)}" for n in columns)
+            # outside the sort, where one value serves every row that tells it
+            told = "case when _anon_ord % {} = 0 then {} end"
+            each = ", ".join(
+                f"{ident(n) if n in varying else told.format(_TELLING, columns[n])} as {ident(n)}" for n in columns
+            )
             rows = f"select {each} from ({rows}) as _anon_out cross join _anon_const"
         return ",\n".join(parts) + f"\n{rows}"
 

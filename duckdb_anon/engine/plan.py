@@ -241,12 +241,8 @@ def _row_list(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
     ]
     if not names:
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
-    # the channels of a randomized release are the same in every row: one is enough
-    values = [f"case when _anon_rn = 0 then {ident(n)} end" if n.lower() == "rr" else ident(n) for n in names]
-    pairs = zip(names, values, strict=True)
-    return (
-        "(select list({_anon_rn: _anon_rn, " + ", ".join(f"{ident(n)}: {v}" for n, v in pairs) + f"}}) from {numbered})"
-    )
+    pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
+    return f"(select list({{_anon_rn: _anon_rn, {pairs}}}) from {numbered})"
 
 
 def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:

@@ -20,6 +20,7 @@ from duckdb_anon.engine.quoting import ident, idents
 from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.randomized.arguments import PAPER
 from duckdb_anon.randomized.risk import MAX_CELLS
+from duckdb_anon.rewrite.randomized import told
 from duckdb_anon.rewrite.schema import struct_fields
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
@@ -101,7 +102,7 @@ def _domain(number: int, name: str, field: str | None) -> list[str]:
         return [f"_anon_d{number} as (select distinct {ident(name)} from _anon_rel)"]
     singular = f"'{NAME}: {name.replace(chr(39), chr(39) * 2)} has p = 1 / domain size: nothing can be estimated'"
     return [
-        f"_anon_r{number} as materialized (select rr.{ident(field)} as _c from _anon_rel limit 1)",
+        f"_anon_r{number} as materialized (select c as _c from ({told(f'rr.{ident(field)}', '_anon_rel')}))",
         f"_anon_d{number} as (select unnest(_c.domain) as {ident(name)} from _anon_r{number})",
         f"_anon_c{number} as materialized (select q, case when abs(1 - q * _d) < 1e-9 then error({singular}) "
         "else 1 - q * _d end as gain from (select len(_c.domain) as _d, case when len(_c.domain) = 1 then 0 "

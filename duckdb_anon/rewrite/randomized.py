@@ -1,4 +1,4 @@
-"""Randomized: a constant column `rr` tells how each column was randomized, P^-1 takes it back.
+"""Randomized: column `rr` tells how each column was randomized, P^-1 takes it back.
 
 A released value a stands for every value x of its domain with weight (1[x = a] - q) / gain, the entry of the
 inverted channel: 1 in total, negative for x other than a. Counts and sums over those weights are unbiased for
@@ -23,6 +23,10 @@ from duckdb_anon.rewrite.reading import Reading, field_of_row
 from duckdb_anon.rewrite.schema import struct_fields
 
 COLUMN = "rr"
+NOT_TOLD = (
+    "column rr is NULL in all of these rows, so nothing tells how they were randomized; about one row in 1000 does: "
+    "take the release as a whole, not a part of it"
+)
 
 
 def claim(reading: Reading) -> None:
@@ -82,7 +86,7 @@ class RandomizedPart(Part):
     def _channel(self) -> str:
         """SELECT one row: the domain, and the entries of the inverted channel as own * I + other * J."""
         field = f"{quoted(COLUMN)}.{quoted(self.columns[0])}"
-        constant = f"select {field} as c from {self.source().sql('duckdb')} limit 1"
+        constant = told(field, self.source().sql("duckdb"))
         spread = f"select c.p as p, c.domain as domain, greatest(len(c.domain) - 1, 1) as rest from ({constant})"
         entries = (
             "select domain, case when len(domain) = 1 then 0 else (1 - p) / rest end as q, "
@@ -96,3 +100,14 @@ class RandomizedPart(Part):
     def _domain(self) -> str:
         """SELECT one row a value of the domain, with the same entries."""
         return f"select unnest(domain) as value, * exclude (domain) from ({self._channel()})"
+
+
+def told(field: str, source: str) -> str:
+    """SELECT one row with one column c: the channel that a field of `rr` tells; an error where no row tells it.
+
+    Args:
+        field: SQL of the field.
+        source: the release, as SQL of a FROM item.
+    """
+    missing = f"count(*) > 0 and count({field}) = 0"
+    return f"select case when {missing} then error('{NOT_TOLD}') else any_value({field}) end as c from {source}"

@@ -28,7 +28,7 @@ def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def channels(con: duckdb.DuckDBPyConnection, call: str) -> dict[str, dict[str, object]]:
-    return con.execute(f"select rr from {call} limit 1").fetchone()[0]
+    return con.execute(f"select any_value(rr) from {call}").fetchone()[0]
 
 
 def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients: duckdb.DuckDBPyConnection) -> None:
@@ -47,6 +47,18 @@ def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients: duck
         1,
         100,
     )
+
+
+def test_one_row_in_a_thousand_tells_how_it_was_randomized(patients: duckdb.DuckDBPyConnection) -> None:
+    patients.execute("create table many as select p.* from patients p, range(25)")
+    patients.execute("create table release as from rr_distort('many', p := 0.8, sensitive := 'disease')")
+    assert patients.execute("select count(distinct rr), count(rr), count(*) from release").fetchone() == (1, 3, 2500)
+    patients.execute("create table part as from release where rr is null")
+    asked = "select count(*) from many where disease = 'x'"
+    text = patients.execute("select rewrite_query(?, 'many', 'part')", [asked]).fetchone()[0]
+    for query in (text, "from rr_reconstruct('part', ['disease'])"):
+        with pytest.raises(duckdb.Error, match="take the release as a whole, not a part of it"):
+            patients.execute(query).fetchall()
 
 
 def test_values_are_kept_with_probability_p(patients: duckdb.DuckDBPyConnection) -> None:
