@@ -217,10 +217,17 @@ class _Frame:
 
 @dataclass
 class Packer:
-    """Fills the lists a `Decoder` asked for."""
+    """Fills the lists a `Decoder` asked for, the kernel's rows being put in a new order.
+
+    Attributes:
+        attributes: those the cells' codes belong to, by name.
+        source_row: the source row number of each kernel row.
+        order: which of the kernel's rows is released first, second, ...
+    """
 
     attributes: Mapping[str, Attribute]
-    source_row: IntArray  # the source row number of each kernel row
+    source_row: IntArray
+    order: IntArray
     lists: Lists = field(default_factory=Lists)
     frames: set[str] = field(default_factory=set)
     dictionaries: set[str] = field(default_factory=set)
@@ -237,11 +244,12 @@ class Packer:
         elif isinstance(cells, c.Source):
             if plan.frame not in self.sources:
                 self.sources.add(plan.frame)
-                self.lists.i.append(np.where(cells.rows < 0, -1, self.source_row[cells.rows]))
+                rows = cells.rows[self.order]
+                self.lists.i.append(np.where(rows < 0, -1, self.source_row[rows]))
         elif isinstance(cells, c.Whole):
-            self.lists.i.append(cells.values)
+            self.lists.i.append(cells.values[self.order])
         elif isinstance(cells, c.Real):
-            self.lists.d.append(cells.values)
+            self.lists.d.append(cells.values[self.order])
         elif isinstance(cells, (c.Node, c.NodeSet)):
             self._nodes(plan, cells)
         else:
@@ -263,7 +271,7 @@ class Packer:
             if plan.declared_type:
                 self.lists.s.append(self.attributes[attribute].declared)
         if isinstance(cells, c.Coded):
-            self.lists.i.append(cells.codes)
+            self.lists.i.append(cells.codes[self.order])
         elif isinstance(cells, c.Channel):
             if not plan.declared_type and (cells.codes >= self.attributes[attribute].domain).any():
                 raise ColumnError(
@@ -285,7 +293,7 @@ class Packer:
     def _frame(self, frame: str, index: IntArray, groups: int) -> None:
         if frame not in self.frames:
             self.frames.add(frame)
-            self.lists.i += [index, np.array([groups], dtype=np.int64)]
+            self.lists.i += [index[self.order], np.array([groups], dtype=np.int64)]
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
@@ -298,18 +306,6 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
     if twice:
         raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}; rename the source's")
     return layout
-
-
-def shuffled(cells: Any, order: IntArray) -> Any:
-    """Return the same cells with released row k taken from row order[k]."""
-    if isinstance(cells, c.Struct):
-        return c.Struct({name: shuffled(part, order) for name, part in cells.fields.items()})
-    if isinstance(cells, c.Channel):
-        return cells
-    values = dict(vars(cells))
-    per_row = {c.Source: "rows", c.Coded: "codes", c.Whole: "values", c.Real: "values"}.get(type(cells), "index")
-    values[per_row] = values[per_row][order]
-    return type(cells)(**values)
 
 
 def length(cells: Any) -> int:

@@ -20,7 +20,7 @@ from duckdb_anon import progress
 from duckdb_anon.cells import ROWS, Source
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
-from duckdb_anon.engine.decode import Lists, Packer, layout_of, length, shuffled
+from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
 from duckdb_anon.engine.read import read_tables
 from duckdb_anon.engine.trees import Tree, read_tree
 from duckdb_anon.errors import AnonError, RequirementError, unexpected
@@ -109,15 +109,14 @@ def _method(
     attributes = {a.name: a for a in table.qi + table.sensitive}
     if table.person is not None:
         attributes[table.person.name] = table.person
-    packer = Packer(attributes, source_row)
     layout = layout_of(entry, roles, params)
     count = length(next(iter(cells.values())))
-    order = rng.permutation(count)
+    packer = Packer(attributes, source_row, rng.permutation(count))
     for plan in layout:
         given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
         if given is None:
             raise TypeError(f"{entry.name} planned the column '{plan.name}' and did not release it")
-        packer.column(plan, shuffled(given, order))
+        packer.column(plan, given)
     return count, packer.lists
 
 

@@ -105,11 +105,10 @@ class Cells(NamedTuple):
         return total - np.repeat(before, np.diff(self.offsets))
 
 
-def ordered_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
-    """List the cuts between two values that leave enough rows on both sides.
+def ordered_cuts(line: Line) -> Candidates:
+    """List the cuts between two values that leave enough rows on both sides, sorted by group.
 
-    Returns:
-        The candidates, sorted by group, and the place of each row that `Candidates.at` refers to: its code.
+    The place of a row that `Candidates.at` refers to is its code.
     """
     frame, attribute = line.frame, line.attribute
     codes = frame.codes[line.index]
@@ -120,7 +119,7 @@ def ordered_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
     low, high = cells.code[cells.offsets[:-1]], cells.code[cells.offsets[1:] - 1]
     below = range_width(attribute, None, low[group], at)
     above = range_width(attribute, None, cells.code[cut + 1], high[group])
-    return line.candidates(group, UP_TO, at, left, (below, above)), codes
+    return line.candidates(group, UP_TO, at, left, (below, above))
 
 
 def nominal_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.partition.packed import ranges, stable_order
+from duckdb_anon.partition.packed import part_sizes, ranges, stable_order
 from duckdb_anon.partition.requirements import BoolArray, Groups, Requirement
 from duckdb_anon.table import Attribute, CodeArray, IntArray
 
@@ -45,7 +45,7 @@ class Cut(NamedTuple):
         accepted: for each group whether its cut satisfies the requirement.
     """
 
-    part: IntArray
+    part: Integers
     parts: int
     accepted: BoolArray
 
@@ -64,7 +64,7 @@ class Proposal(NamedTuple):
     groups: IntArray
     places: IntArray | slice
     local: IntArray
-    part: IntArray
+    part: Integers
     parts: int
 
 
@@ -138,8 +138,8 @@ class Frame:
         places, _ = self.rows_of(refused)
         final = [Settled(self.rows[places], self.sizes[refused])] if len(refused) else []
         groups = np.flatnonzero(cut.accepted)
-        places, local = self.rows_of(groups)
-        order, sizes = stable_order(local, cut.part[places], len(groups), cut.parts)
+        places, _ = self.rows_of(groups)
+        order, sizes = stable_order(cut.part[places], self.sizes[groups], cut.parts)
         if not isinstance(places, slice):
             order = places[order]
         starts = np.cumsum(sizes) - sizes
@@ -165,8 +165,7 @@ def acceptable(problem: Problem, frame: Frame, proposal: Proposal) -> BoolArray:
         Shape (groups of the proposal,).
     """
     groups, places, local, part, parts = proposal
-    child = local * parts + part
-    sizes = np.bincount(child, minlength=len(groups) * parts).reshape(-1, parts)
+    sizes = part_sizes(part, frame.sizes[groups], parts)
     enough: BoolArray = ((sizes == 0) | (sizes >= problem.requirement.min_size)).all(axis=1)
     enough &= (sizes > 0).sum(axis=1) > 1
     if not enough.any():
@@ -179,7 +178,7 @@ def acceptable(problem: Problem, frame: Frame, proposal: Proposal) -> BoolArray:
 
     def rows_of_parts() -> tuple[Integers, Integers | None]:
         sensitive = None if frame.sensitive is None else frame.sensitive[places][kept]
-        return number[child[kept]], sensitive
+        return number[(local * parts + part)[kept]], sensitive
 
     def rows_of_parents() -> tuple[Integers, Integers | None]:
         return local, None if frame.sensitive is None else frame.sensitive[places]

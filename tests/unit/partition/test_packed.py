@@ -34,6 +34,10 @@ def test_cells_are_counted_the_same_densely_and_by_sorting(domain):
 def test_parts_are_gathered_in_order(parts):
     rng = np.random.default_rng(2)
     local, part = np.sort(rng.integers(0, 6, 200)), rng.integers(0, parts, 200)
-    order, sizes = packed.stable_order(local, part, 6, parts)
+    order, sizes = packed.stable_order(part, np.bincount(local), parts)
     assert order.tolist() == np.lexsort((part, local)).tolist()
     assert sizes.tolist() == np.unique(local * parts + part, return_counts=True)[1].tolist()
+    order, group, sizes = packed.order_by_part(part, np.bincount(local), parts)
+    assert order.tolist() == np.lexsort((local, part)).tolist()
+    cells, counts = np.unique(part * 6 + local, return_counts=True)
+    assert group.tolist() == (cells % 6).tolist() and sizes.tolist() == counts.tolist()
