@@ -15,16 +15,21 @@ from typing import Any
 
 from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.measures.query_tables import query_tables
+from duckdb_anon.measures.relative_error import BOUNDS
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.parts import quoted
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.schema import Bounds, TableInfo
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
 MOST_DIMENSIONS = 5
 
 
 def plan_cube_error(
-    original: TableInfo, release: TableInfo, dims: Sequence[str] | None = None, aggregate: str = "count(*)"
+    original: TableInfo,
+    release: TableInfo,
+    dims: Sequence[str] | None = None,
+    aggregate: str = "count(*)",
+    bounds: Bounds = "likely",
 ) -> str:
     """Write the SQL of cube_error.
 
@@ -33,6 +38,7 @@ def plan_cube_error(
         release: its release.
         dims: columns of the cube; by default the quasi-identifiers, if there are at most 5.
         aggregate: an aggregate relative_error covers.
+        bounds: which low and high to give, see relative_error.
 
     Returns:
         SELECT with columns dims VARCHAR[], then those of relative_error.
@@ -57,12 +63,12 @@ def plan_cube_error(
             )
     names = ", ".join(quoted(original.spelled(column)) for column in chosen)
     query = f"SELECT {names}, {aggregate} FROM {original.sql} GROUP BY CUBE({names})"
-    return comparison(query, original, release, extra="map_keys(keys) as dims, ")
+    return comparison(query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds)
 
 
 def _plan(context: Any, params: Params) -> str:
     original, release, _ = query_tables(context, "select 1")
-    return plan_cube_error(original, release, params["dims"], params["aggregate"])
+    return plan_cube_error(original, release, params["dims"], params["aggregate"], params["bounds"])
 
 
 MEASURE = Query(
@@ -74,6 +80,7 @@ MEASURE = Query(
         Parameter("release", "its release", "any", REQUIRED),
         Parameter("dims", "columns of the cube (default: the quasi-identifiers, up to 5)", "names"),
         Parameter("aggregate", "an aggregate, 'count(*)', 'sum(cost)', ...", "text", "count(*)"),
+        BOUNDS,
     ),
     plan=_plan,
     tables=("original", "release"),

@@ -14,11 +14,22 @@ from typing import Any
 
 from duckdb_anon.measures.query_tables import query_tables
 from duckdb_anon.rewrite.comparison import comparison
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.schema import Bounds, TableInfo
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
+BOUNDS = Parameter(
+    "bounds",
+    "low and high: 'likely' is a 95% interval where the method's randomness is known, else hard bounds; 'hard' is hard "
+    "bounds only; 'none'",
+    "text",
+    "likely",
+    ("likely", "hard", "none"),
+)
 
-def plan_relative_error(query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = ()) -> str:
+
+def plan_relative_error(
+    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), bounds: Bounds = "likely"
+) -> str:
     """Write the SQL of relative_error.
 
     Args:
@@ -26,10 +37,12 @@ def plan_relative_error(query: str, original: TableInfo, release: TableInfo, tab
         original: the original table, under the name the query uses.
         release: its release.
         tables: other tables the query reads (`rewrite.parse.tables_of(query)` names them).
+        bounds: 'likely': intervals where the method's randomness is known, hard bounds elsewhere; 'hard'; 'none'.
 
     Returns:
         SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
-        low and high DOUBLE; low and high are NULL where the release gives none.
+        low, high and confidence DOUBLE. The truth lies between low and high for certain where confidence is 1
+        (hard bounds), with 95% over the method's own randomness where it is 0.95; NULL where neither is known.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.
@@ -40,12 +53,12 @@ def plan_relative_error(query: str, original: TableInfo, release: TableInfo, tab
         >>> "from release" in plan_relative_error("select sum(cost) from people", people, release).lower()
         True
     """
-    return comparison(query, original, release, tables)
+    return comparison(query, original, release, tables, bounds=bounds)
 
 
 def _plan(context: Any, params: Params) -> str:
     original, release, others = query_tables(context, params["query"])
-    return plan_relative_error(params["query"], original, release, others)
+    return plan_relative_error(params["query"], original, release, others, params["bounds"])
 
 
 MEASURE = Query(
@@ -56,6 +69,7 @@ MEASURE = Query(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
         Parameter("original", "the original table", "any", REQUIRED),
         Parameter("release", "its release", "any", REQUIRED),
+        BOUNDS,
     ),
     plan=_plan,
     tables=("original", "release"),

@@ -28,7 +28,14 @@ MEASURE = Query(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
         Parameter("original", "the original table", "any", REQUIRED),
         Parameter("release", "its release", "any", REQUIRED),
-        Parameter("bounds", "true adds NAME_low and NAME_high where hard bounds exist", "boolean", False),
+        Parameter(
+            "bounds",
+            "'likely' adds NAME_low and NAME_high: a 95% interval where the method's randomness is known, else hard "
+            "bounds; 'hard' adds hard bounds only; 'none'",
+            "text",
+            "none",
+            ("none", "hard", "likely"),
+        ),
     ),
     plan=_plan,
     tables=("original", "release"),

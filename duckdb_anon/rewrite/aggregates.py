@@ -1,8 +1,7 @@
 """Each aggregate of a query as an expression over the released rows' shares.
 
 COUNT sums the chances that a row qualifies, SUM the expected amounts, AVG divides the two. MIN and MAX are
-the ends of what is possible. Where every original row is one released row, hard bounds follow: a row that
-qualifies whatever its true values counts in full, one that might counts where it moves the bound.
+the ends of what is possible.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.early import Early
-from duckdb_anon.rewrite.logic import LATE, Term, amount, event, normal, presence, present, product, split
+from duckdb_anon.rewrite.logic import Term, amount, event, normal, presence, product, split
 from duckdb_anon.rewrite.parse import plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
 
@@ -73,7 +72,7 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
         where: conditions of the query that are still to be satisfied, None if there are none.
         early: provides shares.
     """
-    condition = _both(where, aggregate.condition)
+    condition = both(where, aggregate.condition)
     unit_of = early.units.of
     if aggregate.kind == "count":
         return parsed(f"coalesce(sum({_sum(early, event(condition, unit_of))}), 0)")
@@ -87,75 +86,6 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
     mass = _sum(early, there)
     total = f"sum({_sum(early, amounts)}) filter (where {mass} <> 0)"
     return parsed(total if aggregate.kind == "sum" else f"{total} / sum({mass})")
-
-
-def bounds(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> tuple[exp.Expr, exp.Expr] | None:
-    """Hard lower and upper bounds of an aggregate, None where there are none."""
-    if not early.model.bounded or any(p.signed or p.counted for p in early.model.parts):
-        return None
-    if early.spread and early.membership is None:
-        return None
-    condition = _both(where, aggregate.condition)
-    value = aggregate.value
-    if value is not None:
-        if early.units.of(value) is None:
-            return None
-        condition = _both(condition, present(value, early.units.of))
-    may, must = possible(condition, early), certain(condition, early)
-    if early.spread:
-        return _bounds_of_members(aggregate, where, early, (may, must))
-    if value is None:
-        ends = [f"coalesce(sum(case when {test} then 1 else 0 end), 0)" for test in (must, may)]
-        return parsed(ends[0]), parsed(ends[1])
-    least, most = (_end(early, value, where, aggregate, is_least) for is_least in (True, False))
-    if aggregate.kind == "sum":
-        low = f"sum(case when {must} then {least} when {may} then least({least}, 0) end)"
-        high = f"sum(case when {must} then {most} when {may} then greatest({most}, 0) end)"
-        return parsed(low), parsed(high)
-    return _bounds_of_extremes(aggregate.kind, (least, most), (may, must))
-
-
-def _bounds_of_extremes(kind: str, ends: tuple[str, str], tests: tuple[str, str]) -> tuple[exp.Expr, exp.Expr]:
-    """Bounds of AVG, MIN and MAX from the least and most of each row that may or must qualify."""
-    (least, most), (may, must) = ends, tests
-    lows = {"avg": ("min", may), "min": ("min", may), "max": ("max", must)}
-    highs = {"avg": ("max", may), "min": ("min", must), "max": ("max", may)}
-    low, high = (
-        f"{pick}(case when {test} then {end} end)" for end, (pick, test) in ((least, lows[kind]), (most, highs[kind]))
-    )
-    return parsed(low), parsed(high)
-
-
-def _bounds_of_members(
-    aggregate: Aggregate, where: exp.Expr | None, early: Early, tests: tuple[str, str]
-) -> tuple[exp.Expr, exp.Expr] | None:
-    """Bounds where rows are spread over groups: a row counts once in each group one of its values may be in."""
-    may, must = f"_first and {tests[0]}", f"_first and _whole and {tests[1]}"
-    value = aggregate.value
-    if value is None:
-        rows = early.column("sum", "1")
-        ends = [f"coalesce(sum(case when {test} then {rows} end), 0)" for test in (must, may)]
-        return parsed(ends[0]), parsed(ends[1])
-    unit = early.units.of(value)
-    if unit is None or unit == LATE:
-        return None
-    given = _given(early, unit, where, aggregate)
-    least, most = (early.end(is_least, value, unit, given) for is_least in (True, False))
-    if aggregate.kind == "sum":
-        whole = [early.column("sum", f"coalesce({end}, 0)") for end in (least, most)]
-        part = [
-            early.column("sum", f"coalesce({pick}({end}, 0), 0)")
-            for pick, end in (("least", least), ("greatest", most))
-        ]
-        low, high = (
-            f"sum(case when {must} then {all_in} when {may} then {some_in} end)"
-            for all_in, some_in in zip(whole, part, strict=True)
-        )
-        return parsed(low), parsed(high)
-    # over the released rows of one cell, AVG and MIN want the least of the lower ends, MAX the most
-    picks = ("max" if aggregate.kind == "max" else "min", "min" if aggregate.kind == "min" else "max")
-    ends = [early.column(pick, end) for pick, end in zip(picks, (least, most), strict=True)]
-    return _bounds_of_extremes(aggregate.kind, (ends[0], ends[1]), (may, must))
 
 
 def mass(where: exp.Expr, early: Early) -> str:
@@ -193,22 +123,22 @@ def _extreme(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
             f"{aggregate.kind}({plain(value)}) cannot be bounded from the release "
             f"{early.model.release.name}, which is sampled, noisy or randomized; ask for count, sum or avg"
         )
-    condition = _both(_both(where, aggregate.condition), _not_null(value))
+    condition = both(both(where, aggregate.condition), _not_null(value))
     may = possible(condition, early)
-    end = _end(early, value, where, aggregate, aggregate.kind == "min")
+    end = end_of(early, value, where, aggregate, aggregate.kind == "min")
     return parsed(f"{aggregate.kind}({end}) filter (where {may})")
 
 
-def _end(early: Early, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> str:
+def end_of(early: Early, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> str:
     """Least or most the value can be in a row, given what the conditions say of the same part."""
     unit = early.units.of(value)
     assert unit is not None  # noqa: S101 -- mixed arguments are late
-    return to_sql(early.extreme(least, value, unit, _given(early, unit, where, aggregate)), pretty=False)
+    return to_sql(early.extreme(least, value, unit, given(early, unit, where, aggregate)), pretty=False)
 
 
-def _given(early: Early, unit: str, where: exp.Expr | None, aggregate: Aggregate) -> exp.Expr | None:
+def given(early: Early, unit: str, where: exp.Expr | None, aggregate: Aggregate) -> exp.Expr | None:
     """What the conditions say of one part."""
-    same = [c for c in split(_both(where, aggregate.condition)) if early.units.of(c) == unit]
+    same = [c for c in split(both(where, aggregate.condition)) if early.units.of(c) == unit]
     same = [c for c in same if not isinstance(c, exp.Boolean)]
     return exp.and_(*[c.copy() for c in same]) if same else None
 
@@ -225,7 +155,8 @@ def _indicator(condition: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[ones, zeros])
 
 
-def _both(where: exp.Expr | None, condition: exp.Expr) -> exp.Expr:
+def both(where: exp.Expr | None, condition: exp.Expr) -> exp.Expr:
+    """Join the query's conditions and an aggregate's own."""
     if where is None:
         return condition.copy()
     if isinstance(condition, exp.Boolean) and condition.this:

@@ -9,7 +9,7 @@ A LIMIT or HAVING of the query picks groups of the original; estimates of exactl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -18,7 +18,7 @@ from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.outputs import Output, leftmost, outputs
 from duckdb_anon.rewrite.parse import bound, grounded, key_expressions, literal, parse, require_table, to_sql
 from duckdb_anon.rewrite.rewriter import estimator
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.schema import Bounds, TableInfo
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
@@ -28,14 +28,19 @@ class _Sides:
     original: str
     estimate: str
     columns: tuple[Output, ...]
-    bounded: tuple[int, ...]
+    bounded: Mapping[int, float]
     levels: tuple[str, ...]
     texts: tuple[str, ...]
     limited: bool
 
 
 def comparison(
-    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), extra: str = ""
+    query: str,
+    original: TableInfo,
+    release: TableInfo,
+    tables: Sequence[TableInfo] = (),
+    extra: str = "",
+    bounds: Bounds = "likely",
 ) -> str:
     """Write the query that compares both answers.
 
@@ -44,16 +49,17 @@ def comparison(
         original: the original table.
         release: its release.
         tables: other tables the query reads, where the planner can see them.
+        bounds: which low and high to give.
         extra: further output columns, as SQL ending in a comma (cube_error names its dimensions here).
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
-        relative_error DOUBLE, low DOUBLE, high DOUBLE: one row a group and measure.
+        relative_error DOUBLE, low DOUBLE, high DOUBLE, confidence DOUBLE: one row a group and measure.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables)
+    sides = _sides(query, original, release, tables, bounds)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -67,13 +73,13 @@ def comparison(
             f"  from {_joined(sides, keys)}\n)",
             f"select {extra}keys, m.measure as measure, m.original as original, m.estimate as estimate,",
             "  case when m.original <> 0 then abs(m.estimate - m.original) / abs(m.original) end as relative_error,",
-            "  m.low as low, m.high as high",
+            "  m.low as low, m.high as high, m.confidence as confidence",
             "from _both",
         ]
     )
 
 
-def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo]) -> _Sides:
+def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo], bounds: Bounds) -> _Sides:
     written = parse(query)
     require_table(written, original)
     everything = (original, *tables)
@@ -85,15 +91,15 @@ def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence
     if limited:
         for key in ("limit", "offset", "order", "having"):
             open_ended.set(key, None)
-    estimate = estimator(open_ended, release, everything, with_bounds=True)
+    estimate = estimator(open_ended, release, everything, bounds)
     exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
     last = ["_level"] * bool(levels)
     listed = [f"_c{number}" for number in range(len(columns))]
-    bounds = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
+    ends = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
     texts = tuple(to_sql(e.unalias(), pretty=False) for e in leftmost(tree).expressions)
     return _Sides(
         f"select * from (\n{exact}\n) as _q({', '.join(listed + last)})",
-        f"select * from (\n{to_sql(estimate.tree)}\n) as _q({', '.join(listed + last + bounds)})",
+        f"select * from (\n{to_sql(estimate.tree)}\n) as _q({', '.join(listed + last + ends)})",
         columns,
         estimate.bounded,
         levels,
@@ -150,10 +156,13 @@ def _measure(sides: _Sides, number: int) -> str:
     ends = [
         numeric(f"e._c{number}_{end}", False) if number in sides.bounded else "null::double" for end in ("low", "high")
     ]
+    confidence = f"{sides.bounded.get(number, 'null')}::double"
+    if number in sides.bounded:
+        confidence = f"case when {ends[0]} is not null or {ends[1]} is not null then {confidence} end"
     return (
         f"{{measure: {literal(column.name)}, original: {numeric(f'o._c{number}', column.additive)}, "
         f"estimate: {numeric(f'e._c{number}', column.additive)}, "
-        f"low: {ends[0]}, high: {ends[1]}}}"
+        f"low: {ends[0]}, high: {ends[1]}, confidence: {confidence}}}"
     )
 
 

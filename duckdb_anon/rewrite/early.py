@@ -24,9 +24,9 @@ from duckdb_anon.rewrite.units import Units
 
 @dataclass(frozen=True)
 class Membership:
-    """What the final query groups by, and its conditions on spread values, as SQL without table names."""
+    """Keys of each grouping set of the final query, and its conditions on spread values; SQL without table names."""
 
-    keys: tuple[str, ...]
+    sets: tuple[tuple[str, ...], ...]
     late: str
 
 
@@ -85,7 +85,7 @@ class Early:
         factors = []
         if self.model.weight:
             factors.append(self.model.weight)
-        exact = self._exact(term)
+        exact = self.exact(term)
         if exact is not None:
             factors.append(exact)
         for part in self.model.parts:
@@ -102,7 +102,7 @@ class Early:
         if unit == LATE:
             return exp.paren(condition.copy())
         if unit == EXACT:
-            text = f"coalesce({self._early_text(condition)}, false)"
+            text = f"coalesce({self.text(condition)}, false)"
         else:
             part = next(p for p in self.model.parts if p.name == unit)
             bare = self.bare(condition)
@@ -113,12 +113,14 @@ class Early:
         """Provide the least or most a value on one part can be, where `condition` on that part holds."""
         if unit == LATE:
             return exp.paren(value.copy())
-        return parsed(self.column("min" if least else "max", self.end(least, value, unit, condition)))
+        # a value of the row itself is both its least and its most
+        kind = "key" if unit == EXACT and not self.spread else "min" if least else "max"
+        return parsed(self.column(kind, self.end(least, value, unit, condition)))
 
     def end(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> str:
         """The least or most an early value can be, as SQL over a release row."""
         if unit == EXACT:
-            return self._early_text(value)
+            return self.text(value)
         part = next(p for p in self.model.parts if p.name == unit)
         request = Request("least" if least else "most", self.bare(condition), self.bare(value))
         return self._share(part, request)
@@ -185,7 +187,7 @@ class Early:
                 on = f"{part.key} is not distinct from {quoted(share)}._cell"
                 chosen = chosen.join(quoted(share), on=on, join_type="left", dialect="duckdb")
         for condition in self.conditions:
-            chosen = chosen.where(self._early_text(condition), dialect="duckdb")
+            chosen = chosen.where(self.text(condition), dialect="duckdb")
         if summed:
             chosen.set("group", exp.Group(all=True))
         return chosen
@@ -207,13 +209,14 @@ class Early:
             chosen = chosen.join(values, on=on, dialect="duckdb")
         return chosen.select(f"{' * '.join(weights) or '1'} as _weight", dialect="duckdb")
 
-    def _exact(self, term: Term) -> str | None:
+    def exact(self, term: Term) -> str | None:
+        """The factor of a product that the row itself tells, as SQL over a release row; None when there is none."""
         condition, value = term.conditions.get(EXACT), term.values.get(EXACT)
         if condition is None and value is None:
             return None
         return _when(
-            self._early_text(condition) if condition is not None else None,
-            self._early_text(value) if value is not None else None,
+            self.text(condition) if condition is not None else None,
+            self.text(value) if value is not None else None,
         )
 
     def _late(self, term: Term) -> str | None:
@@ -228,7 +231,7 @@ class Early:
         asked.setdefault(request.text, request)
         return f"{quoted(part.name + '_share')}.s{number}"
 
-    def _early_text(self, node: exp.Expr) -> str:
+    def text(self, node: exp.Expr) -> str:
         """An expression on exact columns as SQL over a release row."""
 
         def spelled(one: exp.Expr) -> exp.Expr:
@@ -250,14 +253,15 @@ class Early:
 
 
 def _members(membership: Membership) -> exp.Select:
-    """Mark one value of each row and group, and whether all of the row's values belong to the group."""
-    groups = ", ".join(["_row", *membership.keys])
+    """Mark one value of each row and group, and whether all of the row's values belong to the group, for each set."""
     late = membership.late
-    first = f"row_number() over (partition by {groups} order by ({late}) is true desc) = 1 as _first"
-    inside = f"count(*) filter (where {late}) over (partition by {groups})"
-    return exp.select("*", first, f"{inside} = count(*) over (partition by _row) as _whole", dialect="duckdb").from_(
-        "_spread"
-    )
+    marks = []
+    for number, keys in enumerate(membership.sets):
+        groups = ", ".join(["_row", *keys])
+        first = f"row_number() over (partition by {groups} order by ({late}) is true desc)"
+        inside = f"count(*) filter (where {late}) over (partition by {groups})"
+        marks += [f"{first} = 1 as _first{number}", f"{inside} = count(*) over (partition by _row) as _whole{number}"]
+    return exp.select("*", *marks, dialect="duckdb").from_("_spread")
 
 
 def _weighted(part: Part, used: list[str]) -> exp.Select:

@@ -63,7 +63,6 @@ def claim(reading: Reading) -> None:
         reading.parts.append(part)
         del reading.unclaimed[name]
     reading.take("retention")
-    reading.bounded = reading.complete = False
 
 
 def _own(request: Request) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from duckdb_anon.rewrite.outputs import leftmost, outputs
 from duckdb_anon.rewrite.parse import bound, grounded, parse, require_table, to_sql
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.schema import Bounds, TableInfo
 from duckdb_anon.rewrite.select import reads_original, rewrite_select
 from duckdb_anon.rewrite.shape import model_of
 
@@ -20,21 +20,21 @@ class Estimate:
 
     Attributes:
         tree: its output columns are the query's own, then low and high of each bounded measure.
-        bounded: numbers of the output columns that have low and high.
+        bounded: number of each output column that has low and high, and their confidence: 1 for hard bounds.
     """
 
     tree: exp.Query
-    bounded: tuple[int, ...] = ()
+    bounded: Mapping[int, float] = field(default_factory=dict)
 
 
-def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], with_bounds: bool = False) -> Estimate:
+def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], bounds: Bounds = "none") -> Estimate:
     """Rewrite a bound query.
 
     Args:
         tree: the query, as `parse.bound` returns it.
         release: the release of the original.
         tables: the original first, then other tables of the query.
-        with_bounds: add low and high of each measure of the outermost SELECT that has them.
+        bounds: which low and high to add to each measure of the outermost SELECT that has them.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -42,12 +42,12 @@ def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], 
     original = tables[0]
     model = model_of(release, original)
     tree = tree.copy()
-    bounded: tuple[int, ...] = ()
+    bounded: dict[int, float] = {}
     readers = [select for select in tree.find_all(exp.Select, bfs=False) if reads_original(select)]
-    # a condition that compares with an estimate moves with it, so its bounds would not be hard
-    hard = with_bounds and len(readers) == 1
+    # a condition that compares with an estimate moves with it, so it has no bounds of its own
+    bounds = bounds if len(readers) == 1 else "none"
     for select in reversed(readers):
-        found = rewrite_select(select, model, original, hard and select is tree)
+        found = rewrite_select(select, model, original, bounds if select is tree else "none")
         bounded = found if select is tree else bounded
     return Estimate(grounded(tree, [release, *tables[1:]]), bounded)
 
@@ -57,7 +57,7 @@ def rewrite(
     original: TableInfo,
     release: TableInfo,
     tables: Sequence[TableInfo] = (),
-    with_bounds: bool = False,
+    bounds: Bounds = "none",
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
 
@@ -66,7 +66,7 @@ def rewrite(
         original: the original, under the name the query uses.
         release: its release.
         tables: other tables the query reads, as far as the planner can see them.
-        with_bounds: append `<name>_low` and `<name>_high` for each aggregate that has hard bounds.
+        bounds: other than 'none', append `<name>_low` and `<name>_high` for each aggregate that has them.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -82,12 +82,12 @@ def rewrite(
     everything = (original, *tables)
     tree = bound(written, everything)
     names = [column.name for column in outputs(written, tree, everything)]
-    estimate = estimator(tree, release, everything, with_bounds)
+    estimate = estimator(tree, release, everything, bounds)
     _rename(leftmost(estimate.tree), names, estimate.bounded)
     return to_sql(estimate.tree)
 
 
-def _rename(select: exp.Select, names: Sequence[str], bounded: Sequence[int]) -> None:
+def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) -> None:
     """Give output columns the names the analyst gave them; ORDER BY follows."""
     ends = [f"{names[number]}_{end}" for number in bounded for end in ("low", "high")]
     renamed: dict[str, str] = {}

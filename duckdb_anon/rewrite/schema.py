@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Scale = Literal["discrete", "continuous", "nominal"]
+Bounds = Literal["none", "hard", "likely"]
+"""Which low and high a rewritten query gives: none, hard bounds, or 95% intervals where the randomness is known."""
 
 _INTEGERS = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT BIGNUM".split()

@@ -13,19 +13,23 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
-from duckdb_anon.rewrite.aggregates import Aggregate, bounds, estimate, mass, possible, read_aggregate
+from duckdb_anon.rewrite.aggregates import Aggregate, estimate, mass, possible, read_aggregate
 from duckdb_anon.rewrite.early import Early, Membership
+from duckdb_anon.rewrite.ends import HARD, Limits
+from duckdb_anon.rewrite.groups import Groups, groups_of
 from duckdb_anon.rewrite.lists import NodePart
 from duckdb_anon.rewrite.logic import EXACT, LATE, normal, split
 from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.parse import is_original, plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
+from duckdb_anon.rewrite.permuted import permuted
 from duckdb_anon.rewrite.persons import unnested
-from duckdb_anon.rewrite.schema import TableInfo
-from duckdb_anon.rewrite.uncertainty import interval, is_randomized
+from duckdb_anon.rewrite.schema import Bounds, TableInfo
+from duckdb_anon.rewrite.uncertainty import is_randomized
 from duckdb_anon.rewrite.units import Units
 
-SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+MOST_SETS = 32
+"""A query of more grouping sets has no bounds: each set takes two window functions."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +46,17 @@ def reads_original(select: exp.Select) -> bool:
     return any(is_original(item) for item in _from_items(select))
 
 
-def rewrite_select(select: exp.Select, model: Model, original: TableInfo, with_bounds: bool = False) -> tuple[int, ...]:
+def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds: Bounds = "none") -> dict[int, float]:
     """Rewrite a bound SELECT in place.
 
     Args:
         select: a SELECT that reads the original in its FROM clause.
         model: what the release says.
         original: the original, for messages.
-        with_bounds: append low and high of every output column that is an aggregate with bounds.
+        bounds: which low and high to append for every output column that is an aggregate and has them.
 
     Returns:
-        Numbers of the output columns whose low and high were appended.
+        Number of each output column whose low and high were appended, and their confidence: 1 for hard bounds.
 
     Raises:
         RewriteError: naming the construct that cannot be estimated.
@@ -67,7 +71,7 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, with_b
         and not any(c in model.part_of for c in _columns_of(select, alias))
         and not any(p.counted for p in model.parts)
     ):
-        return _append_answers(select) if with_bounds and _is_generalized(model) else ()
+        return _append_answers(select) if bounds != "none" and _is_generalized(model) else {}
     others = [item.alias_or_name for item in _from_items(select) if item is not table]
     units = Units(alias, model, others)
     nodes = list(_aggregate_nodes(select))
@@ -81,13 +85,27 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, with_b
     early = Early(units)
     conditions = _split_where(select, units)
     early.conditions = conditions.early
-    if with_bounds and early.spread and not early.inverted:
-        early.membership = _membership(select, conditions, aggregates, early)
-    appended = _append_bounds(select, conditions.rest, early) if with_bounds else ()
+    appended: dict[int, float] = {}
+    limits = None
+    if bounds != "none":
+        groups = groups_of(select)
+        if early.spread and not early.inverted:
+            early.membership = _membership(select, conditions, aggregates, early, groups)
+        limits = Limits(
+            select,
+            conditions.rest,
+            early,
+            groups,
+            permuted(select, early, groups) if bounds == "likely" else (),
+            bounds == "hard",
+        )
+        appended = _append_ends(select, limits)
     _filter_rows(select, conditions, early, bool(appended) and not is_randomized(early))
     for node, aggregate in zip(nodes, aggregates, strict=True):
         node.replace(exp.paren(estimate(aggregate, conditions.rest, early)))
     _replace_table(select, table, early)
+    for one in limits.permuted if limits else ():
+        one.attach(select)
     return appended
 
 
@@ -195,24 +213,19 @@ def _split_where(select: exp.Select, units: Units) -> Conditions:
 
 
 def _membership(
-    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], early: Early
+    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], early: Early, groups: Groups
 ) -> Membership | None:
-    """Read what makes a value belong to a group; None where groups overlap or other tables have a say."""
-    group = select.args.get("group")
-    keys = list(group.expressions) if group else []
+    """Read what makes a value belong to a group; None where groups are many or other tables have a say."""
     partly = ([conditions.rest] if conditions.rest is not None else []) + [a.condition for a in aggregates]
-    if select.args.get("joins") or any(isinstance(key, SETS) for key in keys):
+    if select.args.get("joins") or len(groups.sets) > MOST_SETS:
         return None
     if any(early.units.of(piece) == LATE for one in partly for piece in _leaves(one, early.units)):
         return None
-    if any(early.units.columns(query) for one in [*keys, *conditions.late] for query in one.find_all(exp.Query)):
+    if any(early.units.columns(query) for one in [*groups.keys, *conditions.late] for query in one.find_all(exp.Query)):
         return None
-    texts = [early.bare(key) for key in keys]
+    sets = tuple(tuple(to_sql(early.bare(key) or key, pretty=False) for key in keys) for keys in groups.sets)
     late = exp.and_(*[c.copy() for c in conditions.late]) if conditions.late else exp.true()
-    return Membership(
-        tuple(to_sql(text, pretty=False) for text in texts if text is not None),
-        to_sql(early.bare(late) or exp.true(), pretty=False),
-    )
+    return Membership(sets, to_sql(early.bare(late) or exp.true(), pretty=False))
 
 
 def _leaves(condition: exp.Expr, units: Units) -> Iterator[exp.Expr]:
@@ -244,7 +257,7 @@ def _is_generalized(model: Model) -> bool:
     return bool(model.parts) and model.bounded and model.complete and not any(p.signed for p in model.parts)
 
 
-def _append_answers(select: exp.Select) -> tuple[int, ...]:
+def _append_answers(select: exp.Select) -> dict[int, float]:
     """Bounds of a query on exact columns: both are its answer."""
     found = []
     for number, projection in enumerate(list(select.expressions)):
@@ -254,29 +267,27 @@ def _append_answers(select: exp.Select) -> tuple[int, ...]:
             for end in ("low", "high"):
                 name = f"{projection.alias_or_name}_{end}"
                 select.append("expressions", exp.alias_(made_of.copy(), name, quoted=True))
-    return tuple(found)
+    return dict.fromkeys(found, HARD)
 
 
-def _append_bounds(select: exp.Select, where: exp.Expr | None, early: Early) -> tuple[int, ...]:
-    found = []
+def _append_ends(select: exp.Select, limits: Limits) -> dict[int, float]:
+    found: dict[int, float] = {}
     ends: list[exp.Expr] = []
     for number, projection in enumerate(select.expressions):
         made_of = projection.unalias()
         if not isinstance(made_of, (exp.AggFunc, exp.Filter)) or isinstance(made_of, exp.Grouping):
             continue
-        aggregate = read_aggregate(made_of)
-        random = is_randomized(early)
-        both = interval(aggregate, where, early, select) if random else bounds(aggregate, where, early)
+        both = limits.of(read_aggregate(made_of))
         if both is not None:
-            found.append(number)
+            found[number] = both.confidence
             name = projection.alias_or_name
             ends += [
                 exp.alias_(end, f"{name}_{which}", quoted=True)
-                for end, which in zip(both, ("low", "high"), strict=True)
+                for end, which in ((both.low, "low"), (both.high, "high"))
             ]
     for end in ends:
         select.append("expressions", end)
-    return tuple(found)
+    return found
 
 
 def _replace_table(select: exp.Select, table: exp.Table, early: Early) -> None:

@@ -90,6 +90,10 @@ GROUPED = (
     "SELECT disease, sex, count(cost) AS m1, sum(cost - 20) AS m2 FROM people WHERE disease <> 'acne' AND sex <> 'X' "
     "AND age > 22 GROUP BY ALL",
     "SELECT count(*) AS m1, sum(weight) AS m2 FROM people WHERE age < cost",
+    "SELECT sex, age // 5 AS fifth, grouping(sex, age // 5) AS level, count(*) AS m1, sum(cost) AS m2, avg(weight) AS m3, "
+    "min(cost) AS m4 FROM people WHERE weight < 57 AND region <> 'n1' GROUP BY ROLLUP (sex, age // 5)",
+    "SELECT disease, sex, region, grouping(disease, sex, region) AS level, count(*) AS m1, max(cost) AS m2 FROM people "
+    "WHERE age > 22 GROUP BY disease, GROUPING SETS ((sex, region), (sex), ())",
 )
 """Queries that spell out the values of boxes or bags."""
 

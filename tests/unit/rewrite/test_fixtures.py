@@ -77,12 +77,12 @@ def test_no_product_of_rows_and_values_is_formed(
 
 def test_bounds_on_exact_columns_are_the_answer(con: duckdb.DuckDBPyConnection) -> None:
     query = "SELECT disease, sum(cost) AS total FROM people GROUP BY disease"
-    text = rewrite(query, seen(con, "people"), seen(con, "boxes"), with_bounds=True)
+    text = rewrite(query, seen(con, "people"), seen(con, "boxes"), bounds="likely")
     rows = con.execute(text).fetchall()
     assert rows
     assert all(total == low == high for _, total, low, high in rows)
 
 
 def test_rows_have_no_bounds_because_values_may_be_random(con: duckdb.DuckDBPyConnection) -> None:
-    text = rewrite("SELECT sum(cost) AS total FROM people", seen(con, "people"), seen(con, "rows"), with_bounds=True)
+    text = rewrite("SELECT sum(cost) AS total FROM people", seen(con, "people"), seen(con, "rows"), bounds="likely")
     assert "low" not in text

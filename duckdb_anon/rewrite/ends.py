@@ -1,0 +1,97 @@
+"""Low and high of each aggregate of a rewritten query, and how sure they are.
+
+    confidence 1      hard bounds: true whatever the original rows behind the released cells are (boxes, buckets)
+    confidence 0.95   an interval of the method's own randomness: permuted (`permuted`), randomized (`uncertainty`) or
+                      sampled (`bounds`), cut to the hard bounds where there are some
+
+Neither exists where a release does not publish its randomness: replaced values (muco), noisy counts, retained
+sensitive values, rows left out, an AVG over boxes that were sampled as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.aggregates import Aggregate, estimate
+from duckdb_anon.rewrite.bounds import Texts, bounds, sample_interval
+from duckdb_anon.rewrite.early import Early
+from duckdb_anon.rewrite.groups import Groups
+from duckdb_anon.rewrite.parse import to_sql
+from duckdb_anon.rewrite.permuted import Permuted
+from duckdb_anon.rewrite.uncertainty import REACH, interval, is_randomized
+
+HARD, LIKELY = 1.0, 0.95
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Low and high of an aggregate, as expressions over the final query's rows.
+
+    Attributes:
+        low, high: SQL.
+        confidence: chance that the truth is between them: 1 for hard bounds, 0.95 for an interval.
+    """
+
+    low: exp.Expr
+    high: exp.Expr
+    confidence: float
+
+
+@dataclass
+class Limits:
+    """Finds the ends of one SELECT's aggregates.
+
+    Attributes:
+        select: the SELECT, its WHERE and GROUP BY as the analyst wrote them.
+        where: its conditions that are still to be satisfied, None if there are none.
+        early: its early half.
+        groups: what it groups by.
+        permuted: variances of each grouping set, where columns were permuted inside buckets.
+        hard_only: whether intervals are not wanted.
+    """
+
+    select: exp.Select
+    where: exp.Expr | None
+    early: Early
+    groups: Groups
+    permuted: tuple[Permuted, ...] = ()
+    hard_only: bool = False
+
+    def of(self, aggregate: Aggregate) -> Ends | None:
+        """Low and high of an aggregate, None where there are none."""
+        if is_randomized(self.early):
+            likely = interval(aggregate, self.where, self.early, self.select)
+            return Ends(*likely, LIKELY) if likely is not None and not self.hard_only else None
+        numbers = range(len(self.groups.sets))
+        sampled = self._chosen([sample_interval(aggregate, self.where, self.early, i) for i in numbers])
+        if sampled is not None and not self.hard_only:
+            return Ends(*sampled, LIKELY)
+        hard = [bounds(aggregate, self.where, self.early, i) for i in numbers]
+        variances = [one.variance(aggregate) for one in self.permuted]
+        if not any(variances):
+            found = self._chosen(hard)
+            return Ends(*found, HARD) if found is not None else None
+        middle = to_sql(estimate(aggregate, self.where, self.early), pretty=False)
+        pairs = zip(variances, hard, strict=True)
+        found = self._chosen([_around(middle, variance, ends, aggregate) for variance, ends in pairs])
+        return Ends(*found, LIKELY) if found is not None else None
+
+    def _chosen(self, ends: list[Texts | None]) -> tuple[exp.Expr, exp.Expr] | None:
+        """The ends that belong to the grouping set of each group, NULL for sets without; None if all are."""
+        if not any(ends):
+            return None
+        known = [one or ("null", "null") for one in ends]
+        return self.groups.chosen([low for low, _ in known]), self.groups.chosen([high for _, high in known])
+
+
+def _around(middle: str, variance: str | None, hard: Texts | None, aggregate: Aggregate) -> Texts | None:
+    """The interval of a variance, cut to what is possible."""
+    if variance is None:
+        return hard
+    reach = f"{REACH} * sqrt(greatest({variance}, 0))"
+    low, high = f"{middle} - {reach}", f"{middle} + {reach}"
+    if hard is not None:
+        return f"greatest({hard[0]}, {low})", f"least({hard[1]}, {high})"
+    return (f"greatest({low}, 0)" if aggregate.kind == "count" else low), high

@@ -1,0 +1,81 @@
+"""The sets of keys a query groups by: one for a plain GROUP BY, several for ROLLUP, CUBE and GROUPING SETS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.parse import to_sql
+from duckdb_anon.rewrite.parts import parsed
+
+SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+Keys = tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What a query groups by.
+
+    Attributes:
+        keys: all keys, each once.
+        sets: the keys of each grouping set; one set for a plain GROUP BY, an empty one without.
+    """
+
+    keys: Keys
+    sets: tuple[Keys, ...]
+
+    def chosen(self, ends: Sequence[str]) -> exp.Expr:
+        """The one of `ends` (SQL, one a grouping set) that belongs to the set of the group at hand."""
+        if len(set(ends)) == 1:
+            return parsed(ends[0])
+        level = exp.Grouping(expressions=[key.copy() for key in self.keys])
+        found = exp.Case(this=level)
+        for keys, end in zip(self.sets, ends, strict=True):
+            found = found.when(exp.Literal.number(self._level(keys)), parsed(end), copy=False)
+        return found
+
+    def _level(self, keys: Keys) -> int:
+        """What GROUPING(all keys) is for a set: a bit for each key that is not in it, the first key's the highest."""
+        texts = {to_sql(key, pretty=False) for key in keys}
+        bits = [int(to_sql(key, pretty=False) not in texts) for key in self.keys]
+        return sum(bit << place for place, bit in enumerate(reversed(bits)))
+
+
+def groups_of(select: exp.Select) -> Groups:
+    """Read the GROUP BY of a bound SELECT."""
+    group = select.args.get("group")
+    clauses = [_sets(clause) for clause in group.expressions] if group else []
+    sets = tuple({_text(keys): keys for keys in (_once(sum(pick, ())) for pick in product(*clauses))}.values())
+    return Groups(_once(sum(sets, ())), sets)
+
+
+def _sets(clause: exp.Expr) -> list[Keys]:
+    """The sets one element of GROUP BY stands for."""
+    if isinstance(clause, exp.GroupingSets):
+        return [keys for one in clause.expressions for keys in _sets(one)]
+    if not isinstance(clause, (exp.Rollup, exp.Cube)):
+        return [_members(clause)]
+    elements = [_members(one) for one in clause.expressions]
+    if isinstance(clause, exp.Rollup):
+        return [sum(elements[:size], ()) for size in range(len(elements), -1, -1)]
+    return [sum(pick, ()) for size in range(len(elements), -1, -1) for pick in combinations(elements, size)]
+
+
+def _members(element: exp.Expr) -> Keys:
+    """A tuple of keys is one element; () is none."""
+    if isinstance(element, exp.Tuple):
+        return tuple(element.expressions)
+    if isinstance(element, exp.Paren):
+        return _members(element.this)
+    return (element,)
+
+
+def _once(keys: Sequence[exp.Expr]) -> Keys:
+    return tuple({to_sql(key, pretty=False): key for key in keys}.values())
+
+
+def _text(keys: Keys) -> str:
+    return ", ".join(sorted(to_sql(key, pretty=False) for key in keys))

@@ -1,0 +1,188 @@
+"""95% intervals: the exact variance on small buckets, and how often they hold the truth under the method's randomness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+import pytest
+
+from duckdb_anon.rewrite.rewriter import rewrite
+from tests.reference.permutations import totals
+from tests.reference.rewrite_tables import seen
+
+REACH = 1.959963984540054
+ROWS, RUNS = 2000, 150
+QUERIES = (
+    "SELECT count(*) AS m FROM people WHERE sex = 'f' AND disease = 'flu'",
+    "SELECT sum(cost) AS m FROM people WHERE disease IN ('flu', 'acne') AND age < 40",
+    "SELECT avg(cost) AS m FROM people WHERE disease = 'flu' AND age < 50",
+    "SELECT count(*) AS m FROM people WHERE (age < 30 OR disease = 'flu') AND NOT (sex = 'f' AND disease = 'cold')",
+    "SELECT sum(CASE WHEN disease = 'flu' THEN cost ELSE 10 END) AS m FROM people WHERE age < 50",
+    "SELECT disease, count(*) AS m FROM people WHERE age < 40 GROUP BY disease",
+    "SELECT age // 20 AS score, disease, avg(cost) AS m FROM people WHERE sex = 'f' GROUP BY ALL",
+    "SELECT sex, disease, count(*) AS m FROM people WHERE age < 60 GROUP BY ROLLUP (sex, disease)",
+)
+COLUMNS = {"buckets": [["age", "sex", "cost"], ["disease"]], "sliced": [["age", "cost"], ["sex"], ["disease"]]}
+RELEASE = {
+    "buckets": "select b.bucket, age, sex, cost, m.disease from base as b join (select bucket, "
+    "map_from_entries(list({k: d, v: n})) as disease from (select bucket, disease as d, count(*) as n from base "
+    "group by all) group by bucket) as m using (bucket)",
+    "sliced": "select bucket, {age: age, cost: cost} as a, {sex: sex} as b, {disease: disease} as c from base",
+}
+
+
+def database() -> duckdb.DuckDBPyConnection:
+    """`base`: people in buckets of 10."""
+    con = duckdb.connect()
+    con.execute(f"""
+        create table base as select i // 10 as bucket, (20 + hash(i, 1) % 60)::integer as age,
+          ['f', 'm'][1 + (hash(i, 2) % 2)::integer] as sex, (10 + hash(i, 3) % 180)::integer as cost,
+          ['flu', 'flu', 'cold', 'acne', 'gout'][1 + (hash(i, 4) % 5)::integer] as disease
+        from range({ROWS}) as t(i)
+    """)
+    return con
+
+
+def permute(con: duckdb.DuckDBPyConnection, columns: list[list[str]], rng: np.random.Generator) -> None:
+    """Make `people` by permuting groups of columns of `base` inside its buckets."""
+    con.execute("drop table if exists people; create table people as from base")
+    rows = con.execute("from base").fetchnumpy()
+    for names in columns[1:]:
+        order = np.lexsort((rng.random(ROWS), rows["bucket"]))
+        rows |= {name: rows[name][order] for name in names}
+    con.register("_drawn", {name: np.asarray(values).astype(values.dtype) for name, values in rows.items()})
+    con.execute("create or replace table people as select * exclude (bucket) from _drawn")
+
+
+def intervals(con: duckdb.DuckDBPyConnection, query: str) -> dict[tuple[object, ...], tuple[float, float]]:
+    """Key to low and high of a query's one measure m, from the table `release`."""
+    return ends(con, rewrite(query, seen(con, "people"), seen(con, "release"), bounds="likely"))
+
+
+def ends(con: duckdb.DuckDBPyConnection, text: str) -> dict[tuple[object, ...], tuple[float, float]]:
+    """Key to low and high of a rewritten query's one measure m."""
+    cursor = con.execute(text)
+    names = [d[0] for d in cursor.description]
+    key, low, high = names.index("m"), names.index("m_low"), names.index("m_high")
+    return {row[:key]: (row[low], row[high]) for row in cursor.fetchall()}
+
+
+def answers(con: duckdb.DuckDBPyConnection, query: str) -> dict[tuple[object, ...], float]:
+    """Key to the query's one measure on `people`."""
+    return {row[:-1]: row[-1] for row in con.execute(query).fetchall()}
+
+
+@pytest.mark.parametrize("shape", sorted(COLUMNS))
+def test_intervals_hold_the_truth_in_95_of_100_permutations(shape: str) -> None:
+    con, rng = database(), np.random.default_rng(7)
+    con.execute(f"create table release as {RELEASE[shape]}")
+    permute(con, COLUMNS[shape], rng)
+    known = {query: intervals(con, query) for query in QUERIES}
+    assert {query for query, found in known.items() if any(low is not None for low, _ in found.values())} == set(
+        QUERIES
+    )
+    inside: dict[str, list[bool]] = {query: [] for query in QUERIES}
+    for _ in range(RUNS):
+        permute(con, COLUMNS[shape], rng)
+        for query in QUERIES:
+            for key, answer in answers(con, query).items():
+                low, high = known[query][key]
+                # a group of one column is exact from buckets, and has no interval from slices
+                if low is not None and high - low > 1e-9:
+                    inside[query].append(low <= answer <= high)
+    shares = [np.mean(found) for found in inside.values()]
+    assert 0.93 < np.mean(shares) < 0.97, shares
+    assert min(shares) > 0.88, shares  # 150 draws put the share of a right interval 4 standard errors from 0.95
+
+
+SMALL = {"age": [30, 41, 55, 62], "sex": ["f", "f", "m", None], "disease": ["flu", "cold", "flu", "acne"]}
+AMOUNTS: dict[str, Callable[[int, str | None, str], float]] = {
+    "count(*) FILTER (WHERE age < 60 AND sex = 'f' AND disease = 'flu')": lambda age, sex, disease: float(
+        age < 60 and sex == "f" and disease == "flu"
+    ),
+    "sum(age) FILTER (WHERE sex = 'f' OR disease = 'flu')": lambda age, sex, disease: float(
+        age if sex == "f" or disease == "flu" else 0
+    ),
+    "sum(CASE WHEN sex IS NULL THEN age ELSE 7 END) FILTER (WHERE disease <> 'cold')": lambda age, sex, disease: float(
+        (age if sex is None else 7) if disease != "cold" else 0
+    ),
+}
+
+
+@pytest.mark.parametrize("text", AMOUNTS)
+def test_variance_is_that_over_all_permutations(text: str) -> None:
+    con = duckdb.connect()
+    con.execute("create table people (age integer, sex varchar, disease varchar)")
+    con.execute(
+        "create table release (bucket bigint, a struct(age integer), b struct(sex varchar), c struct(disease varchar))"
+    )
+    for row in zip(*SMALL.values(), strict=True):
+        con.execute("insert into release values (1, {'age': $1}, {'sex': $2}, {'disease': $3})", list(row))
+    # 40 equal buckets, so that the interval does not reach the 0 it is cut at
+    con.execute("insert into release select bucket + i, a, b, c from release, range(1, 40) as t(i)")
+    every = totals(list(SMALL.values()), AMOUNTS[text])
+    ((low, high),) = intervals(con, f"SELECT {text} AS m FROM people").values()
+    assert (low + high) / 2 == pytest.approx(40 * every.mean())
+    assert ((high - low) / 2 / REACH) ** 2 == pytest.approx(40 * every.var())
+
+
+SAMPLED = (
+    "SELECT count(*) AS m FROM people WHERE sex = 'f' AND disease = 'flu'",
+    "SELECT sex, sum(cost) AS m FROM people WHERE disease <> 'acne' GROUP BY sex",
+    "SELECT disease, avg(cost) AS m FROM people WHERE sex = 'm' GROUP BY disease",
+    "SELECT sex, disease, count(*) AS m FROM people GROUP BY ROLLUP (sex, disease)",
+)
+BOXED = (
+    "SELECT count(*) AS m FROM people WHERE age < 43",
+    "SELECT age // 20 AS k, sum(cost) AS m FROM people GROUP BY 1",
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "queries", "least", "most"), [("age", SAMPLED, 0.93, 0.97), ("box", BOXED, 0.93, 1)]
+)
+def test_intervals_hold_the_truth_in_95_of_100_samples(
+    column: str, queries: tuple[str, ...], least: float, most: float
+) -> None:
+    con, rng, inside = database(), np.random.default_rng(3), []
+    con.execute("create table people as select * exclude (bucket) from base")
+    con.execute("alter table base add column box struct(lower integer, upper integer)")
+    con.execute("update base set box = {lower: age // 10 * 10, upper: age // 10 * 10 + 9}")
+    truths = {query: answers(con, query) for query in queries}
+    texts: dict[str, str] = {}
+    for _ in range(RUNS // 2):
+        con.register("_kept", {"kept": rng.random(ROWS) < 0.4})
+        con.execute(
+            f"create or replace table release as select {column} as age, sex, cost, disease, 0.4::double as sampling_rate "
+            "from base positional join _kept where kept"
+        )
+        for query in queries:
+            if query not in texts:
+                texts[query] = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="likely")
+            for key, (low, high) in ends(con, texts[query]).items():
+                inside.append(low <= truths[query][key] <= high)
+    assert len(inside) >= 2 * RUNS
+    assert least < np.mean(inside) <= most
+
+
+def test_an_average_over_sampled_boxes_has_no_interval() -> None:
+    con = database()
+    con.execute("create table people as select * exclude (bucket) from base")
+    con.execute(
+        "create table release as select {lower: age, upper: age + 1} as age, cost, 0.5::double as sampling_rate from people"
+    )
+    text = rewrite(
+        "SELECT avg(cost) FROM people WHERE age < 40", seen(con, "people"), seen(con, "release"), bounds="likely"
+    )
+    assert "_low" not in text
+
+
+def test_hard_bounds_are_there_for_who_wants_no_risk() -> None:
+    con = database()
+    con.execute("create table people as select * exclude (bucket) from base")
+    con.execute(f"create table release as {RELEASE['buckets']}")
+    text = rewrite(QUERIES[0], seen(con, "people"), seen(con, "release"), bounds="hard")
+    (wide_low, wide_high), ((low, high),) = con.execute(text).fetchall()[0][1:], intervals(con, QUERIES[0]).values()
+    assert wide_low < low < high < wide_high
