@@ -12,32 +12,21 @@ in `slices.chance`. It is not the original algorithm. Cost: O(d n log n).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from duckdb_anon.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import ParameterError
-from duckdb_anon.partition import All, KAnonymity, partition
-from duckdb_anon.slices.boxed import boxed_cells, record_layout, sampled_rows
-from duckdb_anon.slices.chance import CommonValue, Population, chance_of_occurrence, largest_rate
-from duckdb_anon.slices.fakes import taken
-from duckdb_anon.slices.grouping import one_sensitive
-from duckdb_anon.slices.layout import CUTS
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.methods.compared import boxed_groups, compared, sampled_rows
+from duckdb_anon.partition import All, KAnonymity
+from duckdb_anon.slices.boxed import record_layout
+from duckdb_anon.slices.chance import ESTIMATE, CommonValue, Population, chance_of_occurrence, largest_rate
+from duckdb_anon.spec import Parameter, Params
 from duckdb_anon.table import CodedTable
 
-ESTIMATE = (
-    Parameter(
-        "est",
-        "shares assumed of the other publisher: the table's, or each group's own",
-        "text",
-        "table",
-        ("table", "own"),
-    ),
-    Parameter("beta", "rows the table's shares count for when est := 'own'", "number", 1.0, above=0),
-)
+NAME = "composition"
 
 
 def automatic_rate(table: CodedTable, alpha: float) -> float:
@@ -64,27 +53,17 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         RequirementError: the sample as one group fails; the message says at which rate it would not.
     """
     rate = automatic_rate(table, params["alpha"]) if params["rho"] == "auto" else float(params["rho"])
-    rows = sampled_rows("composition", table.rows, rate, rng)
-    codes = table.sensitive[0].codes[rows]
-    population = Population.of(table.sensitive[0], params["est"], params["beta"])
-    group = partition(
-        tuple(taken(a, rows) for a in table.qi),
-        codes,
-        All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population))),
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function="composition",
-    )
-    cells = boxed_cells(table, group, group, rows)
-    cells |= {a.name: Coded(a.name, a.codes[rows]) for a in table.sensitive}
-    return cells | {"sampling_rate": Real(np.full(len(rows), rate)), ROWS: Source(rows)}
-
-
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes, the sensitive column, insensitive ones, `sampling_rate`."""
-    one_sensitive("composition", roles)
-    return record_layout("composition", roles, ("sampling_rate",))
+    rows = sampled_rows(NAME, table.rows, rate, rng)
+    sensitive = table.sensitive[0]
+    population = Population.of(sensitive, params["est"], params["beta"])
+    requirement = All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population)))
+    _, cells = boxed_groups(NAME, table, rows, requirement, params)
+    return {
+        **cells,
+        sensitive.name: Coded(sensitive.name, sensitive.codes[rows]),
+        "sampling_rate": Real(np.full(len(rows), rate)),
+        ROWS: Source(rows),
+    }
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
@@ -96,19 +75,16 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-METHOD = Method(
-    name="composition",
-    summary="a generalized sample against the composition attack (a reading of the abstract, not the original)",
-    paper="after Baig, Li, Liu, Ding & Wang (2012), DASFAA: (rho, alpha)-anonymization",
-    parameters=(
-        Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1),
+METHOD = compared(
+    NAME,
+    "a generalized sample against the composition attack (a reading of the abstract, not the original)",
+    "after Baig, Li, Liu, Ding & Wang (2012), DASFAA: (rho, alpha)-anonymization",
+    release,
+    (
         Parameter("rho", "share of the rows that is released, in (0, 1], or 'auto': the largest possible", "any", 0.5),
         Parameter("alpha", "largest belief that a shared value is the victim's own", "number", 0.5, above=0, high=1),
         *ESTIMATE,
-        *CUTS,
     ),
-    layout=layout,
-    release=release,
-    needs=("qi", "sensitive"),
-    refine=refine,
+    partial(record_layout, constants=("sampling_rate",)),
+    refine,
 )

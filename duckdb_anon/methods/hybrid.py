@@ -12,17 +12,18 @@ Cost: O(d n log n).
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from duckdb_anon.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.partition import KAnonymity, partition
-from duckdb_anon.slices.boxed import boxed_cells, record_layout, sampled_rows
-from duckdb_anon.slices.fakes import taken
-from duckdb_anon.slices.grouping import one_sensitive
-from duckdb_anon.slices.layout import CUTS
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.methods.compared import boxed_groups, compared, sampled_rows
+from duckdb_anon.partition import KAnonymity
+from duckdb_anon.slices.boxed import record_layout
+from duckdb_anon.spec import Parameter, Params
 from duckdb_anon.table import CodeArray, CodedTable
+
+NAME = "hybrid"
 
 
 def perturbed(codes: CodeArray, retention: float, rng: np.random.Generator) -> CodeArray:
@@ -42,18 +43,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     Raises:
         RequirementError: the sample has fewer than k rows.
     """
-    rows = sampled_rows("hybrid", table.rows, params["rho"], rng)
-    group = partition(
-        tuple(taken(a, rows) for a in table.qi),
-        None,
-        KAnonymity(params["k"]),
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function="hybrid",
-    )
+    rows = sampled_rows(NAME, table.rows, params["rho"], rng)
+    _, cells = boxed_groups(NAME, table, rows, KAnonymity(params["k"]), params)
     sensitive = table.sensitive[0]
-    return boxed_cells(table, group, group, rows) | {
+    return {
+        **cells,
         sensitive.name: Coded(sensitive.name, perturbed(sensitive.codes[rows], params["q"], rng)),
         "sampling_rate": Real(np.full(len(rows), params["rho"])),
         "retention": Real(np.full(len(rows), params["q"])),
@@ -61,23 +55,14 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     }
 
 
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes, the sensitive column, insensitive ones, `sampling_rate`, `retention`."""
-    one_sensitive("hybrid", roles)
-    return record_layout("hybrid", roles, ("sampling_rate", "retention"))
-
-
-METHOD = Method(
-    name="hybrid",
-    summary="sampling, generalization and perturbed sensitive values (a reading of the abstract)",
-    paper="after Li, Baig, Sattar, Ding, Liu & Vincent (2016), Information Sciences 367-368",
-    parameters=(
-        Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1),
+METHOD = compared(
+    NAME,
+    "sampling, generalization and perturbed sensitive values (a reading of the abstract)",
+    "after Li, Baig, Sattar, Ding, Liu & Vincent (2016), Information Sciences 367-368",
+    release,
+    (
         Parameter("rho", "share of the rows that is released", "number", 0.8, above=0, high=1),
         Parameter("q", "probability with which a sensitive value is kept", "number", 0.8, low=0, high=1),
-        *CUTS,
     ),
-    layout=layout,
-    release=release,
-    needs=("qi", "sensitive"),
+    partial(record_layout, constants=("sampling_rate", "retention")),
 )

@@ -10,16 +10,18 @@ Cost: O(d n log n).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from duckdb_anon.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.partition import KAnonymity, partition
-from duckdb_anon.slices.boxed import boxed_cells, cell_layout
-from duckdb_anon.slices.grouping import one_sensitive
-from duckdb_anon.slices.layout import CUTS
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.methods.compared import boxed_groups, compared
+from duckdb_anon.partition import KAnonymity
+from duckdb_anon.slices.boxed import cell_layout
+from duckdb_anon.spec import REQUIRED, Parameter, Params
 from duckdb_anon.table import CodedTable
+
+NAME = "laplace_on_groups"
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -33,40 +35,27 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     Raises:
         RequirementError: the table has fewer than k rows.
     """
-    group = partition(
-        table.qi,
-        None,
-        KAnonymity(params["k"]),
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function="laplace_on_groups",
-    )
+    group, of_row = boxed_groups(NAME, table, np.arange(table.rows), KAnonymity(params["k"]), params)
     sensitive = table.sensitive[0]
     groups, values = int(group.max()) + 1, sensitive.domain
     counts = np.bincount(group * values + sensitive.codes, minlength=groups * values)
     scale = (2.0 if params["neighbours"] == "replace" else 1.0) / params["epsilon"]
     noisy = counts + rng.laplace(0.0, scale, len(counts))
-    cells = boxed_cells(table, group, np.repeat(np.arange(groups), values), np.arange(table.rows))
-    return cells | {
+    group_of_cell = np.repeat(np.arange(groups), values)
+    return {
+        **{name: replace(box, index=group_of_cell) for name, box in of_row.items()},
         sensitive.name: Coded(sensitive.name, np.tile(np.arange(values, dtype=np.int32), groups)),
         "noisy_count": Real(noisy),
         ROWS: Source(np.full(len(counts), -1, dtype=np.int64)),
     }
 
 
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes, the sensitive column, `noisy_count`."""
-    one_sensitive("laplace_on_groups", roles)
-    return cell_layout("laplace_on_groups", roles)
-
-
-METHOD = Method(
-    name="laplace_on_groups",
-    summary="noisy counts in unprotected k-anonymous groups; NOT differentially private, see diffgen",
-    paper="the epsilon-DP curve of Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5",
-    parameters=(
-        Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1),
+METHOD = compared(
+    NAME,
+    "noisy counts in unprotected k-anonymous groups; NOT differentially private, see diffgen",
+    "the epsilon-DP curve of Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5",
+    release,
+    (
         Parameter("epsilon", "budget of the counts, given the groups", "number", REQUIRED, above=0),
         Parameter(
             "neighbours",
@@ -75,9 +64,6 @@ METHOD = Method(
             "add",
             ("add", "replace"),
         ),
-        *CUTS,
     ),
-    layout=layout,
-    release=release,
-    needs=("qi", "sensitive"),
+    cell_layout,
 )

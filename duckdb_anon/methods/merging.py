@@ -23,15 +23,14 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.cells import Cells, Source
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import ColumnError, RequirementError, nearest
 from duckdb_anon.methods.slicing import find_grouping
-from duckdb_anon.partition.mondrian import partition
 from duckdb_anon.partition.requirements import All, FrequencyDiversity, KAnonymity
 from duckdb_anon.slices.covers import Cover
+from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.fakes import Records, taken, with_fakes
 from duckdb_anon.slices.grouping import Grouping, checked_grouping, one_sensitive
-from duckdb_anon.slices.layout import COLUMNS, CUTS, sliced_layout
+from duckdb_anon.slices.layout import COLUMNS, sliced_layout
 from duckdb_anon.slices.released import check_columns, check_covers, check_diversity, sliced_cells
 from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
 from duckdb_anon.slices.rule_text import parse_rules, rule_of
@@ -39,6 +38,8 @@ from duckdb_anon.slices.rules import Rules, unseen_pairs
 from duckdb_anon.slices.shuffle import shuffled_slots
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
+
+NAME = "merging"
 
 
 @dataclass(frozen=True)
@@ -54,21 +55,19 @@ class _Slots:
 def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
     """Bucket of each record, fakes included; no sensitive value has a share above 1/l in any of them."""
     diverse = FrequencyDiversity(float(params["l"]))
-    return partition(
+    return cut_groups(
+        NAME,
         tuple(taken(attribute, records.qi_row) for attribute in table.qi),
         table.sensitive[0].codes[records.sensitive_row],
         All((KAnonymity(params["min_bucket"]), diverse)) if params["min_bucket"] > 1 else diverse,
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function="merging",
+        params,
     )
 
 
 def rules_of(table: CodedTable, params: Params) -> Rules:
     """All validity rules of a call, as codes."""
     sensitive = table.sensitive[0]
-    written = parse_rules("merging", params["rules"], [a.name for a in table.qi], sensitive.name)
+    written = parse_rules(NAME, params["rules"], [a.name for a in table.qi], sensitive.name)
     found = unseen_pairs(table.qi, sensitive, params["min_expected"]) if params["unseen_pairs"] else ()
     return Rules.of([rule_of(rule, table.qi, sensitive, table.other) for rule in written], found)
 
@@ -121,7 +120,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     grouping = (
         find_grouping(table, params, alone=True)
         if params["columns"] is None
-        else checked_grouping("merging", params["columns"], names, sensitive.name, alone=True)
+        else checked_grouping(NAME, params["columns"], names, sensitive.name, alone=True)
     )
     columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
     records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
@@ -133,8 +132,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         slots = _permuted(table, records, bucket, columns, orders)
     orders = slots.orders
     forced = forced_columns(grouping, params["force_k"] or ())
-    check_columns("merging", orders, bucket)
-    check_diversity("merging", slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
+    check_columns(NAME, orders, bucket)
+    check_diversity(NAME, slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
     covers = _generalized(table, params, grouping, slots, rules, forced)
     rows = {name: records.qi_row[order] for order, c in zip(orders, grouping.qi, strict=False) for name in c}
     rows[sensitive.name] = records.sensitive_row[orders[-1]]
@@ -165,7 +164,7 @@ def _generalized(
     table: CodedTable, params: Params, grouping: Grouping, slots: _Slots, rules: Rules, forced: frozenset[int]
 ) -> dict[str, Cover]:
     """Covers of the attributes that may be generalized, re-checked against values and rules."""
-    written = parse_rules("merging", params["rules"], [a.name for a in table.qi], table.sensitive[0].name)
+    written = parse_rules(NAME, params["rules"], [a.name for a in table.qi], table.sensitive[0].name)
     boxed = generalizable(grouping, params, {p.column for rule in written for p in rule})
     if not boxed:
         return {}
@@ -173,7 +172,7 @@ def _generalized(
     columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
     sliced = SlicedTable(table.qi, columns, slots.codes, slots.sensitive, slots.bucket, params["k"], forced)
     covers = repair(sliced, rules)
-    check_covers("merging", covers, slots.codes)
+    check_covers(NAME, covers, slots.codes)
     left = len(still_violated(rules, covers, *rules.violated(slots.codes, slots.sensitive)))
     if left:
         raise RequirementError(f"merging: {left} rows still contradict a rule; nothing is released")
@@ -183,7 +182,7 @@ def _generalized(
 def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
     if params["columns"] is None:
-        one_sensitive("merging", roles)
+        one_sensitive(NAME, roles)
         grouping = find_grouping(rows(), params, alone=True)
     else:
         grouping = _given(roles, params)
@@ -193,7 +192,7 @@ def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict
 
 def _given(roles: Roles, params: Params) -> Grouping:
     names = [info.name for info in roles.qi]
-    return checked_grouping("merging", params["columns"], names, one_sensitive("merging", roles), alone=True)
+    return checked_grouping(NAME, params["columns"], names, one_sensitive(NAME, roles), alone=True)
 
 
 def _check_names(grouping: Grouping, names: list[str] | tuple[str, ...]) -> None:
@@ -208,7 +207,7 @@ def _check_names(grouping: Grouping, names: list[str] | tuple[str, ...]) -> None
 def conditions(roles: Roles, params: Params) -> dict[str, str]:
     """Conditions of the written rules, to be evaluated by DuckDB."""
     names = [info.name for info in roles.qi]
-    rules = parse_rules("merging", params["rules"], names, one_sensitive("merging", roles))
+    rules = parse_rules(NAME, params["rules"], names, one_sensitive(NAME, roles))
     return {predicate.name: predicate.sql for rule in rules for predicate in rule}
 
 
@@ -216,13 +215,13 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """`bucket`, one STRUCT a column, insensitive columns; boxes where a rule or `force_k` may generalize."""
     grouping = _given(roles, params)
     names = [info.name for info in roles.qi]
-    rules = parse_rules("merging", params["rules"], names, grouping.sensitive)
+    rules = parse_rules(NAME, params["rules"], names, grouping.sensitive)
     boxed = generalizable(grouping, params, {predicate.column for rule in rules for predicate in rule})
-    return sliced_layout("merging", roles, grouping, boxed)
+    return sliced_layout(NAME, roles, grouping, boxed)
 
 
 METHOD = Method(
-    name="merging",
+    name=NAME,
     summary="slicing with fake tuples and generalized cells, against the composition attack",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2 (with readings)",
     parameters=(

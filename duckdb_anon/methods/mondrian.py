@@ -78,7 +78,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """A box a quasi-identifier; sensitive and insensitive columns keep their types."""
-    return record_layout(NAME, roles, ())
+    return record_layout(NAME, roles)
 
 
 METHOD = Method(

@@ -15,15 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from duckdb_anon.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.methods.composition import ESTIMATE
-from duckdb_anon.partition import All, KAnonymity, partition
-from duckdb_anon.slices.boxed import boxed_cells, record_layout
-from duckdb_anon.slices.chance import LinkableValues, Population
-from duckdb_anon.slices.grouping import one_sensitive
-from duckdb_anon.slices.layout import CUTS
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.methods.compared import boxed_groups, compared
+from duckdb_anon.partition import All, KAnonymity
+from duckdb_anon.slices.chance import ESTIMATE, LinkableValues, Population
+from duckdb_anon.spec import Parameter, Params
 from duckdb_anon.table import CodedTable
+
+NAME = "probabilistic"
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -37,40 +35,22 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     Raises:
         RequirementError: the whole table as one group fails; the message says what it reaches.
     """
-    population = Population.of(table.sensitive[0], params["est"], params["beta"])
-    group = partition(
-        table.qi,
-        table.sensitive[0].codes,
-        All((KAnonymity(params["k"]), LinkableValues(params["d"], params["alpha"], population))),
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function="probabilistic",
-    )
+    sensitive = table.sensitive[0]
+    population = Population.of(sensitive, params["est"], params["beta"])
+    requirement = All((KAnonymity(params["k"]), LinkableValues(params["d"], params["alpha"], population)))
     rows = np.arange(table.rows, dtype=np.int64)
-    cells = boxed_cells(table, group, group, rows)
-    cells |= {a.name: Coded(a.name, a.codes) for a in table.sensitive}
-    return cells | {ROWS: Source(rows)}
+    _, cells = boxed_groups(NAME, table, rows, requirement, params)
+    return {**cells, sensitive.name: Coded(sensitive.name, sensitive.codes), ROWS: Source(rows)}
 
 
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes, the sensitive column, insensitive ones."""
-    one_sensitive("probabilistic", roles)
-    return record_layout("probabilistic", roles, ())
-
-
-METHOD = Method(
-    name="probabilistic",
-    summary="generalization in which d values survive an intersection by chance (a reading of the abstract)",
-    paper="after Sattar, Li, Liu, Heatherly & Malin (2014), Knowledge-Based Systems 67: (d, alpha)-linkable",
-    parameters=(
-        Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1),
+METHOD = compared(
+    NAME,
+    "generalization in which d values survive an intersection by chance (a reading of the abstract)",
+    "after Sattar, Li, Liu, Heatherly & Malin (2014), Knowledge-Based Systems 67: (d, alpha)-linkable",
+    release,
+    (
         Parameter("d", "values that must survive an intersection", "integer", 2, low=1),
         Parameter("alpha", "probability with which they do", "number", 0.9, low=0, high=1),
         *ESTIMATE,
-        *CUTS,
     ),
-    layout=layout,
-    release=release,
-    needs=("qi", "sensitive"),
 )

@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.cells import Cells
-from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.partition.mondrian import partition
 from duckdb_anon.slices.columns import related_columns
+from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.diversity import ConditionalDiversity
 from duckdb_anon.slices.grouping import Grouping, checked_grouping, one_sensitive
-from duckdb_anon.slices.layout import COLUMNS, CUTS, sliced_layout
+from duckdb_anon.slices.layout import COLUMNS, sliced_layout
 from duckdb_anon.slices.released import check_columns, check_diversity, sliced_cells
 from duckdb_anon.slices.shuffle import shuffled_slots
 from duckdb_anon.slices.subgroups import compact
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodedTable, IntArray
+
+NAME = "slicing"
 
 
 def find_grouping(table: CodedTable, params: Params, *, alone: bool) -> Grouping:
@@ -42,7 +43,7 @@ def find_grouping(table: CodedTable, params: Params, *, alone: bool) -> Grouping
     sensitive = table.sensitive[0].name
     attributes = table.qi if alone else (*table.qi, table.sensitive[0])
     columns = related_columns(attributes, params["column_count"], params["bins"])
-    return checked_grouping("slicing", columns, [a.name for a in table.qi], sensitive, alone=alone)
+    return checked_grouping(NAME, columns, [a.name for a in table.qi], sensitive, alone=alone)
 
 
 def last_column_part(table: CodedTable, partners: tuple[str, ...]) -> IntArray:
@@ -58,15 +59,8 @@ def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:
     """Bucket of each row; every bucket satisfies slicing's l-diversity."""
     sensitive = table.sensitive[0]
     pair, combined = np.unique(part * sensitive.domain + sensitive.codes, return_inverse=True)
-    return partition(
-        table.qi,
-        combined.astype(np.int32),
-        ConditionalDiversity(float(params["l"]), pair // sensitive.domain),
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function="slicing",
-    )
+    diverse = ConditionalDiversity(float(params["l"]), pair // sensitive.domain)
+    return cut_groups(NAME, table.qi, combined.astype(np.int32), diverse, params)
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -88,13 +82,13 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     if params["columns"] is None:
         grouping = find_grouping(table, params, alone=alone)
     else:
-        grouping = checked_grouping("slicing", params["columns"], names, sensitive.name, alone=False)
+        grouping = checked_grouping(NAME, params["columns"], names, sensitive.name, alone=False)
     part = last_column_part(table, grouping.partners)
     bucket = buckets(table, params, part)
     orders = [shuffled_slots(bucket, rng) for _ in grouping.columns]
-    check_columns("slicing", orders, bucket)
+    check_columns(NAME, orders, bucket)
     last = orders[-1]
-    check_diversity("slicing", bucket[last], part[last], sensitive.codes[last], float(params["l"]))
+    check_diversity(NAME, bucket[last], part[last], sensitive.codes[last], float(params["l"]))
     rows = {name: order for order, column in zip(orders, grouping.columns, strict=True) for name in column}
     return sliced_cells(grouping, np.sort(bucket), rows, {}, shuffled_slots(bucket, rng))
 
@@ -102,7 +96,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
     if params["columns"] is None:
-        one_sensitive("slicing", roles)
+        one_sensitive(NAME, roles)
         grouping = find_grouping(rows(), params, alone=params["sensitive_column"] == "alone")
     else:
         grouping = _given(roles, params)
@@ -111,16 +105,16 @@ def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict
 
 def _given(roles: Roles, params: Params) -> Grouping:
     names = [info.name for info in roles.qi]
-    return checked_grouping("slicing", params["columns"], names, one_sensitive("slicing", roles), alone=False)
+    return checked_grouping(NAME, params["columns"], names, one_sensitive(NAME, roles), alone=False)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """`bucket`, one STRUCT a column, insensitive columns."""
-    return sliced_layout("slicing", roles, _given(roles, params))
+    return sliced_layout(NAME, roles, _given(roles, params))
 
 
 METHOD = Method(
-    name="slicing",
+    name=NAME,
     summary="columns of related attributes, permuted independently inside l-diverse buckets",
     paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), sections 3-5",
     parameters=(

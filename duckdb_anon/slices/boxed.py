@@ -1,21 +1,16 @@
-"""Generalized releases of the methods that merging is compared with: a box a group, sensitive values beside.
+"""Which columns a generalized release has, known before any row is read.
 
-The groups come from `partition`; here is what they have in common: which columns they release, and taking a
-random sample. Cost: linear in the rows.
+A box a quasi-identifier, then rows with their sensitive values, or noisy counts of them. Cost: none that depends on
+the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from duckdb_anon.cells import Cells, Coded, Interval, Node, Real, Source, ValueSet
-from duckdb_anon.errors import ColumnError, RequirementError, listed
-from duckdb_anon.partition import boxes
-from duckdb_anon.slices.fakes import taken
+from duckdb_anon.errors import ColumnError, listed
 from duckdb_anon.spec import ColumnInfo, ColumnPlan, Roles
-from duckdb_anon.table import CodedTable, IntArray
 
 _BOX: dict[str, type[Cells]] = {"ordered": Interval, "nominal": ValueSet, "hierarchy": Node}
 
@@ -35,7 +30,7 @@ def box_plans(function: str, infos: Sequence[ColumnInfo]) -> tuple[ColumnPlan, .
     return tuple(ColumnPlan(info.name, _BOX[info.kind]) for info in infos)
 
 
-def record_layout(function: str, roles: Roles, constants: Sequence[str]) -> tuple[ColumnPlan, ...]:
+def record_layout(function: str, roles: Roles, constants: Sequence[str] = ()) -> tuple[ColumnPlan, ...]:
     """Plan a release of one row a record: boxes, sensitive columns, insensitive ones, constants."""
     return (
         *box_plans(function, roles.qi),
@@ -61,27 +56,3 @@ def cell_layout(function: str, roles: Roles) -> tuple[ColumnPlan, ...]:
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),
         ColumnPlan("noisy_count", Real),
     )
-
-
-def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator) -> IntArray:
-    """Draw each row with probability `rate`.
-
-    Raises:
-        RequirementError: no row was drawn.
-    """
-    drawn = np.flatnonzero(rng.random(rows) < rate).astype(np.int64)
-    if len(drawn) == 0:
-        raise RequirementError(f"{function}: a sample at rate {rate:g} of {rows} rows came out empty; raise the rate")
-    return drawn
-
-
-def boxed_cells(table: CodedTable, group_of_record: IntArray, index: IntArray, rows: IntArray) -> dict[str, Cells]:
-    """Tight boxes of the groups on every quasi-identifier.
-
-    Args:
-        table: the source table.
-        group_of_record: group of each record, shape (records,).
-        index: group of each released row.
-        rows: source row of each record.
-    """
-    return {**boxes((taken(a, rows) for a in table.qi), group_of_record, index)}

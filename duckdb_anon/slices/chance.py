@@ -20,10 +20,21 @@ from typing import Literal
 import numpy as np
 
 from duckdb_anon.partition.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.spec import Parameter
 from duckdb_anon.table import Attribute, FloatArray
 
 Estimate = Literal["table", "own"]
 _TOLERANCE = 1e-9
+ESTIMATE = (
+    Parameter(
+        "est",
+        "shares assumed of the other publisher: the table's, or each group's own",
+        "text",
+        "table",
+        ("table", "own"),
+    ),
+    Parameter("beta", "rows the table's shares count for when est := 'own'", "number", 1.0, above=0),
+)
 
 
 def chance_of_occurrence(share: FloatArray, size: FloatArray) -> FloatArray:

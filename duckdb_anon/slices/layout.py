@@ -7,26 +7,13 @@ cells may be generalized. Cost: none that depends on the table.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from duckdb_anon.cells import Cells, Interval, Node, Source, Struct, ValueSet, Whole
-from duckdb_anon.errors import ColumnError
+from duckdb_anon.cells import Source, Struct, Whole
+from duckdb_anon.slices.boxed import box_plans
 from duckdb_anon.slices.grouping import Grouping
 from duckdb_anon.spec import ColumnInfo, ColumnPlan, Parameter, Roles
 
-_BOX: dict[str, type[Cells]] = {"ordered": Interval, "nominal": ValueSet, "hierarchy": Node}
-
-CUTS = (
-    Parameter(
-        "cut", "'loss': cut where boxes would save most; 'median': Mondrian's cut", "text", "loss", ("loss", "median")
-    ),
-    Parameter(
-        "width",
-        "attribute a median cut takes first: its range, distinct values or squared spread",
-        "text",
-        "range",
-        ("range", "distinct", "spread"),
-    ),
-)
 COLUMNS = (
     Parameter(
         "columns",
@@ -64,9 +51,5 @@ def sliced_layout(
 def _field(function: str, info: ColumnInfo, column: str, boxed: bool) -> ColumnPlan:
     if not boxed:
         return ColumnPlan(info.name, Source, frame=f"column {column}")
-    if info.kind not in _BOX:
-        raise ColumnError(
-            f"{function}: the type of '{info.name}' is not visible while the call is planned, so its generalized "
-            f"cells cannot be typed; use a committed table, or say categorical := ['{info.name}'] or hierarchies := ..."
-        )
-    return ColumnPlan(info.name, _BOX[info.kind], frame=f"attribute {info.name}")
+    (box,) = box_plans(function, [info])
+    return replace(box, frame=f"attribute {info.name}")

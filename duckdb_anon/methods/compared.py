@@ -1,0 +1,100 @@
+"""What the methods that merging is compared with have in common: groups of a table or a sample, a box a group.
+
+Hasan, Jiang, Chen and Wang (2018, section 5) run their competitors on the same k-anonymous groups. Each module
+adds what it asks of a group and what it does to the sensitive values. Cost: O(d n log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.cells import Cells, Interval, Node, ValueSet
+from duckdb_anon.errors import RequirementError
+from duckdb_anon.guarantees.recheck import recheck
+from duckdb_anon.partition import Requirement, boxes
+from duckdb_anon.slices.boxed import record_layout
+from duckdb_anon.slices.cuts import CUTS, cut_groups
+from duckdb_anon.slices.fakes import taken
+from duckdb_anon.slices.grouping import one_sensitive
+from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Release, Roles
+from duckdb_anon.table import CodedTable, IntArray
+
+
+def compared(
+    name: str,
+    summary: str,
+    paper: str,
+    release: Release,
+    parameters: Sequence[Parameter] = (),
+    layout: Callable[[str, Roles], tuple[ColumnPlan, ...]] = record_layout,
+    refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+) -> Method:
+    """Describe a method that takes k, quasi-identifiers and one sensitive column.
+
+    Args:
+        name: SQL name.
+        summary: see `Method`.
+        paper: see `Method`.
+        release: the kernel.
+        parameters: those besides k and the cuts.
+        layout: (name, roles) -> columns of the release; the sensitive column is known to be one.
+        refine: see `Method`.
+    """
+
+    def checked_layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+        one_sensitive(name, roles)
+        return layout(name, roles)
+
+    k = Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1)
+    return Method(
+        name=name,
+        summary=summary,
+        paper=paper,
+        parameters=(k, *parameters, *CUTS),
+        layout=checked_layout,
+        release=release,
+        needs=("qi", "sensitive"),
+        refine=refine,
+    )
+
+
+def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator) -> IntArray:
+    """Draw each row with probability `rate`.
+
+    Raises:
+        RequirementError: no row was drawn.
+    """
+    drawn = np.flatnonzero(rng.random(rows) < rate).astype(np.int64)
+    if len(drawn) == 0:
+        raise RequirementError(f"{function}: a sample at rate {rate:g} of {rows} rows came out empty; raise the rate")
+    return drawn
+
+
+def boxed_groups(
+    function: str, table: CodedTable, rows: IntArray, requirement: Requirement, params: Params
+) -> tuple[IntArray, dict[str, Interval | ValueSet | Node]]:
+    """Cut rows of a table into groups and put a tight box around each.
+
+    Args:
+        function: SQL function, for messages.
+        table: quasi-identifiers and one sensitive attribute.
+        rows: the rows that take part, shape (records,).
+        requirement: what every group, and every class of equal boxes, must satisfy.
+        params: `cut` and `width`.
+
+    Returns:
+        Group of each record, and the boxes by quasi-identifier.
+
+    Raises:
+        RequirementError: the records as one group fail; the message says what they could meet.
+    """
+    qi = tuple(taken(a, rows) for a in table.qi)
+    sensitive = table.sensitive[0].codes[rows]
+    group = cut_groups(function, qi, sensitive, requirement, params)
+    published = boxes(qi, group)
+    cells: list[Cells] = list(published.values())
+    recheck(function, cells, sensitive, np.arange(len(rows), dtype=np.int64), requirement)
+    return group, published

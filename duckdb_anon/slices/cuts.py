@@ -1,0 +1,50 @@
+"""Cutting records into groups the way a call asks for: the parameters `cut` and `width`, and what they lead to.
+
+Cost: see `partition.mondrian`.
+"""
+
+from __future__ import annotations
+
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.partition import Requirement, partition
+from duckdb_anon.spec import Parameter, Params
+from duckdb_anon.table import Attribute, CodeArray, IntArray
+
+CUTS = (
+    Parameter(
+        "cut", "'loss': cut where boxes would save most; 'median': Mondrian's cut", "text", "loss", ("loss", "median")
+    ),
+    Parameter(
+        "width",
+        "attribute a median cut takes first: its range, distinct values or squared spread",
+        "text",
+        "range",
+        ("range", "distinct", "spread"),
+    ),
+)
+
+
+def cut_groups(
+    function: str, qi: tuple[Attribute, ...], sensitive: CodeArray, requirement: Requirement, params: Params
+) -> IntArray:
+    """Group of each record; every group satisfies the requirement.
+
+    Args:
+        function: SQL function, for messages.
+        qi: the quasi-identifiers, each with n codes.
+        sensitive: sensitive code of each record, shape (n,).
+        requirement: what every group must satisfy.
+        params: `cut` and `width`, see `CUTS`.
+
+    Raises:
+        RequirementError: the records as one group fail; the message says what they could meet.
+    """
+    return partition(
+        qi,
+        sensitive if requirement.needs_sensitive else None,
+        requirement,
+        cut=params["cut"],
+        width=params["width"],
+        tick=tick,
+        function=function,
+    )
