@@ -55,6 +55,18 @@ def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntAr
     return number.astype(np.int64)
 
 
+def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
+    """See `source_rows`; None where there is no row_id and boxes or permuted columns do without.
+
+    Raises:
+        ColumnError: the columns are plain values, any of which may have been replaced, and there is no row_id.
+    """
+    sliced = any(release.columns[name].slice for name in names)
+    if "row_id" not in release.columns and (sliced or not is_plain(release, names)):
+        return None
+    return source_rows(function, original, release)
+
+
 def mixed_key(columns: Sequence[IntArray], sizes: Sequence[int] | None) -> tuple[IntArray, int]:
     """Number the distinct rows of several code columns: key of each row, and how many keys there are."""
     key = np.zeros(len(columns[0]), dtype=np.int64)

@@ -4,6 +4,7 @@ Measures level / height of each published quasi-identifier, mean over rows and o
 above 0 (Hasan, Jiang, Chen and Wang 2018): 0 when nothing is generalized, 1 when everything is at the root. A node has
 its own level; a replaced value that of the lowest node above it and the original. Without a hierarchy an
 attribute counts as values under one root, so that any interval or set of several values is at level 1 of 1.
+Permuting the columns of a sliced release costs nothing; fake rows count like others.
 Cost: O(rows) an attribute.
 """
 
@@ -14,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.errors import ColumnError, listed
-from duckdb_anon.measures.covering import common_node
+from duckdb_anon.errors import ColumnError
+from duckdb_anon.measures.covering import common_node, replaced_rows, require_columns
 from duckdb_anon.measures.information_loss import ALL
 from duckdb_anon.reading import ReadColumn, ReadTable
 from duckdb_anon.spec import Params, Report
@@ -28,10 +29,8 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
     """One row an attribute that can be generalized, and one for all of them."""
     original, release = tables
     names = [info.name for info in params["roles"].qi]
-    missing = [name for name in names if name not in release.columns]
-    if missing:
-        raise ColumnError(f"{NAME}: the release has no column {listed(missing)}; name the ones it has in qi := [...]")
-    source = _source(original, release, names)
+    require_columns(NAME, release, names)
+    source = replaced_rows(NAME, original, release, names)
     kept, heights, means = [], [], []
     for name in names:
         before, after = original.columns[name], release.columns[name]
@@ -50,26 +49,13 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
     }
 
 
-def _source(original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
-    """Original row of each released row; needed only where values may have been replaced by others."""
-    if "row_id" in release.columns:
-        ids = release.columns["row_id"]
-        return ids.domain.positions[ids.value_codes()].astype(np.int64)
-    if all(release.columns[name].shape == "value" for name in names):
-        raise ColumnError(
-            f"{NAME}: this release holds plain values and no row_id, so nobody can say which original each row "
-            "replaces; make it again with row_id := true (for this check only, never for publication)"
-        )
-    return None
-
-
 def _levels(before: ReadColumn, after: ReadColumn, source: IntArray | None) -> IntArray:
     """Level of each released cell."""
     if after.shape == "node" and after.node is not None and before.domain.hierarchy is not None:
         return before.domain.hierarchy.level[after.node].astype(np.int64)
     if after.shape == "value":
         codes = after.value_codes()
-        if source is None:
+        if source is None or after.slice:  # a permuted column keeps its values
             return np.zeros(len(codes), dtype=np.int64)
         return _joint_levels(before, before.value_codes()[source], codes)
     if after.shape == "interval" and after.lower is not None and after.upper is not None:

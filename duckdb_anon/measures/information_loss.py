@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.measures.covering import common_node, is_plain, require_columns, source_rows
+from duckdb_anon.measures.covering import common_node, replaced_rows, require_columns
 from duckdb_anon.reading import BoolArray, Domain, ReadColumn, ReadTable
 from duckdb_anon.spec import Params, Report
 from duckdb_anon.table import CodeArray, FloatArray, IntArray
@@ -33,8 +33,7 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
     require_columns("information_loss", release, qi)
-    sliced = any(release.columns[name].slice for name in qi)
-    source = _source_rows(original, release, is_plain(release, qi) and not sliced)
+    source = replaced_rows("information_loss", original, release, qi)
     losses = [_losses(original.columns[name], release.columns[name], source) for name in qi]
     means = np.array([[part.mean() if len(part) else 0.0 for part in triple] for triple in losses])
     table = np.vstack([means, means.mean(axis=0)])
@@ -45,12 +44,6 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
         "ncp": table[:, 1],
         "changed": table[:, 2],
     }
-
-
-def _source_rows(original: ReadTable, release: ReadTable, needed: bool) -> IntArray | None:
-    if not needed and "row_id" not in release.columns:
-        return None
-    return source_rows("information_loss", original, release)
 
 
 def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> tuple[FloatArray, ...]:
