@@ -19,8 +19,8 @@ from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
 BOUNDS = Parameter(
     "bounds",
-    "low and high: 'likely' is a 95% interval where the method's randomness is known, else hard bounds; 'hard' is hard "
-    "bounds only; 'none'",
+    "low and high: 'likely' is a 95% interval of the method's own randomness where it is known (columns of a bucket "
+    "taken as independent, as the estimate takes them), else hard bounds; 'hard' is hard bounds only; 'none'",
     "text",
     "likely",
     ("likely", "hard", "none"),
@@ -43,6 +43,8 @@ def plan_relative_error(
         SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
         low, high and confidence DOUBLE. The truth lies between low and high for certain where confidence is 1
         (hard bounds), with 95% over the method's own randomness where it is 0.95; NULL where neither is known.
+        For buckets that randomness is which cell went to which row: an association of columns that bucketing hid is
+        an error of the estimate on top of it.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.

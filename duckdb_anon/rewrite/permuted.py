@@ -25,6 +25,7 @@ from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate
+from duckdb_anon.rewrite.bounds import Texts
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.groups import Groups
 from duckdb_anon.rewrite.lists import BagPart, ColumnPart
@@ -73,14 +74,9 @@ class Permuted:
         return [part for part in self.early.model.parts if isinstance(part, (BagPart, ColumnPart))]
 
     def variance(self, aggregate: Aggregate) -> str | None:
-        """Variance of an aggregate's estimate as SQL over the final query; None where it is not known."""
-        if aggregate.kind not in ("count", "sum", "avg"):
-            return None
-        try:
-            totals = self._totals(aggregate)
-        except RewriteError:
-            return None
-        if totals is None:
+        """Variance of an aggregate's estimate as SQL over the final query; None where it is 0 or not known."""
+        totals = self._totals(aggregate)
+        if totals is None or self._is_alone(totals):
             return None
         total = totals[0]
         of_total = self._want(self._covariance(total, total))
@@ -91,6 +87,26 @@ class Permuted:
         amounts, rows = (self._want(self._expected(one)) for one in (total, there))
         ratio = f"({amounts} / {rows})"
         return f"({of_total} - 2 * {ratio} * {between} + {ratio} ** 2 * {of_count}) / {rows} ** 2"
+
+    def certain(self, aggregate: Aggregate, middle: str) -> Texts | None:
+        """Hard bounds that the counts of each bucket give; None where rows tell as much one by one.
+
+        Of the n rows of a bucket, c1 satisfy one condition and c2 another: both hold for c1 + c2 - n at least and the
+        smaller of the two at most (Frechet). What speaks of one column only is known exactly: `middle`.
+        """
+        totals = self._totals(aggregate) if self.early.model.bounded and self.early.model.complete else None
+        if totals is None:
+            return None
+        if self._is_alone(totals):
+            return middle, middle
+        if aggregate.kind != "count" or len(totals[0]) > 1:
+            return None
+        term = totals[0][0]
+        counts = [self._of_rows(self._row_factor(term))]
+        counts += [self._of_part(part, term) for part in self.parts if self._active(part, term)]
+        fewest = f"greatest({' + '.join(counts)} - {len(counts) - 1} * {self._rows_name}.n, 0)"
+        low, high = (f"coalesce({self._want(text)}, 0)" for text in (fewest, f"least({', '.join(counts)})"))
+        return low, high
 
     def attach(self, select: exp.Select) -> None:
         """Add the CTEs to the rewritten query, and the join that gives each group its variance."""
@@ -106,26 +122,34 @@ class Permuted:
             select.join(self._name, on=" and ".join(on), join_type="left", dialect="duckdb", copy=False)
 
     def _totals(self, aggregate: Aggregate) -> list[list[Term]] | None:
-        """The total an aggregate adds up, and for a mean the number of rows that have a value, as products."""
-        unit_of = self.units.of
+        """The total an aggregate adds up, and for a mean the number of rows that have a value, as products.
+
+        None for other aggregates, for expressions that cannot be taken apart, and where cells are generalized.
+        """
         condition = exp.and_(self.where.copy(), aggregate.condition.copy())
         pieces = [condition] + ([aggregate.value] if aggregate.value is not None else [])
-        if any(True for piece in pieces for _ in self.units.mixed(piece)):
+        if aggregate.kind not in ("count", "sum", "avg") or any(list(self.units.mixed(piece)) for piece in pieces):
             return None
-        rows = event(condition, unit_of)
-        if aggregate.value is None:
-            found = [rows]
-        else:
-            found = [product(rows, amount(aggregate.value, unit_of))]
-            if aggregate.kind == "avg":
-                found.append(product(rows, presence(aggregate.value, unit_of)))
-        touched = {unit for terms in found for term in terms for unit in {*term.conditions, *term.values}}
-        touched |= {unit for _, unit in self.keys}
+        try:
+            found = [event(condition, self.units.of)]
+            if aggregate.value is not None:
+                rows = found.pop()
+                found.append(product(rows, amount(aggregate.value, self.units.of)))
+                if aggregate.kind == "avg":
+                    found.append(product(rows, presence(aggregate.value, self.units.of)))
+        except RewriteError:  # too many products
+            return None
+        touched = self._touched(found)
         known = {EXACT, *(part.name for part in self.parts if self._listed(part, touched))}
-        # one unit alone is not permuted against anything: its answer is exact
-        if len(touched) < 2 or not touched <= known or max(map(len, found)) > MOST_PRODUCTS:
-            return None
-        return found
+        return found if touched <= known and max(map(len, found)) <= MOST_PRODUCTS else None
+
+    def _touched(self, totals: list[list[Term]]) -> set[str]:
+        touched = {unit for terms in totals for term in terms for unit in {*term.conditions, *term.values}}
+        return touched | {unit for _, unit in self.keys}
+
+    def _is_alone(self, totals: list[list[Term]]) -> bool:
+        """Whether totals speak of one column, which is permuted against nothing."""
+        return len(self._touched(totals)) < 2
 
     def _listed(self, part: Part, touched: set[str]) -> bool:
         """Whether the cells are values; inside generalized cells the distribution is not known."""

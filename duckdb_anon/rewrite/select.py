@@ -96,7 +96,7 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
             conditions.rest,
             early,
             groups,
-            permuted(select, early, groups) if bounds == "likely" else (),
+            permuted(select, early, groups),
             bounds == "hard",
         )
         appended = _append_ends(select, limits)

@@ -186,3 +186,12 @@ def test_hard_bounds_are_there_for_who_wants_no_risk() -> None:
     text = rewrite(QUERIES[0], seen(con, "people"), seen(con, "release"), bounds="hard")
     (wide_low, wide_high), ((low, high),) = con.execute(text).fetchall()[0][1:], intervals(con, QUERIES[0]).values()
     assert wide_low < low < high < wide_high
+
+
+def test_what_speaks_of_one_column_of_buckets_is_known_exactly() -> None:
+    con = database()
+    con.execute("create table people as select * exclude (bucket) from base")
+    con.execute(f"create table release as {RELEASE['buckets']}")
+    query = "SELECT count(*) AS m FROM people WHERE disease IN ('flu', 'gout')"
+    ((low, high),) = intervals(con, query).values()
+    assert low == high == answers(con, query)[()]
