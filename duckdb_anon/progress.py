@@ -24,13 +24,14 @@ _latest: Progress | None = None
 
 @contextmanager
 def running(function: str) -> Iterator[None]:
-    """Note that `function` runs until the block ends."""
+    """Note that `function` runs until the block ends, inside the one that was running, if any."""
     global _latest
-    _latest = Progress(function, "reading")
+    outer = _latest
+    _latest = Progress(function if outer is None else f"{outer.function}, {function}", "reading")
     try:
         yield
     finally:
-        _latest = None
+        _latest = outer
 
 
 def say(phase: str, share: float | None = None) -> None:

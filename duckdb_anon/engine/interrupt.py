@@ -14,8 +14,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import duckdb
+
 from duckdb_anon.errors import AnonError
 
+_POLL = 0.1  # seconds
 _signals = 0
 _local = threading.local()
 
@@ -56,6 +59,27 @@ def watching() -> Iterator[None]:
     """Count signals from here on for `tick()` on this thread."""
     _local.seen = _signals
     yield
+
+
+@contextmanager
+def interrupting(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """As `watching`, for a call that works on a connection of its own: a signal also stops what runs there."""
+    done = threading.Event()
+    seen = _signals
+
+    def watch() -> None:
+        while not done.wait(_POLL):
+            if _signals != seen:
+                con.interrupt()
+
+    watcher = threading.Thread(target=watch, name="interrupts", daemon=True)
+    watcher.start()
+    try:
+        with watching():
+            yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 def tick() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ def read_tree(function: str, name: str, rows: pa.StructArray) -> Tree:
     """Read a hierarchy table: one struct a leaf, fields from the leaf to the root.
 
     Raises:
-        ParameterError: when it has no rows, a NULL, a repeated leaf, or more than one root.
+        ParameterError: when it has no rows, a NULL, a repeated leaf, a leaf named as its group, or more than one root.
     """
     columns = [pc.cast(rows.field(i), pa.string()).to_pylist() for i in range(rows.type.num_fields)]
     if not columns or not columns[0]:
@@ -40,6 +41,13 @@ def read_tree(function: str, name: str, rows: pa.StructArray) -> Tree:
         )
     if len({path[-1] for path in paths}) != len(paths):
         raise ParameterError(f"{function}: hierarchy '{name}' names a leaf twice with different ancestors")
+    nodes = {tuple(label for label, _ in groupby(path)) for path in paths}
+    groups = {path[:depth] for path in nodes for depth in range(1, len(path))}
+    if nodes & groups:
+        raise ParameterError(
+            f"{function}: {len(nodes & groups)} leaves of hierarchy '{name}' bear the name of a group they share with "
+            "other leaves; a release could not tell the two apart, so name the group otherwise"
+        )
     return Tree(name, paths)
 
 

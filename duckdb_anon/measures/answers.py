@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.measures.workload import Workload
 from duckdb_anon.table import CodeArray, FloatArray, IntArray
 
@@ -43,6 +44,7 @@ def exact_answers(workload: Workload, codes: Sequence[CodeArray], weights: Float
     bits = [packed(m) for m in workload.matches]
     answers = np.zeros((workload.n, columns.shape[1]))
     for start in range(0, groups, _BLOCK):
+        tick()
         rows = first[start : start + _BLOCK]
         asked = bits[0][codes[0][rows]]
         for table, column in zip(bits[1:], codes[1:], strict=True):

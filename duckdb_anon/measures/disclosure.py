@@ -4,7 +4,8 @@ Measures, for each target (an original record), the published rows that match wh
 quasi-identifier is known with probability `p_match`, redrawn while none is. Identity disclosure is 1/matches when
 the target's own row is among them, attribute disclosure the share of matches that carry her sensitive value; both
 0 without a match; means over targets (Li et al. 2020, section 5.1). A plain value matches when equal, a box when
-it covers the value. Range [0, 1].
+it covers the value. A row that shows its sensitive value as counts of a bucket (Anatomy) carries each value to the
+share it has there. Range [0, 1].
 
 Departure: the mean over what the attacker may know is taken exactly, over all subsets of the quasi-identifiers
 by their probabilities, where there are at most 12; with more, one subset is drawn for each target.
@@ -14,14 +15,16 @@ Cost: for rows one sort a subset; for boxes targets times distinct boxes a subse
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import ColumnError, RequirementError
 from duckdb_anon.measures.covering import distinct_boxes, is_plain, mixed_key, require_columns, source_rows
-from duckdb_anon.reading import BoolArray, ReadTable
+from duckdb_anon.reading import BoolArray, ReadColumn, ReadTable
 from duckdb_anon.spec import Parameter, Params, Report
 from duckdb_anon.table import FloatArray, IntArray
 
@@ -41,15 +44,16 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     targets = _targets(original.rows, params["targets"], rng)
     identity = np.zeros(len(targets))
     attribute = np.zeros(len(targets))
-    if release.columns[sensitive].shape != "value":
+    if release.columns[sensitive].shape not in ("value", "counts"):
         raise ColumnError(
-            f"disclosure: the release's column '{sensitive}' is not plain values; only releases of rows and "
-            "boxes can be read"
+            f"disclosure: the release's column '{sensitive}' is neither plain values nor counts of them; releases of "
+            "lists or nodes cannot be read"
         )
     matcher = _Rows(original, release, qi, sensitive, own) if is_plain(release, qi) else _Boxes(
         original, release, qi, sensitive, own
     )  # fmt: skip
     for known, weight in _knowledge(len(qi), len(targets), params["p_match"], rng):
+        tick()
         picked = np.flatnonzero(weight > 0)
         own_hit, matches, with_secret = matcher.match(targets[picked], known)
         found = matches > 0
@@ -100,6 +104,26 @@ def _knowledge(qi: int, targets: int, p: float, rng: np.random.Generator) -> lis
     return [(s, (index == k).astype(np.float64)) for k, s in enumerate(different)]
 
 
+@dataclass(frozen=True)
+class _Secrets:
+    """The sensitive values that published rows carry: row `of_row[e]` carries `code[e]` to the share `share[e]`."""
+
+    of_row: IntArray
+    code: IntArray
+    share: FloatArray
+
+
+def _secrets(column: ReadColumn, rows: int) -> _Secrets:
+    """What each row carries: one value, or the values of its bucket by their share in it."""
+    if column.shape == "value":
+        return _Secrets(np.arange(rows), column.value_codes().astype(np.int64), np.ones(rows))
+    if column.codes is None or column.offsets is None or column.counts is None:
+        raise TypeError(f"column '{column.domain.name}' is {column.shape}, not counts")
+    of_row = np.repeat(np.arange(rows), np.diff(column.offsets))
+    total = np.bincount(of_row, weights=column.counts, minlength=rows)
+    return _Secrets(of_row, column.codes.astype(np.int64), column.counts / total[of_row])
+
+
 class _Rows:
     """Matching against published values: equal on everything known."""
 
@@ -108,7 +132,8 @@ class _Rows:
         self.ours = [release.columns[name].value_codes() for name in qi]
         self.sizes = [original.columns[name].domain.size for name in qi]
         self.secret = original.columns[sensitive].value_codes()
-        self.published_secret = release.columns[sensitive].value_codes()
+        self.rows = release.rows
+        self.published = _secrets(release.columns[sensitive], release.rows)
         self.secrets = original.columns[sensitive].domain.size
         self.own = own
 
@@ -117,12 +142,14 @@ class _Rows:
         use = np.flatnonzero(known)
         both = [np.concatenate([self.ours[a], self.theirs[a][targets]]) for a in use]
         key, keys = mixed_key(both, [self.sizes[a] for a in use])
-        rows = len(self.published_secret)
-        published, asked = key[:rows], key[rows:]
+        published, asked = key[: self.rows], key[self.rows :]
         matches = np.bincount(published, minlength=keys)[asked].astype(np.float64)
-        secrets = np.concatenate([self.published_secret, self.secret[targets]]).astype(np.int64)
-        pair, pairs = mixed_key([key, secrets], [keys, self.secrets])
-        with_secret = np.bincount(pair[:rows], minlength=pairs)[pair[rows:]].astype(np.float64)
+        carried = self.published
+        secrets = np.concatenate([carried.code, self.secret[targets]])
+        pair, pairs = mixed_key([np.concatenate([published[carried.of_row], asked]), secrets], [keys, self.secrets])
+        entries = len(carried.code)
+        held: FloatArray = np.bincount(pair[:entries], weights=carried.share, minlength=pairs)
+        with_secret = held[pair[entries:]]
         own = self.own[targets]
         return (own >= 0) & (published[own] == asked), matches, with_secret
 
@@ -136,7 +163,8 @@ class _Boxes:
         self.secret = original.columns[sensitive].value_codes()
         domain = original.columns[sensitive].domain.size
         self.held = np.zeros((domain, self.boxes.number), dtype=np.float32)
-        np.add.at(self.held, (release.columns[sensitive].value_codes(), self.boxes.of_row), 1)
+        carried = _secrets(release.columns[sensitive], release.rows)
+        np.add.at(self.held, (carried.code, self.boxes.of_row[carried.of_row]), carried.share)
         self.size = np.bincount(self.boxes.of_row, minlength=self.boxes.number).astype(np.float32)
         self.own = own
 
@@ -150,6 +178,7 @@ class _Boxes:
         with_secret = np.zeros(len(first))
         step = max(1, _BLOCK // self.boxes.number)
         for at in range(0, len(first), step):
+            tick()
             block = first[at : at + step]
             covered = self.boxes.covers(use[0])[columns[0][block]]
             for a, column in zip(use[1:], columns[1:], strict=True):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.measures.answers import group_rows, packed
 from duckdb_anon.measures.workload import BoolArray, Workload
 from duckdb_anon.table import FloatArray, IntArray
@@ -52,6 +53,7 @@ def summed(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> Fl
         which = slice(start, start + batch)
         product = Product(some(workload, which), parts)
         for at in range(0, len(first), BLOCK):
+            tick()
             block = slice(at, at + BLOCK)
             answers[which] += sums[block] @ product.of(first[block]).astype(np.float64, copy=False)
     return answers

@@ -1,9 +1,12 @@
 """recommend: which method and parameters to take for a table, tried on the table itself.
 
-A ladder of calls (muco by delta and changed values, Mondrian by class size) releases a random sample of the table.
-Each release meets the same attacker (disclosure) and answers the same random queries (workload_error). The risk
-held against `max_risk` is the greater of mean identity and mean attribute disclosure at P_match 0.7. Measures
-nothing of its own and promises nothing: a mean risk over a sample is an estimate, the guarantee is the method's.
+Families of calls (anatomy, merging, slicing, muco, incognito, rr_distort, mondrian; for several rows a person
+one_to_m_generalize and rmr), each from weak to strong until one meets `max_risk` or none stronger can be had,
+release a random sample of the table. Each release meets the same attacker (disclosure) and answers the same random
+queries (workload_error, with a predicate on the sensitive column). The risk held against `max_risk` is the greater
+of mean identity and mean attribute disclosure at P_match 0.7. What cannot be measured on a release is NULL, and
+`note` says why. Measures nothing of its own and promises nothing: a mean risk over a sample is an estimate, the
+guarantee is the method's.
 The rows come with the call, so temporary tables work; the trials run in a database of their own, in memory, and
 nothing is written to the caller's. Cost: steps times (method + disclosure + workload) on `rows` rows.
 """
@@ -11,7 +14,7 @@ nothing is written to the caller's. Cost: steps times (method + disclosure + wor
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from duckdb_anon.engine.quoting import ident, literal
@@ -20,6 +23,9 @@ from duckdb_anon.errors import ParameterError, listed, nearest
 from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.spec import ColumnInfo, Parameter, Params, Query, Roles
 
+METHODS = (
+    "anatomy", "merging", "slicing", "muco", "incognito", "rr_distort", "mondrian", "one_to_m_generalize", "rmr",
+)  # fmt: skip
 RETURNS = {
     "method": "VARCHAR",
     "call": "VARCHAR",
@@ -32,7 +38,7 @@ RETURNS = {
     "on_frontier": "BOOLEAN",
     "rows": "BIGINT",
     "seconds": "DOUBLE",
-    "failed": "VARCHAR",
+    "note": "VARCHAR",
 }
 STEPS_TYPE = f"STRUCT({', '.join(f'{ident(name)} {kind}' for name, kind in RETURNS.items())})[]"
 
@@ -54,19 +60,22 @@ def plan_recommend(context: Any, params: Params) -> str:
     relation = context.relation("tbl")
     roles = context.roles(relation, needs=("qi", "sensitive"))
     seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
-    columns = (*roles.qi, *roles.sensitive)
+    columns = (*roles.qi, *roles.sensitive, *((roles.person,) if roles.person else ()))
     row = ", ".join(f"{ident(info.name)}: {ident(info.name)}" for info in columns)
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
-    # by a hash of the row's number, so that a seed finds the same rows again
-    sampled = f"(select * from {numbered} order by hash(_anon_rn, {seed}), _anon_rn limit {params['rows']})"
+    # by a hash of the row's number, or its person's, so that a seed finds the same rows again and persons stay whole
+    drawn = ident(roles.person.name) if roles.person else "_anon_rn"
+    sampled = f"(select * from {numbered} order by hash({drawn}, {seed}), _anon_rn limit {params['rows']})"
     trees = dict.fromkeys(info.hierarchy for info in columns if info.hierarchy)
     named = {info.hierarchy: info for info in columns if info.hierarchy}
     lists = "".join(f", h{k}: {context.tree_sql(named[tree])}" for k, tree in enumerate(trees))
     labels = [[info.name, _label(info, roles, list(trees))] for info in columns]
-    options = _workload(params["workload"], len(roles.qi))
+    options, on_sensitive = _workload(params["workload"], len(roles.qi))
     call = (
         f"{{tbl: {literal(relation.given)}, roles: {literal(_role_arguments(context.arguments))}, "
-        f"labels: {literal(labels)}, workload: {literal(options)}, max_risk: {params['max_risk']!r}, "
+        f"unseen: {literal(not relation.visible and context.arguments.get('categorical') is None)}, "
+        f"methods: {literal(_methods(params['methods']))}, labels: {literal(labels)}, workload: {literal(options)}, "
+        f"on_sensitive: {literal(on_sensitive)}, max_risk: {params['max_risk']!r}, "
         f"p_match: {params['p_match']!r}, targets: {params['targets']}, seed: {seed}, "
         f"t0: (select list({{{row}}}) from {sampled}){lists}}}"
     )
@@ -80,16 +89,28 @@ def plan_recommend(context: Any, params: Params) -> str:
 
 def _label(info: ColumnInfo, roles: Roles, trees: list[str | None]) -> str:
     """The comment that gives a column of the sample its role and kind."""
+    if info == roles.person:
+        return "anon: person"
     role = "quasi" if info in roles.qi else "sensitive"
     if info.hierarchy:
         return f"anon: {role} hierarchy=tree{trees.index(info.hierarchy)}"
     return f"anon: {role}{' categorical' if info.kind == 'nominal' else ''}"
 
 
-def _workload(given: Mapping[str, Any] | None, qi: int) -> str:
-    """Arguments of workload_error as SQL text."""
+def _methods(given: Sequence[str] | None) -> list[str] | None:
+    """The methods to try, checked."""
+    unknown = [name for name in given or () if name not in METHODS]
+    if unknown:
+        raise ParameterError(
+            f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], METHODS)}; it tries {listed(METHODS)}"
+        )
+    return list(given) if given is not None else None
+
+
+def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
+    """Arguments of workload_error as SQL text, and whether the sensitive column has a predicate too."""
     known = {p.name: p for p in WORKLOAD_ERROR.parameters if p.name not in WORKLOAD_ERROR.tables}
-    options: dict[str, Any] = {"n": 300, "dims": min(4, qi)}
+    options: dict[str, Any] = {"n": 300, "dims": min(4, qi), "predicate_on_sensitive": True}
     for name, value in (given or {}).items():
         if name not in known:
             raise ParameterError(
@@ -97,7 +118,10 @@ def _workload(given: Mapping[str, Any] | None, qi: int) -> str:
                 f"{listed(known)}"
             )
         options[name] = known[name].check("recommend", value)
-    return ", ".join(f"{name} := {literal(value)}" for name, value in options.items() if value is not None)
+    on_sensitive = bool(options.pop("predicate_on_sensitive"))
+    return ", ".join(
+        f"{name} := {literal(value)}" for name, value in options.items() if value is not None
+    ), on_sensitive
 
 
 def _role_arguments(arguments: Mapping[str, Any]) -> str:
@@ -120,6 +144,7 @@ MEASURE = Query(
     parameters=(
         Parameter("max_risk", "largest mean disclosure to accept, in [0, 1]", "number", 0.05, low=0, high=1),
         Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
+        Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
         Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
         Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 0.7, above=0, high=1),
         Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),

@@ -21,6 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import ParameterError
 from duckdb_anon.table import Attribute, IntArray
 
@@ -126,6 +127,7 @@ def query_texts(
     """
     texts = []
     for i in range(workload.n):
+        tick()
         parts = [
             _predicate(names[a], workload.interval[a], np.flatnonzero(workload.matches[a][i]), literals[name])
             for a, name in enumerate(workload.attributes)

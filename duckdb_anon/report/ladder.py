@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -13,12 +13,11 @@ import pyarrow as pa
 from duckdb_anon import progress
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.roles import kind_of_type
 from duckdb_anon.errors import AnonError, RequirementError
+from duckdb_anon.report.rungs import Family, families
 
 Step = dict[str, Any]
-_PER_SHARE = (5, 7, 10)
-_CHANGED = (1, 2)
-_CLASS_SIZES = (5, 10, 25)
 _FIGURES = ("identity", "attribute", "information_loss", "query_error", "query_error_median")
 
 
@@ -28,15 +27,34 @@ class Asked:
 
     tbl: str
     roles: str
+    methods: list[str] | None
     workload: str
+    on_sensitive: bool
     max_risk: float
     p_match: float
     targets: int
     seed: int
 
 
+@dataclass(frozen=True)
+class Sample:
+    """The rows that are tried.
+
+    Attributes:
+        rows: how many.
+        most_l: the largest l that classes of them could have.
+        person: the column that says whose row it is.
+        repeated: whether somebody has several rows.
+    """
+
+    rows: int
+    most_l: int
+    person: str | None
+    repeated: bool
+
+
 def try_ladder(con: duckdb.DuckDBPyConnection, call: pa.StructArray) -> list[Step]:
-    """Run every step and return them best first.
+    """Climb every family and return the steps best first.
 
     Args:
         con: a loaded connection to an empty database, which is filled.
@@ -44,7 +62,8 @@ def try_ladder(con: duckdb.DuckDBPyConnection, call: pa.StructArray) -> list[Ste
 
     Returns:
         One mapping a step with the columns of recommend. Steps that meet the largest risk come first, by query
-        error; then the others, by risk; then those that could not be taken.
+        error; then the others, by risk; then those whose risk could not be measured; then those that could not
+        be taken.
 
     Raises:
         RequirementError: when the table has no rows.
@@ -53,21 +72,21 @@ def try_ladder(con: duckdb.DuckDBPyConnection, call: pa.StructArray) -> list[Ste
     names = [field.name for field in call.type]
     given = {name: call.field(name)[0].as_py() for name in names if name[:1] not in "h" and name != "t0"}
     asked = Asked(**{name: given[name] for name in Asked.__dataclass_fields__})
-    rows = _fill(con, call, given["labels"])
-    ladder = _ladder(con, [name for name, label in given["labels"] if label.startswith("anon: sensitive")])
-    steps = []
-    with interrupt.watching():
-        for number, (method, arguments) in enumerate(ladder):
-            interrupt.tick()
-            with progress.running("recommend"):
-                progress.say(f"{method} {arguments}", number / len(ladder))
-                steps.append(_step(con, asked, method, arguments, rows))
+    with interrupt.interrupting(con):
+        sample = _fill(con, call, given["labels"])
+        if given["unseen"]:
+            asked = replace(asked, roles=asked.roles + _kinds(con, given["labels"]))
+        ladder = families(asked.methods, persons=sample.person is not None, repeated=sample.repeated)
+        steps = []
+        for number, family in enumerate(ladder, start=1):
+            with progress.running(f"recommend ({number} of {len(ladder)})"):
+                steps += _climb(con, asked, family, sample)
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
 
-def _fill(con: duckdb.DuckDBPyConnection, call: pa.StructArray, labels: Sequence[Sequence[str]]) -> int:
-    """Make the labelled table `sample` and the hierarchies `tree{k}`; return the sample's rows."""
+def _fill(con: duckdb.DuckDBPyConnection, call: pa.StructArray, labels: Sequence[Sequence[str]]) -> Sample:
+    """Make the labelled table `sample`, the hierarchies `tree{k}` and `asked`, which queries are asked of."""
     for name in (field.name for field in call.type if field.name == "t0" or field.name[:1] == "h"):
         flat = call.field(name).flatten()
         flat = flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
@@ -77,54 +96,92 @@ def _fill(con: duckdb.DuckDBPyConnection, call: pa.StructArray, labels: Sequence
         con.register("_anon_arrived", pa.Table.from_struct_array(flat))
         con.execute(f"create table {ident(made)} as from _anon_arrived")
         con.unregister("_anon_arrived")
+    person = next((column for column, label in labels if label == "anon: person"), None)
+    sensitive = ident(next(column for column, label in labels if label.startswith("anon: sensitive")))
+    counts = f"select count(*) as n from sample group by {sensitive}"
+    rows, most = con.execute(f"select sum(n)::bigint, sum(n)::bigint // max(n) from ({counts})").fetchall()[0]
+    people = con.execute(f"select count(distinct {ident(person)}) from sample").fetchall()[0][0] if person else rows
+    con.execute(f"create table asked as from sample qualify row_number() over (partition by {ident(person)}) = 1"
+                if person else "create view asked as from sample")  # fmt: skip
     for column, label in labels:
-        con.execute(f"comment on column sample.{ident(column)} is {literal(label)}")
-    return int(con.execute("select count(*) from sample").fetchall()[0][0])
+        for table in ("sample", "asked"):
+            con.execute(f"comment on column {table}.{ident(column)} is {literal(label)}")
+    return Sample(int(rows), int(most), person, people < rows)
 
 
-def _ladder(con: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> list[tuple[str, str]]:
-    """Methods with their arguments; l is left out where a value is so frequent that no class could have l = 2."""
-    column = ident(sensitive[0])
-    shared = f"select (select count(*) from sample) // max(n) from (select count(*) as n from sample group by {column})"
-    most = int(con.execute(shared).fetchall()[0][0])
-    steps = [("muco", f"delta := 1/{share}, min_changed := {changed}") for share in _PER_SHARE for changed in _CHANGED]
-    for k in _CLASS_SIZES:
-        diverse = f", l := {min(k, most)}" if most >= 2 else ""
-        steps.append(("mondrian", f"k := {k}{diverse}"))
+def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> str:
+    """What a call must say of quasi-identifiers without an order, where planning does not see their types."""
+    table = con.table("sample")
+    kind = dict(zip(table.columns, map(str, table.types), strict=True))
+    nominal = [column for column, label in labels if label == "anon: quasi" and kind_of_type(kind[column]) == "nominal"]
+    return f", categorical := {literal(nominal)}" if nominal else ""
+
+
+def _climb(con: duckdb.DuckDBPyConnection, asked: Asked, family: Family, sample: Sample) -> list[Step]:
+    """Steps of one family up to the first that meets the risk or cannot be taken."""
+    steps: list[Step] = []
+    for arguments in family.calls(sample.most_l):
+        progress.say(f"{family.method} {arguments}")
+        step, released = _step(con, asked, family, arguments, sample)
+        steps.append(step)
+        if step["meets_max_risk"] or not released:
+            break
     return steps
 
 
-def _step(con: duckdb.DuckDBPyConnection, asked: Asked, method: str, arguments: str, rows: int) -> Step:
-    """Release, attack and query once; what cannot be done leaves its reason."""
-    call = f"FROM {method}({literal(asked.tbl)}, {arguments}{asked.roles})"
-    step: Step = {"method": method, "call": call, **dict.fromkeys(_FIGURES), "rows": rows, "failed": None}
+def _step(
+    con: duckdb.DuckDBPyConnection, asked: Asked, family: Family, arguments: str, sample: Sample
+) -> tuple[Step, bool]:
+    """Release, attack and query once; what cannot be done leaves its reason in `note`. Tell whether it released."""
+    step: Step = {"method": family.method, **dict.fromkeys(_FIGURES), "rows": sample.rows}
     started = time.perf_counter()
+    options = f"{arguments}, row_id := true, seed := {asked.seed}"
+    _, problem = _asked(con, f"create or replace table release as from {family.method}('sample', {options})")
+    columns = "" if problem or not family.finds_columns else f", columns := {literal(_columns_found(con))}"
+    step["call"] = f"FROM {family.method}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
+    notes = [problem] if problem else [family.note]
+    for names, question in () if problem else _questions(asked, family, sample):
+        answer, reason = _asked(con, question)
+        step.update(zip(names, answer, strict=False))
+        notes.append(reason)
+    step["seconds"] = time.perf_counter() - started
+    step["note"] = "; ".join(note for note in notes if note) or None
+    risk = _risk(step)
+    step["meets_max_risk"] = None if risk is None else risk <= asked.max_risk
+    return step, not problem
+
+
+def _columns_found(con: duckdb.DuckDBPyConnection) -> list[list[str]]:
+    """Attributes that stand together in the sliced table `release`."""
+    return [[name for name, _ in kind.children] for kind in con.table("release").types if kind.id == "struct"]
+
+
+def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any], str]:
+    """The first row of a statement's answer, and why there is none.
+
+    Raises:
+        Interrupted: when the user stops the call.
+    """
+    interrupt.tick()
     try:
-        con.execute(
-            f"create or replace table release as from {method}('sample', {arguments}, row_id := true, "
-            f"seed := {asked.seed})"
-        )
-        for names, question in _questions(asked, rows):
-            interrupt.tick()
-            answer = con.execute(question).fetchall()[0]
-            step.update(zip(names, answer, strict=True))
+        return con.execute(statement).fetchall()[0], ""
     except (duckdb.InterruptException, RuntimeError) as error:
         # a RuntimeError is how DuckDB's client says that Ctrl-C stopped a query
         if "interrupt" not in str(error).lower():
             raise
         raise interrupt.Interrupted("interrupted") from error
     except duckdb.Error as error:
-        if str(error).split("\n")[0].endswith(": interrupted"):
+        text = str(error).split("\n")[0]
+        if text.endswith(": interrupted"):
             raise interrupt.Interrupted("interrupted") from error
-        step["failed"] = str(error).split("\n")[0].removeprefix("Invalid Input Error: ")
-    step["seconds"] = time.perf_counter() - started
-    risk = _risk(step)
-    step["meets_max_risk"] = None if risk is None else risk <= asked.max_risk
-    return step
+        return (), text.removeprefix("Invalid Input Error: ")
 
 
-def _questions(asked: Asked, rows: int) -> list[tuple[tuple[str, ...], str]]:
-    targets = min(asked.targets, rows)
+def _questions(asked: Asked, family: Family, sample: Sample) -> list[tuple[tuple[str, ...], str]]:
+    """What is asked of each release, with the columns the answers go to."""
+    targets = min(asked.targets, sample.rows)
+    # a release of a row a person answers for persons, and shows no plain sensitive value to ask for
+    sensitive = literal(asked.on_sensitive and family.protects == "row")
     return [
         (
             ("identity", "attribute"),
@@ -137,8 +194,8 @@ def _questions(asked: Asked, rows: int) -> list[tuple[tuple[str, ...], str]]:
         ),
         (
             ("query_error", "query_error_median"),
-            "select avg(abs(relative_error)), median(abs(relative_error)) from workload_error('sample', 'release', "
-            f"{asked.workload}, seed := {asked.seed})",
+            "select avg(abs(relative_error)), median(abs(relative_error)) from workload_error('asked', 'release', "
+            f"{asked.workload}, predicate_on_sensitive := {sensitive}, seed := {asked.seed})",
         ),
     ]
 
@@ -163,8 +220,10 @@ def _mark_frontier(steps: Sequence[Step]) -> None:
 
 def _rank(step: Step) -> tuple[int, float]:
     risk, error = _risk(step), step["query_error"]
-    if risk is None or error is None:
-        return 2, 0.0
+    if error is None:
+        return 3, 0.0
+    if risk is None:
+        return 2, float(error)
     return (0, float(error)) if step["meets_max_risk"] else (1, risk)
 
 

@@ -15,7 +15,10 @@ def disclosure(
     p: float,
     matches: Callable[[object, object], bool] = lambda cell, value: cell == value,
 ) -> tuple[float, float]:
-    """Expected identity and attribute disclosure; the last column of every row is the sensitive one."""
+    """Expected identity and attribute disclosure; the last column of every row is the sensitive one.
+
+    A published sensitive value may be a dict of counts.
+    """
     qi = len(original[0]) - 1
     identity = attribute = 0.0
     for target, row in enumerate(original):
@@ -30,5 +33,12 @@ def disclosure(
             ]
             if found:
                 identity += weight * any(source[r] == target for r in found) / len(found)
-                attribute += weight * sum(release[r][-1] == row[-1] for r in found) / len(found)
+                attribute += weight * sum(carried(release[r][-1], row[-1]) for r in found) / len(found)
     return identity / len(original), attribute / len(original)
+
+
+def carried(published: object, value: object) -> float:
+    """Share to which a published sensitive value is `value`."""
+    if isinstance(published, dict):
+        return published.get(value, 0) / sum(published.values())
+    return float(published == value)

@@ -57,6 +57,16 @@ def test_boxes_agree_with_the_definition(con: duckdb.DuckDBPyConnection, p: floa
     assert measured(con, p) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("p", [0.4, 1.0])
+def test_counts_of_buckets_agree_with_the_definition(con: duckdb.DuckDBPyConnection, p: float) -> None:
+    original = table(con, "original", 40, 4)
+    con.execute(f"create table release as from anatomy('original', 2, {LABELS}, row_id := true)")
+    rows = con.execute("select a, b, c, s, row_id from release").fetchall()
+    expected = disclosure(original, [r[:4] for r in rows], [r[4] for r in rows], p)
+    assert expected[1] > 0
+    assert measured(con, p) == pytest.approx(expected, abs=1e-12)
+
+
 def test_unprotected_unique_rows_are_found(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table original as select range as a, range as b, range as c, range as s from range(20)")
     con.execute("create table release as select *, rowid as row_id from original order by hash(rowid)")

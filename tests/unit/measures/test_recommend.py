@@ -9,6 +9,9 @@ import duckdb
 import pytest
 
 import duckdb_anon
+from duckdb_anon import registry
+from duckdb_anon.measures.recommend import METHODS
+from duckdb_anon.report.rungs import FAMILIES
 
 QI = ("gender", "age", "relationship", "education")
 
@@ -41,10 +44,20 @@ def risk(step: dict[str, Any]) -> float:
     return float(max(step["identity"], step["attribute"]))
 
 
-def test_every_step_is_measured_on_the_stated_rows(tried: list[dict[str, Any]]) -> None:
-    assert [s["failed"] for s in tried] == [None] * 9
+def test_every_method_for_rows_is_released_attacked_and_queried_on_the_stated_rows(tried: list[dict[str, Any]]) -> None:
+    assert {s["method"] for s in tried} == {f.method for f in FAMILIES if f.protects == "row"}
     assert {s["rows"] for s in tried} == {2000}
-    assert all(0 <= risk(s) <= 1 and s["query_error"] >= 0 and s["seconds"] > 0 for s in tried)
+    assert all(0 <= risk(s) <= 1 and s["query_error"] > 0 and s["seconds"] > 0 for s in tried)
+
+
+def test_family_is_climbed_until_a_step_meets_the_risk(tried: list[dict[str, Any]]) -> None:
+    for family in FAMILIES:
+        calls = [f"FROM {family.method}('people', {arguments}" for arguments in family.calls(2000)]
+        climbed = [s for call in calls for s in tried if s["call"].split(", columns")[0].removesuffix(")") == call]
+        assert [s["call"][: len(call)] for s, call in zip(climbed, calls, strict=False)] == calls[: len(climbed)]
+        assert not any(s["meets_max_risk"] for s in climbed[:-1])
+        if climbed and not climbed[-1]["meets_max_risk"]:
+            assert len(climbed) == len(calls)
 
 
 def test_steps_that_meet_the_largest_risk_come_first_by_query_error(tried: list[dict[str, Any]]) -> None:
@@ -70,7 +83,7 @@ def test_frontier_holds_the_steps_no_other_beats(tried: list[dict[str, Any]]) ->
 def test_recommended_call_runs_and_has_the_risk_it_was_tried_with(
     people: duckdb.DuckDBPyConnection, tried: list[dict[str, Any]]
 ) -> None:
-    for step in (tried[0], tried[-1]):
+    for step in [s for s in tried if s["method"] in ("muco", "mondrian", "anatomy")]:
         linked = step["call"].removesuffix(")") + ", row_id := true, seed := 8)"
         people.execute(f"create or replace temp table linked as {linked}")
         found = people.execute(
@@ -78,7 +91,7 @@ def test_recommended_call_runs_and_has_the_risk_it_was_tried_with(
             f"qi := {list(QI)}, sensitive := 'salary', p_match := 0.7, seed := 8)"
         ).fetchall()[0]
         # other random values of the same groups: a mean over 2000 targets
-        assert found == pytest.approx((step["identity"], step["attribute"]), abs=0.003)
+        assert found == pytest.approx((step["identity"], step["attribute"]), abs=0.006)
         people.execute("drop table linked")
 
 
@@ -95,8 +108,10 @@ def test_same_seed_gives_the_same_figures_and_a_sample_has_the_asked_size(people
 def test_temporary_table_is_tried_by_its_named_columns(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("create or replace temp table passing as from people limit 400")
     found = steps(people, "'passing', qi := ['age', 'gender'], sensitive := 'salary', targets := 100")
-    assert found[0]["call"].endswith("qi := ['age', 'gender'], sensitive := ['salary'])")
-    assert people.execute(found[0]["call"]).fetchall()
+    for step in found:
+        assert step["call"].endswith("qi := ['age', 'gender'], sensitive := ['salary'], categorical := ['gender'])")
+        if step["query_error"] is not None:
+            assert people.execute(step["call"]).fetchall()
     people.execute("drop table passing")
 
 
@@ -106,8 +121,8 @@ def test_hierarchy_and_numbers_as_names_are_tried_as_labelled() -> None:
                 "'d' || hash(range, 1) % 12 as disease from range(600)")  # fmt: skip
     con.execute("create table tree as select distinct disease as leaf, 'all' as root from t")
     roles = "qi := ['age', 'zip'], sensitive := 'disease', categorical := ['zip'], hierarchies := {'disease': 'tree'}"
-    best = steps(con, f"'t', {roles}, max_risk := 1, targets := 100")[0]
-    assert best["failed"] is None
+    best = steps(con, f"'t', {roles}, methods := ['muco', 'mondrian'], max_risk := 1, targets := 100")[0]
+    assert best["meets_max_risk"]
     assert con.execute(f"select count(*) from ({best['call']})").fetchall() == [(600,)]
 
 
@@ -115,10 +130,62 @@ def test_step_that_cannot_be_taken_says_why_and_comes_last() -> None:
     con = duckdb_anon.connect()
     con.execute("create table t as select range % 50 as age, range % 7 as zip, "
                 "case when range % 3 = 0 then 'flu' else 'd' || range % 20 end as disease from range(600)")  # fmt: skip
-    found = steps(con, "'t', qi := ['age', 'zip'], sensitive := 'disease', targets := 100")
-    failed = [s for s in found if s["failed"]]
-    assert failed and found[-len(failed) :] == failed
-    assert all(s["meets_max_risk"] is None and not s["on_frontier"] and "muco" in s["failed"] for s in failed)
+    found = steps(con, "'t', qi := ['age', 'zip'], sensitive := 'disease', methods := ['muco', 'mondrian']")
+    failed = [s for s in found if s["query_error"] is None]
+    assert [s["method"] for s in failed] == ["muco", "muco"] and found[-len(failed) :] == failed
+    assert all(s["meets_max_risk"] is None and not s["on_frontier"] and "muco" in s["note"] for s in failed)
+
+
+@pytest.fixture(scope="module")
+def visits() -> Iterator[duckdb.DuckDBPyConnection]:
+    """500 persons with one to four rows each, and a hierarchy."""
+    con = duckdb_anon.connect()
+    con.execute("create table visits as select pid, 20 + hash(pid) % 40 as age, 'd' || hash(pid, i) % 12 as disease "
+                "from range(500) a(pid), range(4) b(i) where i <= pid % 4")  # fmt: skip
+    con.execute(
+        "create table tree as select distinct disease as leaf, 'x' || right(disease, 1) as x, 'all' from visits"
+    )
+    con.execute("comment on column visits.pid is 'anon: person'")
+    con.execute("comment on column visits.age is 'anon: quasi'")
+    con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=tree'")
+    yield con
+    con.close()
+
+
+def test_several_rows_a_person_are_tried_with_methods_for_persons_alone(visits: duckdb.DuckDBPyConnection) -> None:
+    found = steps(visits, "'visits'")
+    assert {s["method"] for s in found} == {"one_to_m_generalize", "rmr"}
+    taken = [s for s in found if s["query_error"] is not None]
+    assert taken
+    for step in taken:
+        assert step["identity"] is None and step["meets_max_risk"] is None and not step["on_frontier"]
+        assert "disclosure: " in step["note"] and "fragment_risk" in step["note"]
+        visits.execute(step["call"]).fetchall()
+    errors = [s["query_error"] for s in taken]
+    assert errors == sorted(errors) and errors[0] < 1
+
+
+def test_sample_keeps_persons_whole(visits: duckdb.DuckDBPyConnection) -> None:
+    every = steps(visits, "'visits', methods := ['one_to_m_generalize']")
+    some = steps(visits, "'visits', methods := ['one_to_m_generalize'], rows := 400")
+    assert {s["rows"] for s in every} == {1250} and {s["rows"] for s in some} == {400}
+    # cut anywhere, rows of a person would be missing and query errors those of another table
+    assert all(s["query_error"] < 1 for s in some if s["query_error"] is not None)
+
+
+def test_one_row_a_person_is_tried_with_all_methods(visits: duckdb.DuckDBPyConnection) -> None:
+    visits.execute("create or replace table first as from visits where pid % 4 = 0")
+    roles = "person := 'pid', qi := ['age'], sensitive := 'disease', hierarchies := {'disease': 'tree'}"
+    found = steps(visits, f"'first', {roles}, methods := ['anatomy', 'one_to_m_generalize'], targets := 50")
+    assert {s["method"] for s in found} == {"anatomy", "one_to_m_generalize"}
+    for step in found:
+        if step["query_error"] is not None:
+            visits.execute(step["call"]).fetchall()
+
+
+def test_registry_and_ladder_name_the_same_methods() -> None:
+    assert tuple(dict.fromkeys(f.method for f in FAMILIES)) == METHODS
+    assert set(METHODS) <= {entry.name for entry in registry.METHODS}
 
 
 def test_nothing_is_written(people: duckdb.DuckDBPyConnection) -> None:
@@ -132,6 +199,7 @@ def test_nothing_is_written(people: duckdb.DuckDBPyConnection) -> None:
     [
         ("recommend('bare')", "recommend: .*qi"),
         ("recommend('people', workload := {'dim': 2})", "workload has no 'dim'.*dims"),
+        ("recommend('people', methods := ['mucco'])", "methods has 'mucco'.*did you mean 'muco'"),
         ("recommend('people', max_risk := 2)", "max_risk := 2 is out of range"),
         ("recommend('(select * from people where false)', qi := ['age'], sensitive := 'salary')", "is empty"),
     ],
