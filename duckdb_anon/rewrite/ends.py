@@ -68,19 +68,19 @@ class Limits:
         sampled = self._chosen([sample_interval(aggregate, self.where, self.early, i) for i in numbers])
         if sampled is not None and not self.hard_only:
             return Ends(*sampled, LIKELY)
-        middle = to_sql(estimate(aggregate, self.where, self.early), pretty=False)
-        hard = [self._hard(aggregate, middle, i) for i in numbers]
+        hard = [self._hard(aggregate, i) for i in numbers]
         variances = [None if self.hard_only else one.variance(aggregate) for one in self.permuted]
         if not any(variances):
             found = self._chosen(hard)
             return Ends(*found, HARD) if found is not None else None
+        middle = to_sql(estimate(aggregate, self.where, self.early), pretty=False)
         pairs = zip(variances, hard, strict=True)
         found = self._chosen([_around(middle, variance, ends, aggregate) for variance, ends in pairs])
         return Ends(*found, LIKELY) if found is not None else None
 
-    def _hard(self, aggregate: Aggregate, middle: str, number: int) -> Texts | None:
+    def _hard(self, aggregate: Aggregate, number: int) -> Texts | None:
         """Hard bounds in one grouping set: from the counts of buckets where they say more than single rows."""
-        counted = self.permuted[number].certain(aggregate, middle) if self.permuted else None
+        counted = self.permuted[number].certain(aggregate) if self.permuted else None
         return counted or bounds(aggregate, self.where, self.early, number)
 
     def _chosen(self, ends: list[Texts | None]) -> tuple[exp.Expr, exp.Expr] | None:

@@ -84,21 +84,24 @@ class Permuted:
             return of_total
         there = totals[1]
         between, of_count = (self._want(self._covariance(one, there)) for one in (total, there))
-        amounts, rows = (self._want(self._expected(one)) for one in (total, there))
+        amounts, rows = (f"nullif({self._want(self._expected(one))}, 0)" for one in (total, there))
         ratio = f"({amounts} / {rows})"
         return f"({of_total} - 2 * {ratio} * {between} + {ratio} ** 2 * {of_count}) / {rows} ** 2"
 
-    def certain(self, aggregate: Aggregate, middle: str) -> Texts | None:
+    def certain(self, aggregate: Aggregate) -> Texts | None:
         """Hard bounds that the counts of each bucket give; None where rows tell as much one by one.
 
         Of the n rows of a bucket, c1 satisfy one condition and c2 another: both hold for c1 + c2 - n at least and the
-        smaller of the two at most (Frechet). What speaks of one column only is known exactly: `middle`.
+        smaller of the two at most (Frechet). What speaks of one column only is known exactly.
         """
         totals = self._totals(aggregate) if self.early.model.bounded and self.early.model.complete else None
         if totals is None:
             return None
         if self._is_alone(totals):
-            return middle, middle
+            known = [self._want(self._of_one_column(total)) for total in totals]
+            answers = {"count": f"coalesce({known[0]}, 0)", "sum": known[0]}
+            answer = answers.get(aggregate.kind, f"{known[0]} / nullif({known[-1]}, 0)")
+            return answer, answer
         if aggregate.kind != "count" or len(totals[0]) > 1:
             return None
         term = totals[0][0]
@@ -187,6 +190,14 @@ class Permuted:
                 if self._active(part, term)
             ]
             pieces.append(" * ".join([str(term.sign), self._of_rows(self._row_factor(term)), *shares]))
+        return " + ".join(pieces)
+
+    def _of_one_column(self, terms: list[Term]) -> str:
+        """A total over products that all speak of the same column."""
+        pieces = []
+        for term in terms:
+            own = [self._of_part(part, term) for part in self.parts if self._active(part, term)]
+            pieces.append(f"{term.sign} * {(own or [self._of_rows(self._row_factor(term))])[0]}")
         return " + ".join(pieces)
 
     def _active(self, part: Part, term: Term) -> bool:

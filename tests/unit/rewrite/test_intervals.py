@@ -189,9 +189,14 @@ def test_hard_bounds_are_there_for_who_wants_no_risk() -> None:
 
 
 def test_what_speaks_of_one_column_of_buckets_is_known_exactly() -> None:
-    con = database()
-    con.execute("create table people as select * exclude (bucket) from base")
-    con.execute(f"create table release as {RELEASE['buckets']}")
-    query = "SELECT count(*) AS m FROM people WHERE disease IN ('flu', 'gout')"
-    ((low, high),) = intervals(con, query).values()
-    assert low == high == answers(con, query)[()]
+    con = duckdb.connect()
+    con.execute("create table people as select i % 7 as age, i * i % 9 as cost from range(40) as t(i)")
+    con.execute(
+        "create table release as select i // 8 as bucket, i % 7 as age, m.cost from range(40) as t(i) join (select b, "
+        "map_from_entries(list({k: c, v: n})) as cost from (select i // 8 as b, i * i % 9 as c, count(*) as n "
+        "from range(40) as t(i) group by all) group by b) as m on m.b = i // 8"
+    )
+    for measure in ("count(*)", "sum(cost)", "avg(cost)"):
+        query = f"SELECT {measure} AS m FROM people WHERE cost > 2"
+        ((low, high),) = intervals(con, query).values()
+        assert low == high == answers(con, query)[()]
