@@ -31,8 +31,8 @@ from duckdb_anon.partition import (
     FrequencyDiversity,
     Groups,
     Requirement,
-    partition,
 )
+from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable
 
@@ -77,15 +77,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     codes = prints.fingerprint_of_person.astype(np.int32)
     requirement: Requirement = _REQUIREMENT[params["diversity"]](params["l"])
     _check_table(codes, requirement, params["k"])
-    group = partition(
-        tuple(of_persons(a, row) for a in table.qi),
-        codes,
-        requirement,
-        cut=params["cut"],
-        width=params["width"],
-        tick=tick,
-        function=NAME,
-    )
+    group = cut_groups(NAME, tuple(of_persons(a, row) for a in table.qi), codes, requirement, params)
     boxes: dict[str, Cells] = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
     if not requirement.holds(Groups(classes_of(list(boxes.values())), codes, np.bincount(codes))).all():
         raise RequirementError(f"{NAME}: finished classes fail l = {params['l']:g}; nothing is released")
@@ -123,14 +115,7 @@ METHOD = Method(
             "frequency",
             ("frequency", "distinct", "entropy"),
         ),
-        Parameter("cut", "'loss': where it saves most; 'median': Mondrian's", "text", "loss", ("loss", "median")),
-        Parameter(
-            "width",
-            "attribute a median cut takes first: its range, distinct values or squared spread",
-            "text",
-            "range",
-            ("range", "distinct", "spread"),
-        ),
+        *CUTS,
         CHANGING,
         EXPLODE,
     ),

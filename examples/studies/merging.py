@@ -27,6 +27,8 @@ import duckdb_anon
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 QI = ["age", "sex", "marital_status", "workclass", "relationship", "income"]
 PARTS, PART_ROWS = 10, 2400
@@ -40,6 +42,7 @@ METHODS = {
     "hybrid": "hybrid('{t}', {k}, cut := '{cut}', {roles}{more})",
     "laplace": "laplace_on_groups('{t}', {k}, 0.3, cut := '{cut}', {roles}{more})",
 }
+DIMS = range(1, 6)
 Results = dict[tuple[object, ...], list[float]]
 
 
@@ -109,11 +112,10 @@ def utility(con: duckdb.DuckDBPyConnection, k: int, sensitive: str, runs: int, c
     for run, method in itertools.product(range(runs), METHODS):
         seconds = release(con, "released", method, "whole", k, sensitive, run, cut, row_id=method != "laplace")
         found[method, "seconds"].append(seconds)
-        loss = f"select ncp, changed from information_loss('whole', 'released', {roles}) where attribute = '(all)'"
-        ncp, changed = con.execute(loss).fetchone()
-        found[method, "ncp"].append(ncp)
-        found[method, "distortion"].append(changed)
-        for dims in range(1, 6):
+        for column, measure in (("ncp", "information_loss"), ("distortion_ratio", "distortion_ratio")):
+            loss = f"select {column} from {measure}('whole', 'released', {roles}) where attribute = '(all)'"
+            found[method, column].append(con.execute(loss).fetchone()[0])
+        for dims in DIMS:
             errors = f"""select avg(relative_error), median(relative_error) from workload_error('whole', 'released',
                 n := 200, dims := {dims}, predicate_on_sensitive := true, seed := {run}, {roles})"""
             mean, median = con.execute(errors).fetchone()
@@ -140,35 +142,25 @@ def table(title: str, rows: list[str], columns: list[object], cell: dict[tuple[s
         print(f"{row:19}" + "".join(f"{cell.get((row, column), '-'):>18}" for column in columns))
 
 
-def print_attack(found: Results, k: int, sensitive: str, out: Path) -> None:
-    """Risk by overlap, with a plot."""
+def print_attack(found: Results, k: int, sensitive: str) -> None:
+    """Risk by overlap."""
     cells = {(m, o): shown(found[m, o]) for m in METHODS for o in OVERLAPS}
     table(f"privacy risk in percent, {sensitive}, k = l = {k}, by shared persons", list(METHODS), list(OVERLAPS), cells)
-    figure, axes = plt.subplots(figsize=(8, 4))
-    for method in METHODS:
-        mean = [np.mean(found[method, o]) for o in OVERLAPS]
-        spread = [np.std(found[method, o]) for o in OVERLAPS]
-        axes.errorbar(OVERLAPS, mean, spread, marker="o", capsize=2, label=method)
-    axes.set(xlabel="persons in both parts", ylabel="privacy risk (%)", title=f"{sensitive}, k = l = {k}")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    figure.tight_layout()
-    figure.savefig(out / f"merging_risk_{sensitive}_{k}.png", dpi=130)
-    plt.close(figure)
     ranked = sorted(METHODS, key=lambda m: float(np.mean([v for o in OVERLAPS for v in found[m, o]])))
     print(f"lowest to highest: {', '.join(ranked)}")
     print("the paper: epsilon-DP lowest, merging and hybrid about equal, mondrian highest")
 
 
-def print_utility(found: Results, k: int, sensitive: str, out: Path) -> None:
-    """Loss, errors, accuracy, seconds, with a plot of the errors."""
-    names = ["ncp", "distortion", "seconds"]
+def print_utility(found: Results, k: int, sensitive: str) -> None:
+    """Loss, errors, accuracy, seconds."""
+    names = ["ncp", "distortion_ratio", "seconds"]
     cells = {(m, n): shown(found[m, n], 3) for m in METHODS for n in names}
-    table(f"loss (NCP; share of values generalized) and seconds, {sensitive}, k = l = {k}", list(METHODS), names, cells)
+    table(f"loss (NCP, distortion ratio) and seconds, {sensitive}, k = l = {k}", list(METHODS), names, cells)
     for kind in ("mean error", "median error"):
-        cells = {(m, d): shown(found[m, kind, d], 3) for m in METHODS for d in range(1, 6)}
+        cells = {(m, d): shown(found[m, kind, d], 3) for m in METHODS for d in DIMS}
         title = f"{kind} of COUNT by number of quasi-identifiers, {sensitive}, k = l = {k}"
-        table(title, list(METHODS), list(range(1, 6)), cells)
-    errors = {m: float(np.mean([found[m, "mean error", d] for d in range(1, 6)])) for m in METHODS}
+        table(title, list(METHODS), list(DIMS), cells)
+    errors = {m: float(np.mean([found[m, "mean error", d] for d in DIMS])) for m in METHODS}
     print(f"smallest to largest mean error: {', '.join(sorted(METHODS, key=lambda m: errors[m]))}")
     print("the paper: merging has the smallest error throughout")
     targets = [sensitive, "relationship"]
@@ -180,14 +172,45 @@ def print_utility(found: Results, k: int, sensitive: str, out: Path) -> None:
         "mondrian 19.33 / 16.43, 37.13 / 35.89; epsilon-DP 15.78 / 13.89, 32.92 / 29.04.\n"
         "Its figures for the original are about the share of the largest class here."
     )
-    figure, axes = plt.subplots(figsize=(8, 4))
-    for method in METHODS:
-        axes.plot(range(1, 6), [np.mean(found[method, "mean error", d]) for d in range(1, 6)], marker="o", label=method)
-    axes.set(xlabel="quasi-identifiers in the query", ylabel="mean relative error", yscale="log")
-    axes.set_title(f"COUNT, {sensitive}, k = l = {k}")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    figure.tight_layout()
-    figure.savefig(out / f"merging_queries_{sensitive}_{k}.png", dpi=130)
+
+
+def curves(axes: Axes, values: dict[str, list[list[float]]], places: list[int]) -> None:
+    """Mean and deviation of each method; hollow markers of falling size, so that no curve hides an equal one."""
+    for number, (method, by_place) in enumerate(values.items()):
+        mean, spread = ([float(f(v)) for v in by_place] for f in (np.mean, np.std))
+        look = {"marker": "osD^vPX"[number], "markersize": 10 - number, "markerfacecolor": "none", "linewidth": 1.2}
+        axes.errorbar(places, mean, spread, label=method, capsize=2, **look)
+    axes.set_xticks(places)
+    axes.grid(axis="y", alpha=0.3)
+
+
+def bars(axes: Axes, values: dict[str, list[float]], title: str) -> None:
+    """One horizontal bar a method, the first on top."""
+    names = list(values)
+    mean, spread = ([float(f(v)) for v in values.values()] for f in (np.mean, np.std))
+    axes.barh(names, mean, xerr=spread, color=[f"C{i}" if i < len(METHODS) else "0.6" for i in range(len(names))])
+    axes.invert_yaxis()
+    axes.set_axisbelow(True)
+    axes.set_title(title)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def plot(risk: Results, used: Results, k: int, sensitive: str, out: Path) -> None:
+    """One page: risk, query error, loss, accuracy."""
+    figure, ((top, right), (left, low)) = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    curves(top, {m: [risk[m, o] for o in OVERLAPS] for m in METHODS}, list(OVERLAPS))
+    top.set(xlabel="persons in both parts", title="privacy risk (%)", ylim=(0, None))
+    curves(right, {m: [used[m, "mean error", d] for d in DIMS] for m in METHODS}, list(DIMS))
+    right.set(xlabel="quasi-identifiers in the query", title="mean relative error of COUNT", yscale="log")
+    right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    right.yaxis.set_major_formatter(ScalarFormatter())
+    right.yaxis.set_minor_formatter(NullFormatter())
+    bars(left, {m: used[m, "distortion_ratio"] for m in METHODS}, "distortion ratio")
+    rows = [*METHODS, "original", "majority"]
+    bars(low, {m: [100 * v for v in used[m, "accuracy", sensitive]] for m in rows}, f"accuracy (%), {sensitive}")
+    figure.suptitle(f"{sensitive}, k = l = {k}")
+    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=len(METHODS))
+    figure.savefig(out / f"merging_{sensitive}_{k}.png", dpi=110)
     plt.close(figure)
 
 
@@ -207,14 +230,16 @@ def main() -> None:
         "create table adult as select *, row_number() over () as number from read_csv(?)", [str(arguments.adult)]
     )
     for sensitive, k in itertools.product(("occupation", "education"), arguments.levels):
-        print(f"\n=== {sensitive}, k = l = {k}, {arguments.cut} cuts, {arguments.runs} runs")
+        print(f"\n=== {sensitive}, k = l = {k}, {arguments.cut} cuts, runs: {arguments.runs}")
         con.execute(f"create or replace table whole as from adult where {sensitive} is not null")
         largest = feasible(con, "whole", sensitive, k)
         if largest < k:
             print(f"l = {k} cannot be met by this table; merging takes l = {largest:g}")
         risk = attack(con, k, sensitive, arguments.runs, arguments.pairs, arguments.cut)
-        print_attack(risk, k, sensitive, arguments.out)
-        print_utility(utility(con, k, sensitive, arguments.runs, arguments.cut), k, sensitive, arguments.out)
+        print_attack(risk, k, sensitive)
+        used = utility(con, k, sensitive, arguments.runs, arguments.cut)
+        print_utility(used, k, sensitive)
+        plot(risk, used, k, sensitive, arguments.out)
 
 
 if __name__ == "__main__":

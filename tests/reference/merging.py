@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from duckdb_anon.engine.coding import code_column
-from duckdb_anon.engine.trees import read_tree
-from duckdb_anon.table import Attribute, CodedTable
+from duckdb_anon.table import CodedTable
+from tests.reference.mondrian import attribute
 
 # Hasan, Jiang, Chen and Wang (2018), Tables 1 and 2: age, sex, zip code, disease.
 HOSPITAL_A = [
@@ -37,15 +35,6 @@ HOSPITAL_B = [
     (65, "F", 47309, "Cancer"),
 ]
 FEMALE_DISEASES = {"Ovarian Cancer", "Breast Cancer"}
-
-
-def attribute(name: str, values: Sequence[object], kind: str = "", tree: Sequence[Sequence[str]] = ()) -> Attribute:
-    """Code a list of values; `tree` lists leaf, ancestors, root."""
-    paths = None
-    if tree:
-        rows = [{f"level{i}": label for i, label in enumerate(path)} for path in tree]
-        paths = read_tree("test", name, pa.array(rows))
-    return code_column("test", name, pa.array(values), kind, paths)
 
 
 def zip_tree(zips: Sequence[int]) -> list[tuple[str, ...]]:
