@@ -148,7 +148,7 @@ class _Rows:
         secrets = np.concatenate([carried.code, self.secret[targets]])
         pair, pairs = mixed_key([np.concatenate([published[carried.of_row], asked]), secrets], [keys, self.secrets])
         entries = len(carried.code)
-        held: FloatArray = np.bincount(pair[:entries], weights=carried.share, minlength=pairs)
+        held = np.bincount(pair[:entries], weights=carried.share, minlength=pairs).astype(np.float64)
         with_secret = held[pair[entries:]]
         own = self.own[targets]
         return (own >= 0) & (published[own] == asked), matches, with_secret
