@@ -1,8 +1,9 @@
 """Estimated answers of a workload from a release of any shape, all queries at once.
 
 A released row is a product of independent parts (see `duckdb_anon.rewrite`): one an attribute, one a bag of
-sensitive values in its bucket, one a permuted column of its bucket. Each part is a table of distinct cells and
-queries; the estimate sums, over the distinct combinations of cells, weight times the product of shares.
+sensitive values in its bucket, one a permuted column of its bucket, one a person's list of nodes. Each part is a
+table of distinct cells and queries; the estimate sums, over the distinct combinations of cells, weight times the
+product of shares.
 The answers are those of `relative_error` on each query's text.
 Cost: O((rows + distinct combinations * n) * attributes), in batches of queries that bound the memory.
 """
@@ -13,18 +14,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from duckdb_anon.errors import ColumnError
-from duckdb_anon.measures.overlaps import Intervals, Members
+from duckdb_anon.measures.overlaps import Intervals, Lists, Members
 from duckdb_anon.measures.products import BLOCK, Part, Product, summed
 from duckdb_anon.measures.workload import Workload
 from duckdb_anon.randomized.shares import InvertedValues
 from duckdb_anon.reading import Domain, ReadColumn, ReadTable
-from duckdb_anon.table import FloatArray, IntArray
+from duckdb_anon.table import CodeArray, FloatArray, IntArray
 
 
 def estimated_answers(
-    workload: Workload, table: ReadTable, column: str | None, sensitive: Collection[str] = ()
+    workload: Workload,
+    table: ReadTable,
+    column: str | None,
+    sensitive: Collection[str] = (),
+    items: Sequence[str] = (),
 ) -> FloatArray:
     """Estimate the answer of each query from a release.
 
@@ -33,6 +39,7 @@ def estimated_answers(
         table: the release, coded together with the original.
         column: the column that is summed, None for COUNT(*).
         sensitive: sensitive columns, of which a release with a `retention` kept only that share of values.
+        items: columns of which the release has a list of nodes a person and the original a row a value.
 
     Returns:
         Shape (n,).
@@ -47,7 +54,7 @@ def estimated_answers(
         # without a predicate on it, what a row adds does not depend on the query
         weights = weights * _mean_of_row(table, column, mixed)
         valued = None
-    return summed(workload, _parts(workload, table, valued, mixed), weights)
+    return summed(workload, _parts(workload, table, [*items, *([valued] if valued else [])], valued, mixed), weights)
 
 
 def _mean_of_row(table: ReadTable, column: str, mixed: Collection[str]) -> FloatArray:
@@ -84,13 +91,13 @@ def _numbers(column: ReadColumn) -> FloatArray:
     return np.where(codes < domain.special_from, domain.positions[codes], 0.0)
 
 
-def _parts(workload: Workload, table: ReadTable, valued: str | None, mixed: Collection[str]) -> list[Part]:
+def _parts(
+    workload: Workload, table: ReadTable, others: Sequence[str], valued: str | None, mixed: Collection[str]
+) -> list[Part]:
+    """The parts of the workload's attributes, and of `others` that matter whatever a query asks."""
     parts = []
     slices: dict[str, list[str]] = {}
-    names = [*workload.attributes]
-    if valued is not None and valued not in names:
-        names.append(valued)
-    for name in names:
+    for name in dict.fromkeys([*workload.attributes, *others]):
         column = table.columns[name]
         if column.slice:
             slices.setdefault(column.slice, []).append(name)
@@ -106,14 +113,19 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) 
     cells, cell_of_row = _cells(column, table, valued)
     position = workload.attributes.index(name) if name in workload.attributes else None
 
+    def whole() -> FloatArray:
+        """What a query without a predicate on this attribute takes: every row, NULL and gaps included."""
+        if isinstance(cells, Lists):
+            return cells.rows
+        return cells.shares(np.ones((1, column.domain.size), dtype=bool), True)[:, 0] if valued else np.ones(1)
+
     def shares(batch: Workload) -> FloatArray:
         if position is None:
-            everything = np.ones((batch.n, column.domain.size), dtype=bool)
-            return cells.shares(everything, False)
+            return np.repeat(whole()[:, None], batch.n, axis=1)
         found = cells.shares(batch.matches[position], batch.interval[position])
-        if not valued:
-            # a query without a predicate on this attribute takes every row, NULL and gaps included
-            found[:, ~batch.used[:, position]] = 1.0
+        free = ~batch.used[:, position]
+        if free.any():
+            found[:, free] = whole()[:, None]
         return found
 
     cells_seen = int(cell_of_row.max(initial=-1)) + 1
@@ -161,7 +173,9 @@ def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valu
     return Part(shares, cell_of_row, len(starts))
 
 
-def _cells(column: ReadColumn, table: ReadTable, valued: bool) -> tuple[Intervals | Members | InvertedValues, IntArray]:
+def _cells(
+    column: ReadColumn, table: ReadTable, valued: bool
+) -> tuple[Intervals | Members | Lists | InvertedValues, IntArray]:
     """Distinct cells of a column and the cell of each row."""
     values = _values(column) if valued else None
     if column.shape == "value":
@@ -171,15 +185,12 @@ def _cells(column: ReadColumn, table: ReadTable, valued: bool) -> tuple[Interval
             return InvertedValues(size, column.channel, values), codes.astype(np.int64)
         return Members(np.arange(size + 1), np.arange(size), np.ones(size), values), codes.astype(np.int64)
     if column.shape == "interval":
-        if valued:
-            raise ColumnError(
-                f"workload_error: sum({column.domain.name}) over intervals is not batched; ask for it with "
-                "relative_error"
-            )
-        return _intervals(column)
-    if column.shape == "node":
-        return _nodes(column, values)
-    return _lists(column, table, values)
+        return _intervals(column, valued)
+    if column.node is not None and column.offsets is None:
+        return _nodes(column, column.node, values)
+    if column.node is not None:
+        return _node_lists(column, values)
+    return _bags(column, values)
 
 
 def _values(column: ReadColumn) -> FloatArray:
@@ -189,7 +200,7 @@ def _values(column: ReadColumn) -> FloatArray:
     return np.where(np.arange(domain.size) < domain.special_from, domain.positions, 0.0)
 
 
-def _intervals(column: ReadColumn) -> tuple[Intervals, IntArray]:
+def _intervals(column: ReadColumn, valued: bool) -> tuple[Intervals, IntArray]:
     domain = column.domain
     assert column.lower is not None and column.upper is not None  # noqa: S101 -- the shape says so
     pairs = np.stack([column.lower, column.upper], axis=1).astype(np.int64)
@@ -201,7 +212,7 @@ def _intervals(column: ReadColumn) -> tuple[Intervals, IntArray]:
     codes = np.argsort(places, kind="stable")
     codes = codes[np.isfinite(places[codes])]
     step = 1.0 if domain.discrete else 0.0
-    return Intervals(lower, upper, places[codes], codes, step), cell_of_row.ravel().astype(np.int64)
+    return Intervals(lower, upper, places[codes], codes, step, valued), cell_of_row.ravel().astype(np.int64)
 
 
 def _places(domain: Domain) -> FloatArray:
@@ -219,12 +230,13 @@ def _places(domain: Domain) -> FloatArray:
     return np.array(known + [np.inf] * (domain.null_code >= 0))
 
 
-def _nodes(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntArray]:
+def _nodes(column: ReadColumn, nodes: CodeArray, values: FloatArray | None) -> tuple[Members, IntArray]:
+    """The distinct ones of `nodes` as cells, and the cell of each."""
     domain = column.domain
-    assert column.node is not None and domain.hierarchy is not None  # noqa: S101 -- the shape says so
+    assert domain.hierarchy is not None  # noqa: S101 -- the shape says so
     assert domain.leaf_of_code is not None  # noqa: S101 -- hierarchies have leaves
     tree = domain.hierarchy
-    node, cell_of_row = np.unique(column.node, return_inverse=True)
+    node, cell_of_row = np.unique(nodes, return_inverse=True)
     code_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
     code_of_leaf[domain.leaf_of_code] = np.arange(len(domain.leaf_of_code))
     weight_of_leaf = np.ones(tree.leaves)
@@ -240,22 +252,38 @@ def _nodes(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntA
     return Members(offsets, code_of_leaf[leaf], weight_of_leaf[leaf], values), cell_of_row.astype(np.int64)
 
 
-def _lists(column: ReadColumn, table: ReadTable, values: FloatArray | None) -> tuple[Members, IntArray]:
+def _bags(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntArray]:
     """Sets and bags; rows of one bucket, or with the same members, share a cell."""
-    assert column.offsets is not None  # noqa: S101 -- the shape says so
-    if column.codes is None:
-        raise ColumnError(f"workload_error: column '{column.domain.name}' is set-valued, which is not batched")
-    codes, offsets = column.codes.astype(np.int64), column.offsets
+    assert column.offsets is not None and column.codes is not None  # noqa: S101 -- the shape says so
+    codes = column.codes.astype(np.int64)
     counts = np.ones(len(codes)) if column.counts is None else column.counts.astype(np.float64)
+    starts, entry, cell_of_row = _different(codes, counts, column.offsets)
+    chosen = np.where(codes[entry] == column.domain.null_code, -1, codes[entry])
+    return Members(starts, chosen, counts[entry], values), cell_of_row
+
+
+def _node_lists(column: ReadColumn, values: FloatArray | None) -> tuple[Lists, IntArray]:
+    """Lists of nodes, a row of the original each; persons with equal lists share a cell."""
+    assert column.offsets is not None and column.node is not None  # noqa: S101 -- the shape says so
+    nodes, number = _nodes(column, column.node, values)
+    starts, entry, cell_of_row = _different(number, np.ones(len(number)), column.offsets)
+    shape = (len(starts) - 1, len(nodes.offsets) - 1)
+    held = sparse.csr_matrix((np.ones(len(entry)), number[entry], starts), shape=shape)
+    held.sum_duplicates()
+    return Lists(nodes, held), cell_of_row
+
+
+def _different(members: IntArray, counts: FloatArray, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows with different members: starts of each in a list of entries, those entries, and which one each row has."""
     length = np.diff(offsets)
-    mark = np.random.default_rng(0).integers(0, 2**62, size=(2, column.domain.size + 1))
-    key = [_sums(mark[k][codes] * counts.astype(np.int64), offsets) for k in (0, 1)]
+    # two random projections tell lists apart but for a chance of about 2^-100
+    mark = np.random.default_rng(0).integers(0, 2**62, size=(2, int(members.max(initial=0)) + 1))
+    key = [_sums(mark[k][members] * counts.astype(np.int64), offsets) for k in (0, 1)]
     _, first, cell_of_row = np.unique(np.stack([*key, length]), axis=1, return_index=True, return_inverse=True)
     size = length[first]
     starts = np.concatenate([[0], np.cumsum(size)])
     entry = np.arange(starts[-1]) - np.repeat(starts[:-1], size) + np.repeat(offsets[first], size)
-    chosen = np.where(codes[entry] == column.domain.null_code, -1, codes[entry])
-    return Members(starts, chosen, counts[entry], values), cell_of_row.ravel().astype(np.int64)
+    return starts, entry, cell_of_row.ravel().astype(np.int64)
 
 
 def _sums(values: IntArray, offsets: IntArray) -> IntArray:

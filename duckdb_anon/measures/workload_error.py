@@ -62,7 +62,15 @@ def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator)
         raise RequirementError("workload: the table is empty; its columns have no values to ask for")
     roles = params["roles"]
     qi = [original.attribute(info.name) for info in roles.qi]
-    sensitive = original.attribute(roles.sensitive[0].name) if roles.sensitive else None
+    sensitive = None
+    if roles.sensitive and params["predicate_on_sensitive"]:
+        name = roles.sensitive[0].name
+        if original.columns[name].shape != "value":
+            raise ColumnError(
+                f"workload: predicate_on_sensitive := true asks for single values, but '{name}' holds lists; ask for "
+                f"list_contains({name}, value) with relative_error"
+            )
+        sensitive = original.attribute(name)
     return draw(qi, sensitive, spec_of(params), rng)
 
 
@@ -86,20 +94,25 @@ def _summed(table: ReadTable, params: Params) -> str | None:
     return name
 
 
-def answers(workload: Workload, table: ReadTable, params: Params) -> FloatArray:
-    """Estimates of all queries from one table, original or release."""
+def answers(workload: Workload, table: ReadTable, params: Params, original: ReadTable) -> FloatArray:
+    """Estimates of all queries from one table, the original or its release."""
     missing = [a for a in workload.attributes if a not in table.columns]
     if missing:
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
     sensitive = [info.name for info in params["roles"].sensitive]
-    return estimated_answers(workload, table, _summed(table, params), sensitive)
+    items = [name for name in sensitive if _is_list(table, name) and not _is_list(original, name)]
+    return estimated_answers(workload, table, _summed(table, params), sensitive, items)
+
+
+def _is_list(table: ReadTable, name: str) -> bool:
+    return name in table.columns and table.columns[name].shape == "set"
 
 
 def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a query with a truth other than 0."""
     original, release = tables
     workload = draw_workload(original, params, rng)
-    truth = answers(workload, original, params)
+    truth = answers(workload, original, params, original)
     redrawn = 0
     for _ in range(_ROUNDS):
         zero = truth == 0
@@ -107,8 +120,8 @@ def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.G
             break
         redrawn += int(zero.sum())
         workload = replaced(workload, draw_workload(original, params, rng), zero)
-        truth = answers(workload, original, params)
-    estimate = answers(workload, release, params)
+        truth = answers(workload, original, params, original)
+    estimate = answers(workload, release, params, original)
     kept = np.flatnonzero(truth != 0)
     every = texts(workload, original, params)
     return {
