@@ -78,7 +78,11 @@ class Parameter:
         high = self.high is None or value <= self.high
         above = self.above is None or value > self.above
         if not (finite and low and high and above):
-            raise ParameterError(f"{function}: {self.name} := {given} is out of range; {self.doc}")
+            ends = (("above", self.above), ("at least", self.low), ("at most", self.high))
+            allowed = " and ".join(f"{word} {end:g}" for word, end in ends if end is not None) or "finite"
+            raise ParameterError(
+                f"{function}: {self.name} := {given} is out of range, it must be {allowed}; {self.doc}"
+            )
 
 
 def _names(given: Any) -> list[str]:

@@ -183,7 +183,7 @@ def test_forced_columns_show_every_combination_k_times(con: duckdb.DuckDBPyConne
         ("2, rules := 'sex = 1'", "must be a list of rules"),
         ("2, force_k := ['zp'], columns := [['age', 'sex'], ['zip']]", "did you mean 'zip'"),
         ("2, fake_mode := 'totl'", "did you mean 'total'"),
-        ("0.5", "out of range"),
+        ("0.5", "l := 0.5 is out of range, it must be at least 1; no sensitive value has"),
     ],
 )
 def test_errors_name_the_cause(hospitals: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
