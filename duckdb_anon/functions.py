@@ -225,7 +225,8 @@ def _ran(call: pa.StructArray) -> pa.Array:
         raise TypeError(f"{function} does not run a kernel")
     tables = [_rows(call.field(n)) for n in names if n.startswith("t")]
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
-    return run.run_call(entry, text, tables, trees)
+    counted = _rows(call.field("f")) if "f" in names else None
+    return run.run_call(entry, text, tables, trees, counted)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:

@@ -219,6 +219,7 @@ class Method:
             the call is planned. Its last argument codes (a systematic sample of) the table when called.
         conditions: SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in
             each row, 1 or 0.
+        combinations: columns whose combinations of values DuckDB counts for `CodedTable.combinations`.
     """
 
     name: str
@@ -231,6 +232,7 @@ class Method:
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     settle: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
+    combinations: Callable[[Roles, Params], Sequence[ColumnInfo]] | None = None
 
 
 @dataclass(frozen=True)

@@ -179,8 +179,22 @@ def _run_ctes(entry: Method | Report, context: Context, relation: Relation, role
     return (
         f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
         f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, "
-        f"t0: list({{rn: _anon_rn{row}}}){tree_sql}}}) as r from _anon_src)"
+        f"t0: list({{rn: _anon_rn{row}}}){_combinations(entry, roles, params)}{tree_sql}}}) as r from _anon_src)"
     )
+
+
+def _combinations(entry: Method | Report, roles: Roles, params: Params) -> str:
+    """Field of the call that lists a row and the number of rows of each combination of values a method asks for."""
+    asked = getattr(entry, "combinations", None)
+    if asked is None:
+        return ""
+    keys = []
+    for info in asked(roles, params):
+        keys.append(ident(info.name))
+        if info.type in ("", "VARCHAR"):
+            keys.append(f"hash({ident(info.name)})")  # a collation may take different texts for equal
+    counted = f"(select min(_anon_rn) as rn, count(*) as n from _anon_src group by {', '.join(keys)})"
+    return f", f: (select list(_anon_f) from {counted} as _anon_f)"
 
 
 def _trees(context: Context, infos: Iterable[ColumnInfo]) -> tuple[list[str], str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +25,7 @@ from duckdb_anon.engine.read import read_tables
 from duckdb_anon.engine.trees import Tree, read_tree
 from duckdb_anon.errors import AnonError, RequirementError, unexpected
 from duckdb_anon.spec import ColumnInfo, Method, Params, Report, Roles
-from duckdb_anon.table import Attribute, CodedTable, IntArray
+from duckdb_anon.table import Attribute, CodedTable, Combinations, IntArray
 
 RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
 _INTS = pa.list_(pa.list_(pa.int64()))
@@ -77,14 +77,31 @@ def generator(seed: int | None) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
-def run_call(entry: Method | Report, call: str, tables: Sequence[pa.Array], trees: Mapping[str, pa.Array]) -> pa.Array:
-    """Run one planned call; return a one-element struct array of type `RETURN_TYPE`."""
+def run_call(
+    entry: Method | Report,
+    call: str,
+    tables: Sequence[pa.Array],
+    trees: Mapping[str, pa.Array],
+    counted: pa.StructArray | None = None,
+) -> pa.Array:
+    """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
+
+    Args:
+        entry: method or report.
+        call: the planned call, see `to_json`.
+        tables: rows of each table.
+        trees: rows of each hierarchy table by its name.
+        counted: row `rn` and number of rows `n` of each combination a method has asked for.
+    """
     _, roles, params, extra = from_json(call)
     try:
         with interrupt.watching(), progress.running(entry.name):
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
-                count, lists = _method(entry, roles, params, extra["conditions"], tables, forest)
+                rows = coded_table(
+                    entry.name, roles, tables[0], forest, extra["conditions"], canonical=params["seed"] is not None
+                )
+                count, lists = _method(entry, roles, params, *rows, counted)
             else:
                 count, lists = _report(entry, roles, params, tables, forest)
     except AnonError as error:
@@ -98,11 +115,12 @@ def _method(
     entry: Method,
     roles: Roles,
     params: Params,
-    names: Sequence[str],
-    tables: Sequence[pa.StructArray],
-    trees: Mapping[str, Tree],
+    table: CodedTable,
+    source_row: IntArray,
+    counted: pa.StructArray | None,
 ) -> tuple[int, Lists]:
-    table, source_row = coded_table(entry.name, roles, tables[0], trees, names, canonical=params["seed"] is not None)
+    if counted is not None:
+        table = replace(table, combinations=_combinations(counted, source_row))
     rng = generator(params["seed"])
     cells = entry.release(table, params, rng)
     progress.say("writing")
@@ -196,6 +214,14 @@ def coded_table(
     person = attributes[q + s] if roles.person else None
     other = {truth.name: truth for truth in truths}
     return CodedTable(len(rows), tuple(attributes[:q]), tuple(attributes[q : q + s]), person, other), source_row
+
+
+def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations:
+    """Counts by source row as counts by row of the coded table."""
+    place = np.empty(len(source_row), dtype=np.int64)
+    place[source_row] = np.arange(len(source_row))
+    rows, counts = (counted.field(name).to_numpy(zero_copy_only=False) for name in ("rn", "n"))
+    return Combinations(place[rows], counts)
 
 
 def _reordered(attribute: Attribute, order: IntArray) -> Attribute:

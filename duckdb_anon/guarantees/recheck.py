@@ -17,6 +17,8 @@ from duckdb_anon.errors import RequirementError
 from duckdb_anon.partition import Groups, Requirement
 from duckdb_anon.table import CodeArray, IntArray
 
+_KEYS = 2**62
+
 
 def recheck(
     function: str, published: Sequence[Cells], sensitive: CodeArray | None, rows: IntArray, requirement: Requirement
@@ -55,16 +57,23 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
         raise ValueError("classes need a published quasi-identifier")
     index = [_index(cells) for cells in published]
     shared = index[0] is not None and all(each is index[0] for each in index)
-    key: IntArray | None = None
+    key, keys = np.zeros(1, dtype=np.int64), 1
     for cells, of_row in zip(published, index, strict=True):
         column = _identity(cells)
         if of_row is not None and not shared:
             column = column[of_row]
-        key = column if key is None else key * (int(column.max(initial=0)) + 1) + column
-        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    if key is None or not shared or index[0] is None:
-        return np.empty(0, dtype=np.int64) if key is None else key
-    return _used(key[index[0]])
+        if keys * (int(column.max(initial=0)) + 1) >= _KEYS:
+            key, column = _numbered(key), _numbered(column)
+            keys = int(key.max(initial=0)) + 1
+        bound = int(column.max(initial=0)) + 1
+        key, keys = key * bound + column, keys * bound
+    key = _numbered(key)
+    return key if not shared or index[0] is None else _used(key[index[0]])
+
+
+def _numbered(key: IntArray) -> IntArray:
+    """Number equal keys alike, from 0 on, in their order."""
+    return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
 
 def _used(number: IntArray) -> IntArray:

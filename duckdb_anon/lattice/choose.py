@@ -34,7 +34,6 @@ def cheapest(counter: Counter, nodes: Iterable[Levels], requirement: Requirement
         suppressing: whether rows may be; if not, every group of every node satisfies the requirement.
     """
     loss_of_level = _loss_of_level(counter)
-    every = tuple(range(len(counter.ladders)))
     ranked = sorted(
         (round(float(np.mean([loss_of_level[i][level] for i, level in enumerate(node)])), 12), sum(node), node)
         for node in nodes
@@ -45,20 +44,17 @@ def cheapest(counter: Counter, nodes: Iterable[Levels], requirement: Requirement
     for least, height, node in ranked:
         if least > best[0]:
             break
-        best = min(best, (_loss(counter, counter.at(every, node), node, requirement), height, node))
+        best = min(best, (_loss(counter, counter.at(counter.every, node), node, requirement), height, node))
     return best[2]
 
 
 def _loss_of_level(counter: Counter) -> list[FloatArray]:
     """Mean NCP over all rows of each attribute at each level."""
-    result = []
-    for ladder in counter.ladders:
-        rows = np.bincount(ladder.attribute.codes, minlength=ladder.attribute.domain)
-        means = [
-            float(rows @ ladder.ncp(level)[place]) / max(1, int(rows.sum()))
-            for level, place in enumerate(ladder.place_of_code)
-        ]
-        result.append(np.array(means))
+    base, result = counter.base(counter.every), []
+    for ladder, place in zip(counter.ladders, base.places, strict=True):
+        rows = np.bincount(place, weights=base.rows)
+        means = [rows @ ladder.ncp(level)[ladder.up(0, level)] for level in range(ladder.height + 1)]
+        result.append(np.array(means) / rows.sum())
     return result
 
 

@@ -1,9 +1,11 @@
 """Frequency sets: how many rows share generalized quasi-identifiers and a sensitive value.
 
-The table is counted once. Every other frequency set is rolled up from a finer one, or, with fewer attributes,
-projected from one with more (LeFevre, DeWitt and Ramakrishnan 2005, sections 3.2 and 3.3), so its cost
-is one sort of the distinct combinations and not of the rows. Counting is array work and not SQL: the rows are coded
-already, and a query a node would cost more than a roll-up.
+DuckDB counts the table once, with one GROUP BY; no row is counted again. Every other frequency set is rolled up from
+a finer one, or, with fewer attributes, projected from one with more (LeFevre, DeWitt and Ramakrishnan 2005, sections
+3.2 and 3.3), so its cost is one sort of the distinct combinations and not of the rows. Roll-ups are array work. SQL
+that rolls up a whole level of the lattice in one statement was measured for the same nodes: GROUPING SETS took 2.4 to
+4.4 times as long; a UNION ALL over the base frequency set 1.6 to 3.7 times, 2.9 times for the 971 nodes of a table of
+40,000 rows and seven attributes; one over a frequency set kept for each subset of the attributes 1.6 to 9 times.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ import numpy as np
 
 from duckdb_anon.lattice.levels import Ladder
 from duckdb_anon.partition import Groups
-from duckdb_anon.partition.packed import offsets_of, run_starts
+from duckdb_anon.partition.packed import offsets_of, order_by, run_starts
 from duckdb_anon.partition.requirements import SensitiveCells
-from duckdb_anon.table import CodeArray, IntArray
+from duckdb_anon.table import CodeArray, Combinations, IntArray
 
 Subset = tuple[int, ...]
 Levels = tuple[int, ...]
@@ -56,21 +58,22 @@ def _no_rows() -> tuple[IntArray, None]:
 class Counter:
     """Counts combinations for any subset of the attributes at any levels."""
 
-    def __init__(self, ladders: Sequence[Ladder], sensitive: CodeArray | None) -> None:
-        """Count the table once.
+    def __init__(self, ladders: Sequence[Ladder], sensitive: CodeArray | None, table: Combinations) -> None:
+        """Take the table as it was counted.
 
         Args:
             ladders: levels of each quasi-identifier, n codes each.
             sensitive: sensitive code of each row, shape (n,), None if nothing depends on it.
+            table: combinations of quasi-identifiers and sensitive values.
         """
-        rows = len(ladders[0].attribute.codes)
-        codes = np.zeros(rows, dtype=np.int64) if sensitive is None else sensitive.astype(np.int64)
+        rows, counts = table.rows, table.counts
+        codes = np.zeros(len(rows), dtype=np.int64) if sensitive is None else sensitive[rows].astype(np.int64)
         self.ladders = tuple(ladders)
-        self.table_counts = np.bincount(codes)
+        self.table_counts = np.bincount(codes, weights=counts).astype(np.int64)
         self._domain = max(1, len(self.table_counts))
-        every = tuple(range(len(ladders)))
-        places = np.array([ladder.place_of_code[0][ladder.attribute.codes] for ladder in ladders], dtype=np.int64)
-        self._base = {every: self._counted(places, codes, np.ones(rows, dtype=np.int64))}
+        self.every = tuple(range(len(ladders)))
+        places = [ladder.place_of_code[0][ladder.attribute.codes[rows]] for ladder in ladders]
+        self._base = {self.every: self._counted(np.array(places, dtype=np.int64), codes, counts)}
 
     def base(self, subset: Subset) -> FrequencySet:
         """The frequency set of a subset of attributes, nothing generalized."""
@@ -115,7 +118,7 @@ class Counter:
             some_row[key] = np.arange(len(key))
             first, counts = some_row[found], total[found].astype(np.int64)
         else:
-            order = np.argsort(key, kind="stable")
+            order = order_by(key, np.zeros(1, dtype=np.int64), 1)
             sorted_key = key[order]
             starts = run_starts(sorted_key)
             found, first = sorted_key[starts], order[starts]

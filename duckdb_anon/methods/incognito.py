@@ -7,7 +7,7 @@ default entropy) and t-closeness as asked for, checked once more on the finished
 carries their number in the column `suppressed`.
 
 Paper: LeFevre, DeWitt and Ramakrishnan (2005), Incognito: efficient full-domain k-anonymity; entropy
-l-diversity as in Machanavajjhala et al. (2006). Departures: the table is counted once and all other counts are
+l-diversity as in Machanavajjhala et al. (2006). Departures: DuckDB counts the table once and all other counts are
 rolled up from that; of the minimal nodes the one with the least normalized certainty penalty (Xu et al. 2006)
 is taken, a suppressed row counting as wholly generalized; ties go to the smaller height, then to the
 first attribute least generalized. Cost: exponential in the attributes at worst.
@@ -22,13 +22,13 @@ import numpy as np
 from duckdb_anon.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import RequirementError
-from duckdb_anon.guarantees import asked, parameters_of_guarantee, recheck
+from duckdb_anon.guarantees import asked, classes_of, parameters_of_guarantee, recheck
 from duckdb_anon.guarantees import refine as refine_guarantee
-from duckdb_anon.lattice import Counter, Ladder, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
+from duckdb_anon.lattice import Counter, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
 from duckdb_anon.lattice.frequency import FrequencySet, Levels
 from duckdb_anon.partition import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
 from duckdb_anon.slices.boxed import box_plans
-from duckdb_anon.spec import ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.spec import ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
 
 NAME = "incognito"
@@ -55,22 +55,22 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     Raises:
         RequirementError: even the whole table as one class fails.
     """
+    if table.combinations is None:
+        raise TypeError(f"{NAME} works on a table whose combinations are counted")
     requirement, sensitive = asked(NAME, table, params)
-    ladders = [ladder_of(a, params["branching"]) for a in table.qi]
+    counter = Counter([ladder_of(a, params["branching"]) for a in table.qi], sensitive, table.combinations)
+    _check_whole(counter, requirement)
+    allowed = int(params["max_suppression"] * table.rows)
+    levels = _best_node(counter, requirement, allowed)
+    published = {
+        ladder.attribute.name: ladder.cells(level) for ladder, level in zip(counter.ladders, levels, strict=True)
+    }
     kept = np.arange(table.rows, dtype=np.int64)
-    levels = tuple(0 for _ in ladders)
-    if table.rows:
-        _check_whole(sensitive, table.rows, requirement)
-        counter = Counter(ladders, sensitive)
-        allowed = int(params["max_suppression"] * table.rows)
-        levels = _best_node(counter, requirement, allowed)
-        kept = _kept_rows(ladders, levels, sensitive, requirement)
+    if allowed:
+        kept = _kept_rows(classes_of(list(published.values())), sensitive, requirement)
         if table.rows - len(kept) > allowed:
             raise RequirementError(f"{NAME}: {table.rows - len(kept)} rows would be suppressed, {allowed} may be")
-    published = {
-        ladder.attribute.name: _rows_of(ladder.cells(level), kept)
-        for ladder, level in zip(ladders, levels, strict=True)
-    }
+        published = {name: _rows_of(cells, kept) for name, cells in published.items()}
     recheck(NAME, list(published.values()), sensitive, kept, requirement)
     published |= {a.name: Coded(a.name, a.codes[kept]) for a in table.sensitive}
     if params["max_suppression"] > 0:
@@ -78,9 +78,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return {**published, ROWS: Source(kept)}
 
 
-def _check_whole(sensitive: CodeArray | None, rows: int, requirement: Requirement) -> None:
-    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
-    whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, counts)
+def _check_whole(counter: Counter, requirement: Requirement) -> None:
+    top = counter.at(counter.every, tuple(ladder.height for ladder in counter.ladders))
+    whole = top.groups(counter.table_counts)
     if not requirement.holds(whole).all():
         raise RequirementError(f"{NAME}: the whole table fails the requirement: {requirement.attained(whole)}")
 
@@ -105,16 +105,11 @@ def _monotone_with_suppression(requirement: Requirement) -> bool:
     return isinstance(requirement, (KAnonymity, DistinctDiversity))
 
 
-def _kept_rows(
-    ladders: list[Ladder], levels: Levels, sensitive: CodeArray | None, requirement: Requirement
-) -> IntArray:
-    """Rows whose class satisfies the requirement at these levels."""
-    key: IntArray = np.zeros(len(ladders[0].attribute.codes), dtype=np.int64)
-    for ladder, level in zip(ladders, levels, strict=True):
-        key = key * ladder.places(level) + ladder.place_of_code[level][ladder.attribute.codes]
-        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+def _kept_rows(class_of_row: IntArray, sensitive: CodeArray | None, requirement: Requirement) -> IntArray:
+    """Rows whose class satisfies the requirement."""
     counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
-    return np.flatnonzero(requirement.holds(Groups(key, sensitive, counts))[key]).astype(np.int64)
+    held = requirement.holds(Groups(class_of_row, sensitive, counts))
+    return np.flatnonzero(held[class_of_row]).astype(np.int64)
 
 
 def _rows_of(cells: Cells, rows: IntArray) -> Cells:
@@ -122,6 +117,11 @@ def _rows_of(cells: Cells, rows: IntArray) -> Cells:
     if not isinstance(cells, (Interval, Node, ValueSet)):
         raise TypeError(f"{type(cells).__name__} cells have no levels")
     return type(cells)(**{**vars(cells), "index": cells.index[rows]})
+
+
+def combinations(roles: Roles, params: Params) -> tuple[ColumnInfo, ...]:
+    """What DuckDB counts: the quasi-identifiers, and what l and t speak of."""
+    return roles.qi + (() if params["l"] is None and params["t"] is None else roles.sensitive)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
@@ -153,4 +153,5 @@ METHOD = Method(
     layout=layout,
     release=release,
     refine=refine,
+    combinations=combinations,
 )  # fmt: skip

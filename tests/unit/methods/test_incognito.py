@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
 import duckdb
+import numpy as np
 import pytest
+
+from duckdb_anon import functions
+from duckdb_anon.cells import Cells
+from duckdb_anon.methods.incognito import METHOD
+from duckdb_anon.table import CodedTable
 
 
 @pytest.fixture
@@ -92,3 +102,41 @@ def test_a_hierarchy_whose_leaves_are_not_in_the_order_of_the_text_is_counted_ri
         "sensitive := 's', hierarchies := {'v': 'tree'})"
     )
     assert con.execute("select v, count(*) from release group by 1 order by 1").fetchall() == [("low", 40), ("top", 20)]
+
+
+def test_duckdb_counts_the_combinations_the_search_starts_from(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[CodedTable] = []
+
+    def spy(table: CodedTable, params: Any, rng: np.random.Generator) -> dict[str, Cells]:
+        seen.append(table)
+        return METHOD.release(table, params, rng)
+
+    monkeypatch.setitem(functions._BY_NAME, "incognito", replace(METHOD, release=spy))
+    con.execute("""
+        create table t as select case when i % 7 = 0 then null else i % 5 end as a, ['x', 'y', null][i % 3 + 1] as b,
+            case when i % 11 = 0 then -0.0::double when i % 4 = 0 then 'nan'::double else i % 2 end as c, i % 6 as s
+        from range(500) r(i)
+    """)
+    for asked in ("k := 3", "l := 2, seed := 1"):
+        con.execute(f"from incognito('t', qi := ['a', 'b', 'c'], sensitive := 's', {asked})").fetchall()
+        table = seen.pop()
+        assert table.combinations is not None
+        columns = [*table.qi, *(() if asked.startswith("k") else table.sensitive)]
+        rows = list(zip(*(a.codes.tolist() for a in columns), strict=True))
+        counted: Counter[Any] = Counter()
+        for row, count in zip(table.combinations.rows.tolist(), table.combinations.counts.tolist(), strict=True):
+            counted[rows[row]] += count
+        assert counted == Counter(rows)
+
+
+@pytest.mark.parametrize(("capitals", "published"), [(3, [["A"], ["a"]]), (2, [["A", "a"]])])
+def test_texts_a_collation_takes_for_equal_are_counted_apart(
+    con: duckdb.DuckDBPyConnection, capitals: int, published: list[list[str]]
+) -> None:
+    con.execute("create table t (a varchar collate nocase, s integer)")
+    con.execute(f"insert into t select case when i < {capitals} then 'A' else 'a' end, i from range(8) r(i)")
+    con.execute("create table r as from incognito('t', k := 3, qi := 'a', sensitive := 's')")
+    sets = {tuple(row[0]) for row in con.execute("select a from r").fetchall()}  # DISTINCT would merge them again
+    assert sorted(map(list, sets)) == published
