@@ -9,8 +9,10 @@ certainty. Within a generalized cell, parts have at least k rows; that is no gua
 Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the
 check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;
 fakes are a total by default; ordered attributes are cut into `bins` intervals for the association; how a cell
-is generalized is told in `slices.cell_parts` and `slices.repair`. Departure: buckets are cut where boxes would
-save most, which answers queries better at equal risk (`cut := 'median'` is the paper's).
+is generalized is told in `slices.cell_parts` and `slices.repair`. `try_repermute` swaps first (after Hasan et al.
+2016, of which only the abstract was available): rows that violate a rule are permuted once more with others of
+their bucket. Departure: buckets are cut where boxes would save most, which answers queries better at equal risk
+(`cut := 'median'` is the paper's).
 Cost: O(d n log n).
 """
 
@@ -25,7 +27,7 @@ import numpy as np
 from duckdb_anon.cells import Cells, Source
 from duckdb_anon.errors import ColumnError, RequirementError, nearest
 from duckdb_anon.methods.slicing import find_grouping
-from duckdb_anon.partition.requirements import All, FrequencyDiversity, KAnonymity
+from duckdb_anon.partition.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
 from duckdb_anon.slices.covers import Cover
 from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.fakes import Records, taken, with_fakes
@@ -35,7 +37,7 @@ from duckdb_anon.slices.released import check_columns, check_covers, check_diver
 from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
 from duckdb_anon.slices.rule_text import parse_rules, rule_of
 from duckdb_anon.slices.rules import Rules, unseen_pairs
-from duckdb_anon.slices.shuffle import shuffled_slots
+from duckdb_anon.slices.shuffle import shuffled_among, shuffled_slots
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
 
@@ -83,22 +85,18 @@ def _permuted(
     return _Slots(np.sort(bucket), orders, codes, sensitive)
 
 
-def _drawn(
-    table: CodedTable, records: Records, bucket: IntArray, columns: list[tuple[int, ...]], rng: np.random.Generator
-) -> _Slots:
-    """One uniform permutation for each column, the sensitive one last."""
-    orders = [shuffled_slots(bucket, rng) for _ in range(len(columns) + 1)]
-    return _permuted(table, records, bucket, columns, orders)
+def _violations(slots: _Slots, rules: Rules) -> tuple[BoolArray, IntArray]:
+    """Whether each slot's row violates a rule, and in each bucket how many do."""
+    violating = np.zeros(len(slots.bucket), dtype=bool)
+    violating[rules.violated(slots.codes, slots.sensitive)[0]] = True
+    return violating, np.bincount(slots.bucket, weights=violating).astype(np.int64)
 
 
-def _swapped(slots: _Slots, trial: _Slots, rules: Rules) -> list[IntArray]:
-    """Take the trial permutation in the buckets where fewer rows violate a rule."""
-    buckets = int(slots.bucket[-1]) + 1
-    before, after = (
-        np.bincount(s.bucket[rules.violated(s.codes, s.sensitive)[0]], minlength=buckets) for s in (slots, trial)
-    )
-    better = (after < before)[slots.bucket]
-    return [np.where(better, new, old) for new, old in zip(trial.orders, slots.orders, strict=True)]
+def _trial(slots: _Slots, violating: BoolArray, count: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """Permute the violating rows of each bucket once more, together with about twice as many others."""
+    share = 2 * count / np.bincount(slots.bucket)
+    among = violating | (rng.random(len(violating)) < share[slots.bucket])
+    return [shuffled_among(order, among, slots.bucket, rng) for order in slots.orders]
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -126,11 +124,16 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
     bucket = buckets(table, records, params)
     rules = rules_of(table, params)
-    slots = _drawn(table, records, bucket, columns, rng)
+    orders = [shuffled_slots(bucket, rng) for _ in range(len(columns) + 1)]
+    slots = _permuted(table, records, bucket, columns, orders)
     for _ in range(params["try_repermute"] if rules else 0):
-        orders = _swapped(slots, _drawn(table, records, bucket, columns, rng), rules)
+        violating, before = _violations(slots, rules)
+        if not violating.any():
+            break
+        trial = _permuted(table, records, bucket, columns, _trial(slots, violating, before, rng))
+        better = (_violations(trial, rules)[1] < before)[slots.bucket]
+        orders = [np.where(better, new, old) for new, old in zip(trial.orders, orders, strict=True)]
         slots = _permuted(table, records, bucket, columns, orders)
-    orders = slots.orders
     forced = forced_columns(grouping, params["force_k"] or ())
     check_columns(NAME, orders, bucket)
     check_diversity(NAME, slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
@@ -233,7 +236,13 @@ METHOD = Method(
         Parameter("rules", "forbidden conjunctions, [['sex = ''M''', 'disease = ''Ovarian Cancer''']]"),
         Parameter("unseen_pairs", "also forbid pairs that never occur though expected", "boolean", False),
         Parameter("min_expected", "expected count from which on absence is a rule", "number", 5.0, above=0),
-        Parameter("try_repermute", "new permutations tried before cells are generalized", "integer", 0, low=0),
+        Parameter(
+            "try_repermute",
+            "rounds of permuting anew rows that violate a rule, before cells are generalized; some 20 spare most cells",
+            "integer",
+            0,
+            low=0,
+        ),
         Parameter("force_k", "attributes whose columns are always made k-anonymous cell by cell", "names"),
         Parameter("min_bucket", "least number of rows of a bucket", "integer", 1, low=1),
         *CUTS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from duckdb_anon.partition.requirements import BoolArray
 from duckdb_anon.table import IntArray
 
 
@@ -29,6 +30,21 @@ def shuffled_slots(bucket_of_record: IntArray, rng: np.random.Generator) -> IntA
     """
     mixed = rng.permutation(len(bucket_of_record))
     return mixed[np.argsort(bucket_of_record[mixed], kind="stable")].astype(np.int64, copy=False)
+
+
+def shuffled_among(order: IntArray, among: BoolArray, bucket: IntArray, rng: np.random.Generator) -> IntArray:
+    """Records of slots after one more uniform permutation, inside every bucket, of some of its slots.
+
+    Args:
+        order: record of each slot, shape (n,).
+        among: which slots take part.
+        bucket: bucket of each slot, non-decreasing.
+        rng: source of randomness.
+    """
+    place = np.flatnonzero(among)
+    result = order.copy()
+    result[place] = order[place[shuffled_slots(bucket[place], rng)]]
+    return result
 
 
 def is_bucket_permutation(order: IntArray, bucket_of_record: IntArray) -> bool:

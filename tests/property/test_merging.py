@@ -80,6 +80,7 @@ WHOLE_TABLE = "the whole table fails the requirement"
             "min_bucket": st.sampled_from([1, 4, 10]),
             "min_expected": st.sampled_from([0.2, 0.5, 1.5]),
             "force_k": st.sampled_from([None, ["age"]]),
+            "try_repermute": st.sampled_from([0, 3]),
         }
     ),
     st.integers(0, 2**32 - 1),

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from duckdb_anon.slices.shuffle import bucket_slots, is_bucket_permutation, shuffled_slots
+from duckdb_anon.slices.shuffle import bucket_slots, is_bucket_permutation, shuffled_among, shuffled_slots
 
 
 def test_records_stay_in_their_buckets() -> None:
@@ -24,6 +24,17 @@ def test_every_permutation_of_a_bucket_is_equally_likely() -> None:
     expected = 1000
     chi2 = sum((count - expected) ** 2 / expected for count in seen.values())
     assert chi2 < 20.5  # 0.999 quantile with 5 degrees of freedom
+
+
+def test_only_slots_that_take_part_get_another_record_and_of_their_bucket() -> None:
+    bucket = np.array([2, 0, 1, 0, 2, 2, 0, 2])
+    order, slots = bucket_slots(bucket), np.sort(bucket)
+    among = np.array([True, True, False, True, False, True, True, True])
+    rng = np.random.default_rng(2)
+    trials = [shuffled_among(order, among, slots, rng) for _ in range(200)]
+    assert all(is_bucket_permutation(trial, bucket) for trial in trials)
+    assert all(np.array_equal(trial[~among], order[~among]) for trial in trials)
+    assert len({tuple(trial.tolist()) for trial in trials}) == 2 * 6
 
 
 def test_what_is_not_a_permutation_inside_buckets_is_noticed() -> None:
