@@ -2,7 +2,10 @@
 
 LeFevre, DeWitt and Ramakrishnan 2006 (strict and relaxed), with the multiway cut of a hierarchy at the
 lowest common ancestor of the group's values. An attribute that cannot be cut under the requirement gives
-way to the next widest. Nominal attributes without a hierarchy are cut as ordered codes.
+way to the next widest. Nominal attributes without a hierarchy are cut as ordered codes; as their order means nothing,
+the rows with the median value may go to either side: where {<= median} against {> median} is not allowed, {< median}
+against {>= median} is tried. Without this, a frequent value that comes last in the alphabet could never be cut off
+(on a census table with five nominal columns of seven: 17.2% instead of 7.5% NCP at k = 10).
 Cost: one sort of the rows still open per level and attribute tried.
 """
 
@@ -42,14 +45,12 @@ class MedianCuts:
             common ancestor for hierarchies); 'distinct': number of different values; 'spread': sum of
             squared deviations from the mean, not normalized, so attributes on wide scales go first.
         relaxed: deal rows with the median value to both sides (LeFevre et al. 2006, section 4.2).
-        retry_lt: where {<= median} against {> median} fails, try {< median} against {>= median}.
     """
 
     problem: Problem
     trees: tuple[Tree | None, ...]
     width: Width = "range"
     relaxed: bool = False
-    retry_lt: bool = False
 
     def choose(self, frame: Frame) -> Cut:
         """Return for every group of the frame its first allowed cut, attributes by decreasing width."""
@@ -63,8 +64,8 @@ class MedianCuts:
                 groups = np.flatnonzero(usable & ~progress.accepted & (attribute == index))
                 if tree is not None and len(groups):
                     self._at_children(frame, groups, index, tree, progress)
-            for below in (False, True) if self.retry_lt and not self.relaxed else (False,):
-                groups = np.flatnonzero(usable & ~progress.accepted & self._is_line[attribute])
+            for below, possible in ((False, self._is_line), (True, self._has_no_order)):
+                groups = np.flatnonzero(usable & ~progress.accepted & possible[attribute])
                 if len(groups):
                     self._at_median(frame, groups, attribute[groups], below, progress)
         parts = max([2, *(tree.most_children for tree in self.trees if tree is not None)])
@@ -74,6 +75,12 @@ class MedianCuts:
     def _is_line(self) -> BoolArray:
         """For each attribute whether it is cut at a median."""
         return np.array([tree is None for tree in self.trees])
+
+    @property
+    def _has_no_order(self) -> BoolArray:
+        """For each attribute whether it makes no difference to which side of a median its value goes."""
+        nominal: BoolArray = np.array([a.kind == "nominal" and not self.relaxed for a in self.problem.qi])
+        return nominal & self._is_line
 
     def _at_children(self, frame: Frame, groups: IntArray, index: int, tree: Tree, progress: _Progress) -> None:
         places, local = frame.rows_of(groups)

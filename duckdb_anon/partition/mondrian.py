@@ -40,7 +40,6 @@ def partition(
     cut: Literal["median", "loss"] = "median",
     width: Width = "range",
     mode: Literal["strict", "relaxed"] = "strict",
-    retry_lt: bool = False,
     tick: Callable[[], None] | None = None,
     function: str = "partition",
 ) -> IntArray:
@@ -53,7 +52,6 @@ def partition(
         cut: 'median', or 'loss' for the cuts that save the most NCP.
         width: how the median cut ranks attributes, see `MedianCuts`.
         mode: 'strict' never separates equal values; 'relaxed' (median only) deals median rows to both sides.
-        retry_lt: let the median cut also try {< median} against {>= median}.
         tick: called once a level, to poll for interrupts.
         function: name used in messages.
 
@@ -83,9 +81,7 @@ def partition(
         raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
     problem = Problem(qi, requirement, counts)
     trees = tuple(None if a.hierarchy is None else Tree.of(a.hierarchy) for a in qi)
-    cutter: Cutter = (
-        LossCuts(problem, trees) if cut == "loss" else MedianCuts(problem, trees, width, mode == "relaxed", retry_lt)
-    )
+    cutter: Cutter = LossCuts(problem, trees) if cut == "loss" else MedianCuts(problem, trees, width, mode == "relaxed")
     result = _cut_all(cutter, Frame.of_table(qi, sensitive, rows), requirement, tick)
     if not requirement.holds(result.groups(sensitive, counts)).all():
         raise RequirementError(f"{function}: the finished groups fail the requirement; nothing is released")

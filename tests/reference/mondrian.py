@@ -163,8 +163,6 @@ def mondrian(
     holds: Predicate,
     kind: str = "range",
     mode: str = "strict",
-    *,
-    retry_lt: bool = False,
 ) -> set[Group]:
     """Cut at medians of the widest attribute until nothing can be cut; groups as sorted tuples of rows."""
     stack, done = [tuple(range(len(qi[0].codes)))], set()
@@ -174,7 +172,7 @@ def mondrian(
             if len({int(attr.codes[row]) for row in group}) == 1:
                 continue
             tries = [median_parts(attr, group, mode)]
-            if retry_lt and mode == "strict" and attr.hierarchy is None:
+            if mode == "strict" and attr.kind == "nominal":
                 tries.append(median_parts(attr, group, mode, below=True))
             allowed = [parts for parts in tries if all(part and holds(part) for part in parts)]
             if allowed:

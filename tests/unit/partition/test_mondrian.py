@@ -247,3 +247,12 @@ def test_loss_cuts_lose_half_of_what_median_cuts_lose_on_the_census_table(census
         lost[cut] = np.mean([(sizes * box_loss(a, groups).ncp).sum() / len(groups) for a in qi])
     assert lost["loss"] <= 0.084
     assert lost["median"] > 0.13
+
+
+@pytest.mark.parametrize(
+    ("values", "groups"), [(["a"] * 3 + ["z"] * 5, 2), (["z"] * 3 + ["a"] * 5, 2), ([1] * 3 + [9] * 5, 1)]
+)
+def test_a_frequent_last_value_without_order_can_be_cut_off_at_the_median(values, groups):
+    # with an order, the median's value stays on the left (LeFevre et al. 2006), and nothing would be right of it
+    found = partition((attribute("word", values),), None, KAnonymity(3), cut="median")
+    assert len(set(found.tolist())) == groups
