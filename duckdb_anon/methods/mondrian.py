@@ -7,8 +7,9 @@ l-diversity and t-closeness as asked for, checked once more on the finished boxe
 Paper: LeFevre, DeWitt and Ramakrishnan (2006), Mondrian multidimensional k-anonymity, strict and relaxed.
 Departures: by default each cut takes the attribute and the point that save most of the normalized certainty
 penalty (Xu et al. 2006), which at equal measured risk answers queries with less than half the error of the paper's
-medians (`cut := 'median'`); an attribute whose cut is not allowed gives way to the next; NULL is a value of its own,
-and a group in which it meets values is published as an interval without ends, which covers everything.
+medians (`cut := 'median'`); an attribute whose cut is not allowed gives way to the next, and of equally wide
+ones the one named first in `qi` is cut; NULL is a value of its own, and a group in which it meets values is published
+as an interval without ends, which covers everything.
 Cost: O(n log n) an attribute and level of cuts.
 """
 
