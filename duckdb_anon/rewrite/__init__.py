@@ -10,7 +10,7 @@ unknown original row whose parts are independent of one another.
       logic      conditions and amounts -> sums of products over parts (NULL keeps its three values)
       early      what is asked of each part, once a distinct cell; one pass over the released rows
       aggregates COUNT, SUM, AVG, MIN, MAX
-      ends       low and high: hard bounds (bounds), intervals (permuted, uncertainty, samples in bounds)
+      ends       low and high: hard bounds (bounds), intervals (permuted, uncertainty with squares, samples in bounds)
     comparison   both answers side by side, one row a group and measure
 
 Rules, one file a shape, in the order of `shape.RULES`:

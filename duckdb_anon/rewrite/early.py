@@ -159,7 +159,7 @@ class Early:
         made: list[tuple[str, exp.Expr]] = []
         keys = {part.name: f"_cell{i}" for i, part in enumerate(self.spread)}
         exact = [quoted(c) for c in sorted(self.units.late) if c in self.model.exact]
-        numbers = {name: kind for (kind, _), name in self.columns.items()}
+        numbers = [name for (kind, _), name in self.columns.items() if kind != "square"]
         rows = self.columns.get(("sum", "1"), "")
         before = "_rows"
         for part in self.inverted:

@@ -20,7 +20,8 @@ from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.groups import Groups
 from duckdb_anon.rewrite.parse import to_sql
 from duckdb_anon.rewrite.permuted import Permuted
-from duckdb_anon.rewrite.uncertainty import REACH, interval, is_randomized
+from duckdb_anon.rewrite.squares import Squares
+from duckdb_anon.rewrite.uncertainty import REACH, interval, randomized_only
 
 HARD, LIKELY = 1.0, 0.95
 
@@ -44,26 +45,26 @@ class Limits:
     """Finds the ends of one SELECT's aggregates.
 
     Attributes:
-        select: the SELECT, its WHERE and GROUP BY as the analyst wrote them.
         where: its conditions that are still to be satisfied, None if there are none.
         early: its early half.
         groups: what it groups by.
+        squares: sums of squared weights, where columns were randomized.
         permuted: what is known of each grouping set where columns were permuted inside buckets.
         hard_only: whether intervals are not wanted.
     """
 
-    select: exp.Select
     where: exp.Expr | None
     early: Early
     groups: Groups
+    squares: Squares
     permuted: tuple[Permuted, ...] = ()
     hard_only: bool = False
 
     def of(self, aggregate: Aggregate) -> Ends | None:
         """Low and high of an aggregate, None where there are none."""
-        if is_randomized(self.early):
-            likely = interval(aggregate, self.where, self.early, self.select)
-            return Ends(*likely, LIKELY) if likely is not None and not self.hard_only else None
+        if randomized_only(self.early.model):
+            likely = None if self.hard_only else interval(aggregate, self.where, self.early, self.squares)
+            return Ends(*likely, LIKELY) if likely is not None else None
         numbers = range(len(self.groups.sets))
         sampled = self._chosen([sample_interval(aggregate, self.where, self.early, i) for i in numbers])
         if sampled is not None and not self.hard_only:
@@ -77,6 +78,12 @@ class Limits:
         pairs = zip(variances, hard, strict=True)
         found = self._chosen([_around(middle, variance, ends, aggregate) for variance, ends in pairs])
         return Ends(*found, LIKELY) if found is not None else None
+
+    def attach(self, select: exp.Select) -> None:
+        """Add the CTEs that the ends read to the rewritten query."""
+        for one in self.permuted:
+            one.attach(select)
+        self.squares.attach(select)
 
     def _hard(self, aggregate: Aggregate, number: int) -> Texts | None:
         """Hard bounds in one grouping set: from the counts of buckets where they say more than single rows."""

@@ -53,37 +53,36 @@ class RandomizedPart(Part):
         weight = "case when _cells._cell is not distinct from _values.value then own + other else other end"
         listed = parse(
             f"select _cells._cell, _values.value as {column}, {weight} as _weight "
-            f"from ({self.cells().sql('duckdb')}) as _cells cross join ({self._domain()}) as _values"
+            f"from ({self.cells().sql('duckdb')}) as _cells cross join ({self.domain()}) as _values"
         )
         return exp.select("*").from_(listed.subquery("_weights")).where("_weight <> 0", dialect="duckdb")
 
-    def inverted(self, before: str, cell: str, keys: Sequence[str], columns: dict[str, str], rows: str) -> exp.Expr:
+    def inverted(self, before: str, cell: str, keys: Sequence[str], sums: Sequence[str], rows: str = "") -> exp.Expr:
         """SELECT the rows of `before` with this column inverted: its cells give way to true values.
 
         Args:
             before: name of the CTE so far.
             cell: name of this part's cells in it.
             keys: the other columns that tell its rows apart.
-            columns: its columns of numbers, to 'sum' (inverted) or 'square' (inverted with squared entries).
-            rows: the one of `columns` that counts rows; where it is 0 the combination of values is left out.
+            sums: its columns of numbers.
+            rows: the one of `sums` that counts rows; where it is 0 the combination of values is left out.
         """
-        own = {"sum": "own", "square": "own_square"}
-        other = {"sum": "other", "square": "other_square"}
         kept = "".join(f"{key}, " for key in keys)
         name = quoted(self.columns[0])
-        total = ", ".join(f"sum({n}) as {n}" for n in columns)
-        near = ", ".join(f"{n} * {own[kind]} as {n}" for n, kind in columns.items())
-        far = ", ".join(f"_total.{n} * _values.{other[kind]} as {n}" for n, kind in columns.items())
+        total = ", ".join(f"sum({n}) as {n}" for n in sums)
+        near = ", ".join(f"{n} * own as {n}" for n in sums)
+        far = ", ".join(f"_total.{n} * _values.other as {n}" for n in sums)
+        left_out = f" having sum({rows}) <> 0" if rows else ""
         return parsed(
             f"select {kept}{name}, {total} from ("
-            f"select {kept}{cell} as {name}, {near} from {quoted(before)} cross join ({self._channel()}) as _channel"
+            f"select {kept}{cell} as {name}, {near} from {quoted(before)} cross join ({self.channel()}) as _channel"
             f" union all select {kept}_values.value as {name}, {far}"
             f" from (select {kept}{total} from {quoted(before)} group by all) as _total"
-            f" cross join ({self._domain()}) as _values where _values.other <> 0"
-            f") as _inverted group by all having sum({rows}) <> 0"
+            f" cross join ({self.domain()}) as _values where _values.other <> 0"
+            f") as _inverted group by all{left_out}"
         )
 
-    def _channel(self) -> str:
+    def channel(self) -> str:
         """SELECT one row: the domain, and the entries of the inverted channel as own * I + other * J."""
         field = f"{quoted(COLUMN)}.{quoted(self.columns[0])}"
         constant = told(field, self.source().sql("duckdb"))
@@ -92,14 +91,11 @@ class RandomizedPart(Part):
             "select domain, case when len(domain) = 1 then 0 else (1 - p) / rest end as q, "
             f"case when len(domain) = 1 then 1 else p - (1 - p) / rest end as gain from ({spread})"
         )
-        return (
-            "select domain, 1 / gain as own, -q / gain as other, "
-            f"(1 - 2 * q) / gain ** 2 as own_square, q ** 2 / gain ** 2 as other_square from ({entries})"
-        )
+        return f"select domain, 1 / gain as own, -q / gain as other from ({entries})"
 
-    def _domain(self) -> str:
+    def domain(self) -> str:
         """SELECT one row a value of the domain, with the same entries."""
-        return f"select unnest(domain) as value, * exclude (domain) from ({self._channel()})"
+        return f"select unnest(domain) as value, * exclude (domain) from ({self.channel()})"
 
 
 def told(field: str, source: str) -> str:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate, estimate, mass, possible, read_aggregate
+from duckdb_anon.rewrite.blocks import Question
 from duckdb_anon.rewrite.early import Early, Membership
 from duckdb_anon.rewrite.ends import HARD, Limits
 from duckdb_anon.rewrite.groups import Groups, groups_of
@@ -25,7 +26,8 @@ from duckdb_anon.rewrite.parts import parsed
 from duckdb_anon.rewrite.permuted import permuted
 from duckdb_anon.rewrite.persons import unnested
 from duckdb_anon.rewrite.schema import Bounds, TableInfo
-from duckdb_anon.rewrite.uncertainty import is_randomized
+from duckdb_anon.rewrite.squares import Squares
+from duckdb_anon.rewrite.uncertainty import randomized_only
 from duckdb_anon.rewrite.units import Units
 
 MOST_SETS = 32
@@ -92,20 +94,20 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
         if early.spread and not early.inverted:
             early.membership = _membership(select, conditions, aggregates, early, groups)
         limits = Limits(
-            select,
             conditions.rest,
             early,
             groups,
+            Squares(Question(early, groups, select.copy(), tuple(conditions.late))),
             permuted(select, early, groups),
             bounds == "hard",
         )
         appended = _append_ends(select, limits)
-    _filter_rows(select, conditions, early, bool(appended) and not is_randomized(early))
+    _filter_rows(select, conditions, early, bool(appended) and not randomized_only(model))
     for node, aggregate in zip(nodes, aggregates, strict=True):
         node.replace(exp.paren(estimate(aggregate, conditions.rest, early)))
     _replace_table(select, table, early)
-    for one in limits.permuted if limits else ():
-        one.attach(select)
+    if limits is not None:
+        limits.attach(select)
     return appended
 
 
@@ -253,8 +255,9 @@ def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bound
 
 
 def _is_generalized(model: Model) -> bool:
-    """Whether cells were coarsened and nothing else was done, so that exact columns hold the true values."""
-    return bool(model.parts) and model.bounded and model.complete and not any(p.signed for p in model.parts)
+    """Whether cells were coarsened or randomized and nothing else was done, so that exact columns are true."""
+    generalized = model.bounded and not any(part.signed for part in model.parts)
+    return bool(model.parts) and model.complete and (generalized or randomized_only(model))
 
 
 def _append_answers(select: exp.Select) -> dict[int, float]:
