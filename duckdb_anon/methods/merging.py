@@ -10,9 +10,9 @@ Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed n
 check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;
 fakes are a total by default; ordered attributes are cut into `bins` intervals for the association; how a cell
 is generalized is told in `slices.cell_parts` and `slices.repair`. `try_repermute` swaps first (after Hasan et al.
-2016, of which only the abstract was available): rows that violate a rule are permuted once more with others of
-their bucket. Departure: buckets are cut where boxes would save most, which answers queries better at equal risk
-(`cut := 'median'` is the paper's).
+2016, of which only the abstract was available): a row that violates a rule exchanges a cell with a random row of its
+bucket, if fewer then do. Departure: buckets are cut where boxes would save most, which answers queries better at
+equal risk (`cut := 'median'` is the paper's).
 Cost: O(d n log n).
 """
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from duckdb_anon.slices.released import check_columns, check_covers, check_diver
 from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
 from duckdb_anon.slices.rule_text import parse_rules, rule_of
 from duckdb_anon.slices.rules import Rules, unseen_pairs
-from duckdb_anon.slices.shuffle import shuffled_among, shuffled_slots
+from duckdb_anon.slices.shuffle import random_pairs, shuffled_slots
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
 
@@ -85,18 +86,39 @@ def _permuted(
     return _Slots(np.sort(bucket), orders, codes, sensitive)
 
 
-def _violations(slots: _Slots, rules: Rules) -> tuple[BoolArray, IntArray]:
-    """Whether each slot's row violates a rule, and in each bucket how many do."""
+def _swapped(
+    slots: _Slots, permuted: Callable[[list[IntArray]], _Slots], rules: Rules, rounds: int, rng: np.random.Generator
+) -> _Slots:
+    """Exchange cells of a column between rows that violate a rule and random others of their bucket, where it helps."""
+    for number in range(rounds):
+        violating = _violating(slots, rules)
+        if not violating.any():
+            break
+        left, right = random_pairs(slots.bucket, rng)
+        concerned = violating[left] | violating[right]
+        left, right = left[concerned], right[concerned]
+        first = len(slots.orders) - 1 if number % 2 == 0 else 0  # most rules name the sensitive value: the last column
+        column = rng.integers(first, len(slots.orders), len(left))
+        after = _violating(permuted(_exchanged(slots.orders, left, right, column)), rules).astype(np.int64)
+        helps = after[left] + after[right] < violating[left].astype(np.int64) + violating[right]
+        slots = permuted(_exchanged(slots.orders, left[helps], right[helps], column[helps]))
+    return slots
+
+
+def _violating(slots: _Slots, rules: Rules) -> BoolArray:
+    """Whether each slot's row violates a rule."""
     violating = np.zeros(len(slots.bucket), dtype=bool)
     violating[rules.violated(slots.codes, slots.sensitive)[0]] = True
-    return violating, np.bincount(slots.bucket, weights=violating).astype(np.int64)
+    return violating
 
 
-def _trial(slots: _Slots, violating: BoolArray, count: IntArray, rng: np.random.Generator) -> list[IntArray]:
-    """Permute the violating rows of each bucket once more, together with about twice as many others."""
-    share = 2 * count / np.bincount(slots.bucket)
-    among = violating | (rng.random(len(violating)) < share[slots.bucket])
-    return [shuffled_among(order, among, slots.bucket, rng) for order in slots.orders]
+def _exchanged(orders: list[IntArray], left: IntArray, right: IntArray, column: IntArray) -> list[IntArray]:
+    """Exchange the records of pairs of slots, each pair in the one column it names."""
+    result = [order.copy() for order in orders]
+    for number, order in enumerate(orders):
+        mine = column == number
+        result[number][left[mine]], result[number][right[mine]] = order[right[mine]], order[left[mine]]
+    return result
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -124,16 +146,10 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
     bucket = buckets(table, records, params)
     rules = rules_of(table, params)
-    orders = [shuffled_slots(bucket, rng) for _ in range(len(columns) + 1)]
-    slots = _permuted(table, records, bucket, columns, orders)
-    for _ in range(params["try_repermute"] if rules else 0):
-        violating, before = _violations(slots, rules)
-        if not violating.any():
-            break
-        trial = _permuted(table, records, bucket, columns, _trial(slots, violating, before, rng))
-        better = (_violations(trial, rules)[1] < before)[slots.bucket]
-        orders = [np.where(better, new, old) for new, old in zip(trial.orders, orders, strict=True)]
-        slots = _permuted(table, records, bucket, columns, orders)
+    permuted = partial(_permuted, table, records, bucket, columns)
+    slots = permuted([shuffled_slots(bucket, rng) for _ in range(len(columns) + 1)])
+    slots = _swapped(slots, permuted, rules, params["try_repermute"] if rules else 0, rng)
+    orders = slots.orders
     forced = forced_columns(grouping, params["force_k"] or ())
     check_columns(NAME, orders, bucket)
     check_diversity(NAME, slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
@@ -238,7 +254,7 @@ METHOD = Method(
         Parameter("min_expected", "expected count from which on absence is a rule", "number", 5.0, above=0),
         Parameter(
             "try_repermute",
-            "rounds of permuting anew rows that violate a rule, before cells are generalized; some 20 spare most cells",
+            "rounds of swapping cells of rows that violate a rule, before cells are generalized; 20 spare most of them",
             "integer",
             0,
             low=0,

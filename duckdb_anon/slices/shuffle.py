@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.partition.requirements import BoolArray
+from duckdb_anon.partition.packed import run_starts
 from duckdb_anon.table import IntArray
 
 
@@ -32,19 +32,21 @@ def shuffled_slots(bucket_of_record: IntArray, rng: np.random.Generator) -> IntA
     return mixed[np.argsort(bucket_of_record[mixed], kind="stable")].astype(np.int64, copy=False)
 
 
-def shuffled_among(order: IntArray, among: BoolArray, bucket: IntArray, rng: np.random.Generator) -> IntArray:
-    """Records of slots after one more uniform permutation, inside every bucket, of some of its slots.
+def random_pairs(bucket: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Pair the slots of every bucket at random; one is left over where their number is odd.
 
     Args:
-        order: record of each slot, shape (n,).
-        among: which slots take part.
-        bucket: bucket of each slot, non-decreasing.
+        bucket: bucket of each slot, non-decreasing, shape (n,).
         rng: source of randomness.
+
+    Returns:
+        The two slots of each pair.
     """
-    place = np.flatnonzero(among)
-    result = order.copy()
-    result[place] = order[place[shuffled_slots(bucket[place], rng)]]
-    return result
+    mixed = shuffled_slots(bucket, rng)
+    first = run_starts(bucket)
+    place = np.arange(len(bucket)) - np.repeat(first, np.diff(np.append(first, len(bucket))))
+    left = np.flatnonzero((place[:-1] % 2 == 0) & (bucket[:-1] == bucket[1:]))
+    return mixed[left], mixed[left + 1]
 
 
 def is_bucket_permutation(order: IntArray, bucket_of_record: IntArray) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from duckdb_anon.slices.shuffle import bucket_slots, is_bucket_permutation, shuffled_among, shuffled_slots
+from duckdb_anon.slices.shuffle import bucket_slots, is_bucket_permutation, random_pairs, shuffled_slots
 
 
 def test_records_stay_in_their_buckets() -> None:
@@ -26,15 +26,17 @@ def test_every_permutation_of_a_bucket_is_equally_likely() -> None:
     assert chi2 < 20.5  # 0.999 quantile with 5 degrees of freedom
 
 
-def test_only_slots_that_take_part_get_another_record_and_of_their_bucket() -> None:
-    bucket = np.array([2, 0, 1, 0, 2, 2, 0, 2])
-    order, slots = bucket_slots(bucket), np.sort(bucket)
-    among = np.array([True, True, False, True, False, True, True, True])
+def test_slots_are_paired_inside_their_buckets() -> None:
+    bucket = np.array([0, 0, 0, 1, 2, 2, 2, 2])
     rng = np.random.default_rng(2)
-    trials = [shuffled_among(order, among, slots, rng) for _ in range(200)]
-    assert all(is_bucket_permutation(trial, bucket) for trial in trials)
-    assert all(np.array_equal(trial[~among], order[~among]) for trial in trials)
-    assert len({tuple(trial.tolist()) for trial in trials}) == 2 * 6
+    seen = Counter()
+    for _ in range(300):
+        left, right = random_pairs(bucket, rng)
+        assert len(left) == 3 and len({*left.tolist(), *right.tolist()}) == 6
+        assert np.array_equal(bucket[left], bucket[right])
+        seen.update(frozenset(pair) for pair in zip(left.tolist(), right.tolist(), strict=True))
+    assert len(seen) == 3 + 6
+    assert all(70 < count < 130 for count in seen.values())  # each pair in a third of the draws
 
 
 def test_what_is_not_a_permutation_inside_buckets_is_noticed() -> None:
