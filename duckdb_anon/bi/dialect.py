@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 from duckdb_engine import ConnectionWrapper, Dialect
 from sqlalchemy import text, types
+from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.functions import load
 
@@ -93,12 +94,25 @@ class AnonDialect(Dialect):
         wanted = [row for row in rows if filter_names is None or row[0] in filter_names]
         return [((schema, table), {"constrained_columns": list(key or []), "name": None}) for table, key in wanted]
 
+    def get_columns(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> list[Any]:
+        """Columns of one table, which SQLAlchemy 1.4 (Superset's) asks for."""
+        found = self.get_multi_columns(connection, schema, [table_name])
+        if not found:
+            raise NoSuchTableError(table_name)
+        return list(found[0][1])
+
+    def get_pk_constraint(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
+        """Primary key of one table."""
+        found = self.get_multi_pk_constraint(connection, schema, [table_name])
+        return found[0][1] if found else {"constrained_columns": [], "name": None}
+
     def _nothing(self, connection: Any, *arguments: Any, **options: Any) -> list[Any]:
         """Foreign keys and other constraints are not reflected; releases have none."""
         return []
 
     get_multi_foreign_keys = get_multi_unique_constraints = get_multi_check_constraints = _nothing
     get_multi_table_comment = get_multi_table_options = get_multi_indexes = _nothing
+    get_foreign_keys = get_unique_constraints = get_check_constraints = get_indexes = _nothing
 
 
 def _asked(connection: Any, question: str, schema: str | None) -> list[Any]:
