@@ -157,9 +157,7 @@ def test_chart_over_a_release_of_boxes_counts_its_rows(superset: Superset) -> No
     assert sorted(found.items()) == superset.expected["boxes"]
 
 
-def test_chart_over_relative_error_draws_the_errors_and_a_browser_shows_it(
-    superset: Superset, tmp_path: Path
-) -> None:
+def test_chart_over_relative_error_draws_the_errors_and_a_browser_shows_it(superset: Superset, tmp_path: Path) -> None:
     dataset = superset.dataset("errors", ERRORS)
     errors = {sex: error for sex, _, _, error in superset.expected["errors"]}
     assert superset.chart_data(dataset, "sex", "max(relative_error)") == pytest.approx(errors)
