@@ -3,7 +3,8 @@
 Measures nothing of its own: one row a release, put together from k_anonymity, l_diversity, disclosure,
 information_loss and workload_error, each of which names its paper. All releases answer the same random
 workload. A figure that makes no sense for a release's shape is NULL: classes of sliced, noisy or randomized
-rows, disclosure and the loss of replaced values without `row_id`. Cost: that of its parts.
+rows and of lists of nodes, disclosure and the loss of replaced values without `row_id`, disclosure of noisy
+counts and of lists of nodes (see `fragment_risk`). Cost: that of its parts.
 """
 
 from __future__ import annotations
@@ -49,16 +50,14 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     if shape in _WITH_CLASSES and qi and sensitive:
         classes = f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(sensitive[0])})"
         figures["l"] = f"(select value from {classes} where measure = 'frequency')"
-    if linked and sensitive and shape in ("rows", "boxes", "sliced", "randomized"):
+    if linked and sensitive and shape in ("rows", "boxes", "buckets", "sliced", "randomized"):
         risk = f"disclosure({first}, {second}, p_match := {params['p_match']})"
         figures |= {name: f"(select {name} from {risk})" for name in ("identity", "attribute")}
     if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
         loss = f"information_loss({first}, {second}) where attribute in {_list(qi)}"
         figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
-    source = ""
-    if shape != "persons":
-        source = f"\nfrom {_workload(first, second, len(qi), params)} as _error"
-        figures |= {"mean_error": "avg(_error.relative_error)", "median_error": "median(_error.relative_error)"}
+    source = f"\nfrom {_workload(first, second, len(qi), params)} as _error"
+    figures |= {"mean_error": "avg(_error.relative_error)", "median_error": "median(_error.relative_error)"}
     shown = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
     rows = f"(select count(*) from {release.sql}) as rows"
     return f"select {second} as release, '{shape}' as shape, {rows}, {shown}{source}"

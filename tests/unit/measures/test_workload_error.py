@@ -143,6 +143,21 @@ def test_compare_has_a_row_a_release_in_the_order_given(people: duckdb.DuckDBPyC
     assert rows[0][5] is not None
 
 
+def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people: duckdb.DuckDBPyConnection) -> None:
+    con = people
+    con.execute("create table linked as from anatomy('people', 3, row_id := true, seed := 1)")
+    row = con.execute("select identity, attribute from compare('people', ['linked'], n := 5, dims := 2)").fetchall()[0]
+    assert row == con.execute("select identity, attribute from disclosure('people', 'linked')").fetchall()[0]
+    con.execute("create table tree as select (10 + i)::integer as dose, 'all' as root from range(7) as t(i)")
+    con.execute("create table visits as select *, rowid // 2 as person from people")
+    for column, role in (("age", "quasi"), ("zip", "quasi"), ("dose", "sensitive hierarchy=tree")):
+        con.execute(f"comment on column visits.{column} is 'anon: {role}'")
+    con.execute("update visits set age = 30 + person % 9, zip = 100 + person % 7")
+    con.execute("create table lists as from one_to_m_generalize('visits', 2, 2, person := 'person', seed := 1)")
+    text = "select shape, k, identity, mean_error >= 0 from compare('visits', ['lists'], n := 20, dims := 2, seed := 1)"
+    assert con.execute(text).fetchall() == [("persons", None, None, True)]
+
+
 def test_compare_asks_all_releases_the_same_workload(people: duckdb.DuckDBPyConnection) -> None:
     rows = people.execute(
         "select mean_error from compare('people', ['by_muco', 'by_muco'], n := 50, dims := 2)"
