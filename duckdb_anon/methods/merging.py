@@ -9,18 +9,16 @@ certainty. Within a generalized cell, parts have at least k rows; that is no gua
 Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the
 check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;
 fakes are a total by default; ordered attributes are cut into `bins` intervals for the association; how a cell
-is generalized is told in `slices.cell_parts` and `slices.repair`. `try_repermute` swaps first (after Hasan et al.
-2016, of which only the abstract was available): a row that violates a rule exchanges a cell with a random row of its
-bucket, if fewer then do. Departure: buckets are cut where boxes would save most, which answers queries better at
-equal risk (`cut := 'median'` is the paper's).
+is generalized is told in `slices.cell_parts` and `slices.repair`; `try_repermute` swaps cells first, see
+`slices.swapping`. Departure: buckets are cut where boxes would save most, which answers queries better at equal
+risk (`cut := 'median'` is the paper's).
 Cost: O(d n log n).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +36,8 @@ from duckdb_anon.slices.released import check_columns, check_covers, check_diver
 from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
 from duckdb_anon.slices.rule_text import parse_rules, rule_of
 from duckdb_anon.slices.rules import Rules, unseen_pairs
-from duckdb_anon.slices.shuffle import random_pairs, shuffled_slots
+from duckdb_anon.slices.shuffle import shuffled_slots
+from duckdb_anon.slices.swapping import swapped
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
 
@@ -75,50 +74,22 @@ def rules_of(table: CodedTable, params: Params) -> Rules:
     return Rules.of([rule_of(rule, table.qi, sensitive, table.other) for rule in written], found)
 
 
-def _permuted(
-    table: CodedTable, records: Records, bucket: IntArray, columns: list[tuple[int, ...]], orders: list[IntArray]
-) -> _Slots:
+def _codes(
+    table: CodedTable, records: Records, columns: list[tuple[int, ...]], orders: Sequence[IntArray]
+) -> tuple[list[CodeArray], CodeArray]:
+    """Codes of the quasi-identifiers and the sensitive codes of rows made of the given records, column by column."""
     codes: list[CodeArray] = [a.codes for a in table.qi]
     for column, order in zip(columns, orders, strict=False):
         for q in column:
             codes[q] = table.qi[q].codes[records.qi_row[order]]
-    sensitive = table.sensitive[0].codes[records.sensitive_row[orders[-1]]]
-    return _Slots(np.sort(bucket), orders, codes, sensitive)
+    return codes, table.sensitive[0].codes[records.sensitive_row[orders[-1]]]
 
 
-def _swapped(
-    slots: _Slots, permuted: Callable[[list[IntArray]], _Slots], rules: Rules, rounds: int, rng: np.random.Generator
-) -> _Slots:
-    """Exchange cells of a column between rows that violate a rule and random others of their bucket, where it helps."""
-    for number in range(rounds):
-        violating = _violating(slots, rules)
-        if not violating.any():
-            break
-        left, right = random_pairs(slots.bucket, rng)
-        concerned = violating[left] | violating[right]
-        left, right = left[concerned], right[concerned]
-        first = len(slots.orders) - 1 if number % 2 == 0 else 0  # most rules name the sensitive value: the last column
-        column = rng.integers(first, len(slots.orders), len(left))
-        after = _violating(permuted(_exchanged(slots.orders, left, right, column)), rules).astype(np.int64)
-        helps = after[left] + after[right] < violating[left].astype(np.int64) + violating[right]
-        slots = permuted(_exchanged(slots.orders, left[helps], right[helps], column[helps]))
-    return slots
-
-
-def _violating(slots: _Slots, rules: Rules) -> BoolArray:
-    """Whether each slot's row violates a rule."""
-    violating = np.zeros(len(slots.bucket), dtype=bool)
-    violating[rules.violated(slots.codes, slots.sensitive)[0]] = True
+def _violating(rules: Rules, codes: list[CodeArray], sensitive: CodeArray) -> BoolArray:
+    """Whether each row violates a rule."""
+    violating = np.zeros(len(sensitive), dtype=bool)
+    violating[rules.violated(codes, sensitive)[0]] = True
     return violating
-
-
-def _exchanged(orders: list[IntArray], left: IntArray, right: IntArray, column: IntArray) -> list[IntArray]:
-    """Exchange the records of pairs of slots, each pair in the one column it names."""
-    result = [order.copy() for order in orders]
-    for number, order in enumerate(orders):
-        mine = column == number
-        result[number][left[mine]], result[number][right[mine]] = order[right[mine]], order[left[mine]]
-    return result
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -146,10 +117,15 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
     bucket = buckets(table, records, params)
     rules = rules_of(table, params)
-    permuted = partial(_permuted, table, records, bucket, columns)
-    slots = permuted([shuffled_slots(bucket, rng) for _ in range(len(columns) + 1)])
-    slots = _swapped(slots, permuted, rules, params["try_repermute"] if rules else 0, rng)
-    orders = slots.orders
+    slot_bucket = np.sort(bucket)
+    orders = swapped(
+        [shuffled_slots(bucket, rng) for _ in range(len(columns) + 1)],
+        slot_bucket,
+        lambda trial: _violating(rules, *_codes(table, records, columns, trial)),
+        params["try_repermute"] if rules else 0,
+        rng,
+    )
+    slots = _Slots(slot_bucket, orders, *_codes(table, records, columns, orders))
     forced = forced_columns(grouping, params["force_k"] or ())
     check_columns(NAME, orders, bucket)
     check_diversity(NAME, slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.partition.packed import run_starts
 from duckdb_anon.table import IntArray
 
 
@@ -30,23 +29,6 @@ def shuffled_slots(bucket_of_record: IntArray, rng: np.random.Generator) -> IntA
     """
     mixed = rng.permutation(len(bucket_of_record))
     return mixed[np.argsort(bucket_of_record[mixed], kind="stable")].astype(np.int64, copy=False)
-
-
-def random_pairs(bucket: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Pair the slots of every bucket at random; one is left over where their number is odd.
-
-    Args:
-        bucket: bucket of each slot, non-decreasing, shape (n,).
-        rng: source of randomness.
-
-    Returns:
-        The two slots of each pair.
-    """
-    mixed = shuffled_slots(bucket, rng)
-    first = run_starts(bucket)
-    place = np.arange(len(bucket)) - np.repeat(first, np.diff(np.append(first, len(bucket))))
-    left = np.flatnonzero((place[:-1] % 2 == 0) & (bucket[:-1] == bucket[1:]))
-    return mixed[left], mixed[left + 1]
 
 
 def is_bucket_permutation(order: IntArray, bucket_of_record: IntArray) -> bool:

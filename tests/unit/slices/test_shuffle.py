@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from duckdb_anon.slices.shuffle import bucket_slots, is_bucket_permutation, random_pairs, shuffled_slots
+from duckdb_anon.slices.shuffle import bucket_slots, is_bucket_permutation, shuffled_slots
 
 
 def test_records_stay_in_their_buckets() -> None:
@@ -24,19 +24,6 @@ def test_every_permutation_of_a_bucket_is_equally_likely() -> None:
     expected = 1000
     chi2 = sum((count - expected) ** 2 / expected for count in seen.values())
     assert chi2 < 20.5  # 0.999 quantile with 5 degrees of freedom
-
-
-def test_slots_are_paired_inside_their_buckets() -> None:
-    bucket = np.array([0, 0, 0, 1, 2, 2, 2, 2])
-    rng = np.random.default_rng(2)
-    seen = Counter()
-    for _ in range(300):
-        left, right = random_pairs(bucket, rng)
-        assert len(left) == 3 and len({*left.tolist(), *right.tolist()}) == 6
-        assert np.array_equal(bucket[left], bucket[right])
-        seen.update(frozenset(pair) for pair in zip(left.tolist(), right.tolist(), strict=True))
-    assert len(seen) == 3 + 6
-    assert all(70 < count < 130 for count in seen.values())  # each pair in a third of the draws
 
 
 def test_what_is_not_a_permutation_inside_buckets_is_noticed() -> None:
