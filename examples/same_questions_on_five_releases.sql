@@ -1,5 +1,5 @@
 -- An analyst's ten questions, asked of the original and of five releases of it.
--- Run it with `duckdb-anon < examples/same_questions_on_five_releases.sql`, or line by line in any connection
+-- Run it with `duckdb-anon -f examples/same_questions_on_five_releases.sql`, or line by line in any connection
 -- that has the package loaded. Nothing but the table below is needed.
 
 CREATE OR REPLACE TABLE patients AS
@@ -51,65 +51,76 @@ CREATE OR REPLACE TEMP VIEW side_by_side AS
     round(any_value(estimate) FILTER (WHERE release = 'response'), 2) AS response
   FROM answers GROUP BY keys, measure ORDER BY keys::VARCHAR, measure;
 
--- 1. How many women below 40 have the flu?
+SELECT 'How many women below 40 have the flu?' AS "question 1";
 SET VARIABLE question = $$
   SELECT count(*) FROM patients WHERE sex = 'F' AND age < 40 AND disease = 'flu'$$;
 FROM side_by_side;
 
--- 2. What did they cost?
+SELECT 'What did they cost?' AS "question 2";
 SET VARIABLE question = $$
   SELECT sum(cost) FROM patients WHERE sex = 'F' AND age < 40 AND disease = 'flu'$$;
 FROM side_by_side;
 
--- 3. Cases by disease in the north.
+SELECT 'Cases by disease in the north' AS "question 3";
 SET VARIABLE question = $$
   SELECT disease, count(*) AS cases FROM patients WHERE region = 'north' GROUP BY disease$$;
 FROM side_by_side;
 
--- 4. Mean age and mean cost by sex.
+SELECT 'Mean age and mean cost by sex' AS "question 4";
 SET VARIABLE question = $$
   SELECT sex, avg(age) AS mean_age, avg(cost) AS mean_cost FROM patients GROUP BY sex$$;
 FROM side_by_side;
 
--- 5. Cases by decade of age, for two diseases.
+SELECT 'Cases by decade of age, for two diseases' AS "question 5";
 SET VARIABLE question = $$
   SELECT age // 10 * 10 AS decade, count(*) FILTER (WHERE disease IN ('diabetes', 'migraine')) AS cases
   FROM patients GROUP BY ALL$$;
 FROM side_by_side;
 
--- 6. Either old, or from the south: OR over different columns.
+SELECT 'Either old, or from the south: OR over different columns' AS "question 6";
 SET VARIABLE question = $$
   SELECT count(*) FROM patients WHERE age >= 70 OR region = 'south'$$;
 FROM side_by_side;
 
--- 7. A share, from a CASE inside an aggregate.
+SELECT 'A share, from a CASE inside an aggregate' AS "question 7";
 SET VARIABLE question = $$
   SELECT region, avg(CASE WHEN disease IN ('asthma', 'pneumonia') THEN 1 ELSE 0 END) AS lungs
   FROM patients GROUP BY region$$;
 FROM side_by_side;
 
--- 8. Sub-totals.
+SELECT 'Sub-totals' AS "question 8";
 SET VARIABLE question = $$
   SELECT sex, region, count(*) AS n FROM patients WHERE age > 60 GROUP BY ROLLUP (sex, region)$$;
 FROM side_by_side;
 
--- 9. A CTE and an ORDER BY ... LIMIT: the three most expensive diseases of the old.
+SELECT 'A CTE and an ORDER BY ... LIMIT: the three most expensive diseases of the old' AS "question 9";
 SET VARIABLE question = $$
   WITH old AS (SELECT * FROM patients WHERE age >= 65)
   SELECT disease, sum(cost) AS total FROM old GROUP BY disease ORDER BY total DESC LIMIT 3$$;
 FROM side_by_side;
 
--- 10. Larger groups only.
+SELECT 'Larger groups only' AS "question 10";
 SET VARIABLE question = $$
   SELECT region, disease, count(*) AS n FROM patients WHERE age BETWEEN 30 AND 50 AND sex <> 'M'
   GROUP BY region, disease HAVING count(*) > 30$$;
 FROM side_by_side;
 
--- Hard bounds where the release has them: the true answer lies between low and high.
-FROM relative_error($$SELECT count(*), sum(cost), avg(age) FROM patients WHERE age < 40 AND sex = 'F'$$, 'patients', 'by_mondrian');
+-- How sure is that? Boxes give hard bounds (confidence 1): the truth is between low and high. Permuted and randomized
+-- values give 95% intervals of the method's randomness; rows (muco) tell neither.
+SELECT 'How sure are the estimates?' AS "question 1 again";
+SET VARIABLE question = $$
+  SELECT count(*) FROM patients WHERE sex = 'F' AND age < 40 AND disease = 'flu'$$;
+SELECT release, original, round(estimate, 1) AS estimate, round(low, 1) AS low, round(high, 1) AS high, confidence
+FROM answers;
 
--- What the release is actually asked: SQL that runs in any DuckDB shell, without this package.
-SELECT rewrite_query($$SELECT count(*) FROM patients WHERE age < 40 AND sex = 'F'$$, 'patients', 'by_mondrian');
+-- What a release is actually asked: SQL that runs in any DuckDB shell, without this package.
+SELECT unnest(string_split(rewrite_query(
+  $$SELECT count(*) FROM patients WHERE sex = 'F' AND disease = 'flu'$$, 'patients', 'by_anatomy'), chr(10)))
+  AS "what is asked of by_anatomy";
 
--- Not ten questions but a thousand, at once.
-FROM compare('patients', ['by_muco', 'by_mondrian', 'by_anatomy', 'by_slicing'], dims := 3, seed := 1);
+-- Not ten questions but a thousand, at once, with what an attacker would gain beside them.
+CREATE OR REPLACE TEMP TABLE compared AS
+  FROM compare('patients', ['by_muco', 'by_mondrian', 'by_anatomy', 'by_slicing'], dims := 3, seed := 1);
+SELECT release, shape, k, round(l, 2) AS l, round(ncp, 3) AS ncp, round(mean_error, 4) AS mean_error,
+  round(median_error, 4) AS median_error
+FROM compared;

@@ -1,10 +1,11 @@
 """compare: releases of one table side by side, what an attacker gains and what an analyst loses.
 
-Measures nothing of its own: one row a release, put together from k_anonymity, l_diversity, disclosure,
-information_loss and workload_error, each of which names its paper. All releases answer the same random
-workload. A figure that makes no sense for a release's shape is NULL: classes of sliced, noisy or randomized
-rows and of lists of nodes, disclosure and the loss of replaced values without `row_id`, disclosure of noisy
-counts and of lists of nodes (see `fragment_risk`). Cost: that of its parts.
+Measures nothing of its own: one row a release, put together from k_anonymity, l_diversity, slicing_diversity,
+disclosure, information_loss and workload_error, each of which names its paper. All releases answer the same random
+workload. `l` is 1 over the highest probability of a sensitive value to somebody who knows all quasi-identifiers: in
+a class or a bucket, or over the buckets of a sliced release. A figure that makes no sense for a release's shape
+is NULL: classes of sliced, noisy or randomized rows and of lists of nodes, disclosure and the loss of replaced values
+without `row_id`, disclosure of noisy counts and of lists of nodes (see `fragment_risk`). Cost: that of its parts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.quoting import literal
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.schema import TableInfo, list_type
 from duckdb_anon.rewrite.shape import shape_name
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
@@ -28,7 +29,7 @@ def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Par
     Args:
         original: the original, with roles.
         releases: its releases, in the order of the rows.
-        params: `n`, `dims`, `aggregate` and `selectivity` of the workload, `p_match` and `seed`.
+        params: `n`, `dims`, `aggregate`, `selectivity` and `predicate_on_sensitive` of the workload, `p_match`, `seed`.
 
     Returns:
         SELECT with columns release, shape VARCHAR, rows BIGINT, k, l, identity, attribute, iloss, ncp,
@@ -48,15 +49,19 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     if shape in _WITH_CLASSES and qi:
         figures["k"] = f"(select k from k_anonymity({second}, qi := {literal(qi)}))"
     if shape in _WITH_CLASSES and qi and sensitive:
-        classes = f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(sensitive[0])})"
-        figures["l"] = f"(select value from {classes} where measure = 'frequency')"
+        classes = [f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(name)})" for name in sensitive]
+        lowest = [f"(select value from {one} where measure = 'frequency')" for one in classes]
+        figures["l"] = f"least({', '.join(lowest)})"
+    if shape == "sliced" and qi and sensitive:
+        figures["l"] = f"(select l from slicing_diversity({first}, {second}))"
     if linked and sensitive and shape in ("rows", "boxes", "buckets", "sliced", "randomized"):
         risk = f"disclosure({first}, {second}, p_match := {params['p_match']})"
         figures |= {name: f"(select {name} from {risk})" for name in ("identity", "attribute")}
     if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
         loss = f"information_loss({first}, {second}) where attribute in {_list(qi)}"
         figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
-    source = f"\nfrom {_workload(first, second, len(qi), params)} as _error"
+    asked = {**params, "predicate_on_sensitive": _predicate(original, sensitive, params)}
+    source = f"\nfrom {_workload(first, second, len(qi), asked)} as _error"
     figures |= {"mean_error": "avg(_error.relative_error)", "median_error": "median(_error.relative_error)"}
     shown = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
     rows = f"(select count(*) from {release.sql}) as rows"
@@ -67,8 +72,18 @@ def _workload(original: str, release: str, qi: int, params: Params) -> str:
     return (
         f"workload_error({original}, {release}, n := {params['n']}, dims := {params['dims'] or min(4, qi)}, "
         f"aggregate := {literal(params['aggregate'])}, selectivity := {params['selectivity']}, "
+        f"predicate_on_sensitive := {params['predicate_on_sensitive']}, "
         f"seed := {params['seed']})"
     )
+
+
+def _predicate(original: TableInfo, sensitive: Sequence[str], params: Params) -> bool:
+    """Whether queries also ask for sensitive values: counts without it are exact wherever only those were hidden."""
+    given = params["predicate_on_sensitive"]
+    if given is not None:
+        return bool(given)
+    counts = params["aggregate"].strip().lower().startswith("count")
+    return counts and bool(sensitive) and list_type(original.types[sensitive[0].lower()]) is None
 
 
 def _list(names: Sequence[str]) -> str:
@@ -94,6 +109,11 @@ MEASURE = Query(
         ),
         Parameter("aggregate", "'count(*)' or 'sum(column)'", "text", "count(*)"),
         Parameter("selectivity", "expected share of rows a query selects, in (0, 1]", "number", 0.05, above=0, high=1),
+        Parameter(
+            "predicate_on_sensitive",
+            "whether queries also ask for sensitive values (default: counts do, sums do not)",
+            "boolean",
+        ),
         Parameter(
             "p_match", "chance that the attacker knows a quasi-identifier, in [0, 1]", "number", 0.7, low=0, high=1
         ),

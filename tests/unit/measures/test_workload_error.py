@@ -145,6 +145,12 @@ def test_compare_has_a_row_a_release_in_the_order_given(people: duckdb.DuckDBPyC
 
 def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people: duckdb.DuckDBPyConnection) -> None:
     con = people
+    told = con.execute(
+        "select l, mean_error > 0 from compare('people', ['by_slicing', 'by_anatomy'], n := 20, dims := 2)"
+    ).fetchall()
+    by_slicing = con.execute("select l from slicing_diversity('people', 'by_slicing')").fetchall()[0][0]
+    assert told[0] == (by_slicing, True)
+    assert told[1][1]
     con.execute("create table linked as from anatomy('people', 3, row_id := true, seed := 1)")
     row = con.execute("select identity, attribute from compare('people', ['linked'], n := 5, dims := 2)").fetchall()[0]
     assert row == con.execute("select identity, attribute from disclosure('people', 'linked')").fetchall()[0]
