@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.aggregates import Aggregate, estimate
+from duckdb_anon.rewrite.aggregates import Aggregate, estimate, read_aggregate
 from duckdb_anon.rewrite.bounds import Texts, bounds, sample_interval
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.groups import Groups
@@ -60,11 +60,14 @@ class Limits:
     permuted: tuple[Permuted, ...] = ()
     hard_only: bool = False
 
-    def of(self, aggregate: Aggregate) -> Ends | None:
-        """Low and high of an aggregate, None where there are none."""
+    def of(self, made_of: exp.Expr) -> Ends | None:
+        """Low and high of an output column that has aggregates in it, None where there are none."""
         if randomized_only(self.early.model):
-            likely = None if self.hard_only else interval(aggregate, self.where, self.early, self.squares)
+            likely = None if self.hard_only else interval(made_of, self.where, self.early, self.squares)
             return Ends(*likely, LIKELY) if likely is not None else None
+        return self._of_aggregate(read_aggregate(made_of)) if isinstance(made_of, (exp.AggFunc, exp.Filter)) else None
+
+    def _of_aggregate(self, aggregate: Aggregate) -> Ends | None:
         numbers = range(len(self.groups.sets))
         sampled = self._chosen([sample_interval(aggregate, self.where, self.early, i) for i in numbers])
         if sampled is not None and not self.hard_only:

@@ -278,9 +278,7 @@ def _append_ends(select: exp.Select, limits: Limits) -> dict[int, float]:
     ends: list[exp.Expr] = []
     for number, projection in enumerate(select.expressions):
         made_of = projection.unalias()
-        if not isinstance(made_of, (exp.AggFunc, exp.Filter)) or isinstance(made_of, exp.Grouping):
-            continue
-        both = limits.of(read_aggregate(made_of))
+        both = None if isinstance(made_of, exp.Grouping) else limits.of(made_of)
         if both is not None:
             found[number] = both.confidence
             name = projection.alias_or_name
