@@ -225,7 +225,10 @@ METHOD = Method(
         *COLUMNS,
         Parameter("fake", "number of fake rows", "integer", 1, low=0),
         Parameter("fake_mode", "whether `fake` is a total or counts per row", "text", "total", ("total", "per_record")),
-        Parameter("rules", "forbidden conjunctions, [['sex = ''M''', 'disease = ''Ovarian Cancer''']]"),
+        Parameter(
+            "rules",
+            "forbidden conjunctions, each a list of conditions on one column, [['sex = ''M''', 'disease = ''Ovarian Cancer''']]",
+        ),
         Parameter("unseen_pairs", "also forbid pairs that never occur though expected", "boolean", False),
         Parameter("min_expected", "expected count from which on absence is a rule", "number", 5.0, above=0),
         Parameter(
