@@ -46,10 +46,9 @@ NAME = "merging"
 
 @dataclass(frozen=True)
 class _Slots:
-    """The permuted table: for every slot its bucket and the records its columns come from."""
+    """The permuted table: for every slot its bucket and its codes."""
 
     bucket: IntArray
-    orders: list[IntArray]
     codes: list[CodeArray]
     sensitive: CodeArray
 
@@ -125,7 +124,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         params["try_repermute"] if rules else 0,
         rng,
     )
-    slots = _Slots(slot_bucket, orders, *_codes(table, records, columns, orders))
+    slots = _Slots(slot_bucket, *_codes(table, records, columns, orders))
     forced = forced_columns(grouping, params["force_k"] or ())
     check_columns(NAME, orders, bucket)
     check_diversity(NAME, slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
@@ -227,7 +226,8 @@ METHOD = Method(
         Parameter("fake_mode", "whether `fake` is a total or counts per row", "text", "total", ("total", "per_record")),
         Parameter(
             "rules",
-            "forbidden conjunctions, each a list of conditions on one column, [['sex = ''M''', 'disease = ''Ovarian Cancer''']]",
+            "forbidden conjunctions, each a list of conditions on one column: "
+            "[['sex = ''M''', 'disease = ''Ovarian Cancer''']]",
         ),
         Parameter("unseen_pairs", "also forbid pairs that never occur though expected", "boolean", False),
         Parameter("min_expected", "expected count from which on absence is a rule", "number", 5.0, above=0),
