@@ -1,4 +1,9 @@
-"""`duckdb-anon serve`: start an endpoint and stay until the process is told to end."""
+"""`duckdb-anon serve`: start an endpoint and stay until the process is told to end.
+
+Quack offers no way to end one client's query. An analyst's endpoint holds nothing but a file opened read-only, so
+one with a query that runs for too long is replaced as a whole: the process becomes a new one, with the same
+arguments, process id, address and token.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,14 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from duckdb_anon.errors import AnonError
-from duckdb_anon.serve.server import Analyst, Curator, listen
+from duckdb_anon.serve.server import Analyst, Curator, Limits, listen
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token
 _LEAST_TOKEN = 16
+_BEAT = 0.5  # seconds
 _HERE = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -35,17 +42,40 @@ def main(arguments: Sequence[str]) -> int:
     # From here on the process ends in order: a curator's file must be left clean.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    served = Curator(given.database) if given.role == "curator" else Analyst(given.database)
+    limits = Limits(given.memory, given.threads, given.timeout)
+    served = Curator(given.database) if given.role == "curator" else Analyst(given.database, limits)
     try:
         uri = listen(served, given.listen, token.text, given.anywhere)
         sys.stdout.write(f"{given.role} endpoint at {uri}\n{token.shown}")
         sys.stdout.write(f"FROM quack_query('{uri}', $$FROM anon_functions()$$, token := '...');\n")
         sys.stdout.flush()
-        while not ended.wait(0.5):
-            pass
+        while not ended.wait(_BEAT):
+            if isinstance(served, Analyst) and served.overrun():
+                sys.stderr.write(f"a query ran for more than {given.timeout:g} s; ending it and starting again\n")
+                _start_again(token.text)
     finally:
         served.close()
     return 0
+
+
+def _start_again(token: str) -> NoReturn:
+    """Become a new process with the same command line; what runs in this one ends here."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _TOKEN_VARIABLE: token})  # noqa: S606 - itself
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError
+    return seconds
+
+
+def _threads(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,6 +89,17 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--listen", default="localhost:9494", metavar="HOST:PORT", help="default: localhost:9494")
     parser.add_argument("--anywhere", action="store_true", help="allow an address other machines can reach")
+    analyst = parser.add_argument_group("limits for analysts")
+    analyst.add_argument(
+        "--timeout", type=_seconds, default=Limits.seconds, metavar="SECONDS",
+        help="a query that runs for longer is ended, and with it whatever else runs on the endpoint, which is there "
+        f"again within seconds; 0: no limit (default: {Limits.seconds:g})",
+    )  # fmt: skip
+    analyst.add_argument(
+        "--memory", default=Limits.memory, metavar="SIZE",
+        help=f"memory of all queries together; nothing is spilled to disk (default: {Limits.memory})",
+    )  # fmt: skip
+    analyst.add_argument("--threads", type=_threads, metavar="N", help="threads of all queries (default: every core)")
     parser.add_argument(
         "--token-file", metavar="FILE",
         help=f"file with the token clients must present (default: ${_TOKEN_VARIABLE}, else a new one, shown once)",

@@ -2,7 +2,7 @@
 
 The curator's endpoint is the database itself: whoever holds its token may do what this program may. The analyst's
 endpoint holds a published file alone, opened read-only, with external access off and its configuration locked,
-and every statement passes the guard.
+and every statement passes the guard. Analysts share limited memory, and a query that runs for too long is ended.
 
 Quack gives each client a fresh connection, which sees no temporary macro. The analyst's functions therefore live
 in the in-memory database that its process starts from; the curator's are written into the served file while it is
@@ -11,7 +11,9 @@ served and removed when serving ends.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -102,19 +104,36 @@ class Curator:
         return f"{ident(database)}.main.{ident(name)}"
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What analysts may use of the machine, all of them together unless said otherwise.
+
+    Attributes:
+        memory: as DuckDB writes it, '2GB'; nothing is spilled to disk.
+        threads: None leaves it to DuckDB.
+        seconds: how long one query may run; 0 for as long as it takes.
+    """
+
+    memory: str = "2GB"
+    threads: int | None = None
+    seconds: float = 60.0
+
+
 class Analyst:
     """A published file, read-only, in a process that can reach nothing else."""
 
-    def __init__(self, releases: str) -> None:
+    def __init__(self, releases: str, limits: Limits | None = None) -> None:
         """Open `releases` and show its tables as views of the in-memory database clients start in.
 
         Raises:
-            AnonError: when the file holds anything that was not published.
+            AnonError: when the file holds anything that was not published, or a limit makes no sense.
         """
+        self.limits = limits or Limits()
         if not Path(releases).exists():
             raise AnonError(f"serve: there is no file {releases}")
         self.con = duckdb.connect(":memory:")
         self.con.execute("set global python_enable_replacements = false")
+        self._limit()
         load(self.con)
         for name, statement in macros(temporary=False):
             if name in ANALYST_FUNCTIONS or name.startswith("_"):
@@ -122,6 +141,25 @@ class Analyst:
         self.con.execute(f"attach {literal(releases)} as published (read_only)")
         self.published = self._views()
         self.guard = Guard(self.published)
+
+    def _limit(self) -> None:
+        try:
+            self.con.execute(f"set global memory_limit = {literal(self.limits.memory)}")
+        except duckdb.Error as error:
+            raise AnonError(
+                f"serve: --memory {self.limits.memory} is no amount of memory; write it as 500MB"
+            ) from error
+        if self.limits.threads is not None:
+            self.con.execute(f"set global threads = {self.limits.threads}")
+
+    def overrun(self) -> bool:
+        """Tell whether some client's query has run for longer than the limit allows."""
+        if not self.limits.seconds:
+            return False
+        started = self.con.execute(
+            "select min(epoch(query_started_at)) from quack_active_connections() where state = 'active'"
+        ).fetchall()[0][0]
+        return started is not None and time.time() - started > self.limits.seconds
 
     def lock(self) -> None:
         """Close every way out; called once the server listens, since afterwards nothing can be loaded."""

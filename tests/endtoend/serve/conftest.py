@@ -1,0 +1,167 @@
+"""Both endpoints, served by processes of their own, with DuckDB's stock shell as the client.
+
+Needs DuckDB 1.5 with the Quack extension and the shell from PyPI: duckdb-extension-quack, duckdb-extension-httpfs
+and duckdb-cli (extra 'serve' and duckdb-cli); .ci/extra-clients runs it so. Elsewhere what needs them is skipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.serve.publish import publish
+
+SHELL = Path(sys.executable).parent / "duckdb"
+TOKEN = "a-token-for-the-test-only"
+NEEDED = ("duckdb_extension_quack", "duckdb_extension_httpfs")
+TABLES = """
+create table patients as
+  select 'name ' || i as name, 20 + i % 50 as age, case i % 3 when 0 then 'f' else 'm' end as sex, i % 900 as cost,
+         'd' || (i % 7) as disease, (['a', 'b'])[1 + i % 2]::enum('a', 'b', 'nobody') as ward from range(2000) t(i);
+comment on column patients.name is 'anon: identifier';
+comment on column patients.age is 'anon: quasi';
+comment on column patients.sex is 'anon: quasi';
+comment on column patients.disease is 'anon: sensitive';
+comment on column patients.cost is 'anon: insensitive';
+comment on column patients.ward is 'anon: insensitive';
+create table covered as from muco('patients', 0.2);
+create table boxes as from mondrian('patients', 5);
+comment on table covered is 'anon: release';
+comment on table boxes is 'anon: release';
+create table notes as select 'top secret' as note;
+"""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A running server, and the stock shell as its client."""
+
+    uri: str
+    process: subprocess.Popen[str]
+
+    def attached(self, script: str) -> subprocess.CompletedProcess[str]:
+        """Run a script in the stock shell, attached to the server as r."""
+        return stock_shell(f"attach '{self.uri}' as r (type quack, token '{TOKEN}');\n{script};")
+
+    def attached_rows(self, script: str) -> list[list[str]]:
+        """The rows that such a script ends with."""
+        return rows_of(self.attached(script))
+
+    def ask(self, query: str, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+        """Send one query to the server through the stock shell."""
+        return stock_shell(f"from quack_query('{self.uri}', $text${query}$text$, token := '{token}');")
+
+    def rows(self, query: str) -> list[list[str]]:
+        """The rows of a query's answer."""
+        return rows_of(self.ask(query))
+
+
+def stock_shell(script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in the stock shell with the Quack extension loaded."""
+    loads = ""
+    for name in ("httpfs", "quack"):
+        spec = importlib.util.find_spec(f"duckdb_extension_{name}")
+        assert spec is not None and spec.submodule_search_locations is not None
+        path = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{duckdb.__version__}"
+        loads += f"load '{path / name}.duckdb_extension';\n"
+    return subprocess.run(
+        [str(SHELL), "-csv", "-c", loads + script], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def rows_of(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
+    """The rows of an answer, without its header."""
+    assert done.returncode == 0, done.stderr
+    return list(csv.reader(io.StringIO(done.stdout)))[1:]
+
+
+@pytest.fixture(scope="session")
+def tables() -> str:
+    """The statements that make the original and its releases."""
+    return TABLES
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with original.duckdb and, published from it, releases.duckdb."""
+    place = tmp_path_factory.mktemp("served")
+    con = duckdb_anon.connect(str(place / "original.duckdb"))
+    con.execute(TABLES)
+    con.close()
+    publish(str(place / "original.duckdb"), str(place / "releases.duckdb"), ["patients"])
+    return place
+
+
+@contextmanager
+def _served(file: Path, role: str, *options: str) -> Iterator[Endpoint]:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "duckdb_anon.cli", "serve", str(file), "--role", role, *options]
+    process = subprocess.Popen(
+        [*command, "--listen", f"localhost:{port}"], env={**os.environ, "DUCKDB_ANON_TOKEN": TOKEN},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        said = process.stdout.readline()
+        assert said.startswith(f"{role} endpoint at "), process.stderr.read()
+        yield Endpoint(f"quack:localhost:{port}", process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+        process.stdout.close()
+        process.stderr.close()
+
+
+Serve = Callable[..., AbstractContextManager[Endpoint]]
+
+
+@pytest.fixture(scope="session")
+def serve() -> Serve:
+    """Serves a file in a process of its own: serve(file, role, *options)."""
+    if not SHELL.exists() or any(importlib.util.find_spec(name) is None for name in NEEDED):
+        pytest.skip("needs duckdb-cli, duckdb-extension-quack and duckdb-extension-httpfs, for DuckDB 1.5")
+    return _served
+
+
+@pytest.fixture(scope="session")
+def analyst(folder: Path, serve: Serve) -> Iterator[Endpoint]:
+    """An analyst's endpoint."""
+    with serve(folder / "releases.duckdb", "analyst") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def curator(folder: Path, serve: Serve) -> Iterator[Endpoint]:
+    """A curator's endpoint."""
+    shutil.copy(folder / "original.duckdb", folder / "curated.duckdb")  # a served file is locked
+    with serve(folder / "curated.duckdb", "curator") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., tuple[int, str]]:
+    """Runs the command line in a process of its own; gives exit code and stderr."""
+
+    def command(*arguments: str) -> tuple[int, str]:
+        line = [sys.executable, "-m", "duckdb_anon.cli", *arguments]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stderr
+
+    return command
