@@ -15,6 +15,7 @@ import numpy as np
 
 from duckdb_anon.randomized import arguments
 from duckdb_anon.randomized.arguments import LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.randomized.channel import expected_squared_error
 from duckdb_anon.randomized.choice import choose
 from duckdb_anon.spec import REQUIRED, Params, Report
 from duckdb_anon.table import CodedTable
@@ -39,8 +40,7 @@ def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
     risk, excluded = float("nan"), 0.0
     if chosen.problem is not None:
         risk, excluded = chosen.problem.bounded_risk(chosen.channels), chosen.problem.excluded_share()
-    norm = float(np.prod([channel.inverse_norm / channel.size for channel in chosen.channels]))
-    error = float(np.sqrt(max(norm - 1.0, 0.0) / max(tables[0].rows, 1)))
+    error = float(np.sqrt(expected_squared_error(chosen.channels, tables[0].rows)))
     return {
         "attribute": [chosen.columns[k].attribute.name for k in shown],
         "domain_size": np.array([chosen.columns[k].size for k in shown]),

@@ -10,7 +10,9 @@ says what it counts and what it does not) is at most 1/l on the table itself, re
 
 Draw once and store the release: a view over rr_distort draws afresh at every read, and readers could average
 the randomization away. The domain of a column is published with it: the values of an enum, the leaves of a
-hierarchy, else the values of the table; a binned column has one of its own values for each bin.
+hierarchy, else the values of the table; a binned column has one of its own values for each bin, and queries are
+answered for those. Without bins the domain may be large: 851 wages of 40,152 persons at p = 0.8 give a mean with
+half the standard error of 72 bins of equal width. Finding p for `l` is what needs few combinations of QI values.
 
 Paper: Guo, Ying and Wu (2011), sections III and IV. Departures: several sensitive columns share the QI
 channels and each is held to the bound; ordered columns may be binned first; `target` and `min_count` relax

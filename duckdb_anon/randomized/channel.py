@@ -97,27 +97,6 @@ def transform_squared(cells: FloatArray, channels: Sequence[Channel]) -> FloatAr
     return _along_axes(cells, [(c.p**2 - c.q**2, c.q**2) for c in channels])
 
 
-def invert(cells: FloatArray, channels: Sequence[Channel]) -> FloatArray:
-    """Return (P_1 x .. x P_m)^-1 applied to `cells`: the unbiased estimate from released counts.
-
-    Raises:
-        ParameterError: a channel has p = 1/size, which forgets everything.
-
-    >>> import numpy as np
-    >>> channels = [Channel(2, 0.8), Channel(3, 0.6)]
-    >>> table = np.array([[18.0, 16.0, 18.0], [12.0, 16.0, 20.0]])
-    >>> bool(np.allclose(invert(transform(table, channels), channels), table))
-    True
-    """
-    return _along_axes(cells, [inverse_terms(c) for c in channels])
-
-
-def invert_squared(cells: FloatArray, channels: Sequence[Channel]) -> FloatArray:
-    """Return the Kronecker product of the entrywise squares of the inverses, applied to `cells`."""
-    terms = [inverse_terms(c) for c in channels]
-    return _along_axes(cells, [((own + other) ** 2 - other**2, other**2) for own, other in terms])
-
-
 def inverse_terms(channel: Channel) -> tuple[float, float]:
     """Return (x, y) with P^-1 = x I + y J: x = 1 / gain, y = -q / gain."""
     if channel.is_identity:
@@ -130,20 +109,21 @@ def inverse_terms(channel: Channel) -> tuple[float, float]:
     return 1.0 / channel.gain, -channel.q / channel.gain
 
 
-def expected_squared_error(cells: FloatArray, channels: Sequence[Channel], population: bool) -> float:
+def expected_squared_error(channels: Sequence[Channel], records: int, concentration: float = 1.0) -> float:
     """Return the expected squared error of the estimated cell shares (trace of the covariance).
 
     Args:
-        cells: true counts.
-        channels: one an axis of `cells`.
-        population: true adds the sampling of records from a population (equation 2 of the paper, trace
-            (F / D - ||shares||^2) / N); false holds the table fixed, trace (F / D - 1) / N. F is the product
-            of `inverse_norm`, D the number of cells, N the number of records.
+        channels: one an attribute.
+        records: number of rows N.
+        concentration: 1 holds the table fixed, trace (F / D - 1) / N with F the product of `inverse_norm` and D the
+            number of cells; the sum of the squared shares of the cells adds the sampling of the records from a
+            population (equation 2 of the paper), trace (F / D - sum) / N.
+
+    >>> round(expected_squared_error([Channel(2, 0.8), Channel(3, 0.7)], 100), 6)
+    0.037925
     """
-    records = float(cells.sum())
     norm = float(np.prod([c.inverse_norm / c.size for c in channels]))
-    spread = float(((cells / records) ** 2).sum()) if population else 1.0
-    return (norm - spread) / records
+    return max(norm - concentration, 0.0) / max(records, 1)
 
 
 def _along_axes(cells: FloatArray, terms: Sequence[tuple[float, float]]) -> FloatArray:

@@ -1,8 +1,8 @@
 """Cells of a randomized column: what share of an original row each released value stands for.
 
-The share of a released value a under a predicate f is the weight (P^-1 f)(a) = own * f(a) + other * sum f of
-query.py, for many queries at once. Shares may be negative or above 1; their sums over rows are unbiased
-(Guo, Ying and Wu 2011, section III.B). Cost: O(domain * queries).
+The share of a released value a under a predicate f is (P^-1 f)(a) = own * f(a) + other * sum f. Shares may be
+negative or above 1; their sums over rows are unbiased (Guo, Ying and Wu 2011, section III.B). Cost: O(domain *
+queries).
 """
 
 from __future__ import annotations

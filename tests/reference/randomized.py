@@ -25,6 +25,20 @@ def kronecker(sizes: list[int], shares: list[float]) -> np.ndarray:
     return full
 
 
+def inverted(cells: np.ndarray, shares: list[float]) -> np.ndarray:
+    """Counts of the original estimated from released ones, one axis an attribute, by the full inverse."""
+    inverse = np.linalg.inv(kronecker(list(cells.shape), shares))
+    return (inverse @ cells.ravel()).reshape(cells.shape)
+
+
+def count_variance(released: np.ndarray, shares: list[float], population: bool) -> np.ndarray:
+    """Estimated variance of each estimated count: with the sampling of the records, or against the table itself."""
+    inverse = np.linalg.inv(kronecker(list(released.shape), shares))
+    estimate = inverted(released, shares)
+    spread = (inverse**2 @ released.ravel()).reshape(released.shape)
+    return np.maximum(spread - (estimate**2 / released.sum() if population else estimate), 0.0)
+
+
 def reconstruction(prior: np.ndarray, channel: np.ndarray) -> np.ndarray:
     """Lemma 1 of Guo, Ying and Wu by its definition: round trips over every released value."""
     released = channel @ prior

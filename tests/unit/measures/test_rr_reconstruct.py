@@ -6,8 +6,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.randomized.channel import Channel, invert
-from duckdb_anon.randomized.reconstruct import count_variance, project
+from duckdb_anon.randomized.reconstruct import project
+from tests.reference.randomized import count_variance, inverted
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def test_cells_equal_the_array_algebra(release: duckdb.DuckDBPyConnection, proje
             projection := '{projection}', population := {population}) order by g, "the v", plain
     """).fetchall()
     counts = counted(release)
-    channels = [Channel(2, 0.8), Channel(2, 0.6), Channel(2, 1.0)]
-    estimate = invert(counts, channels)
+    shares = [0.8, 0.6, 1.0]
+    estimate = inverted(counts, shares)
     expected = [
         estimate,
-        np.sqrt(count_variance(counts, channels, population)),
+        np.sqrt(count_variance(counts, shares, population)),
         project(estimate, projection) * counts.sum(),
     ]
     np.testing.assert_allclose(np.array(found), np.stack([e.ravel() for e in expected], axis=1), atol=1e-9)
