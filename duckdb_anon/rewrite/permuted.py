@@ -169,7 +169,7 @@ class Permuted:
         n = f"{self._rows_name}.n"
         first, second = self._row_factor(a), self._row_factor(b)
         left, right = self._of_rows(first), self._of_rows(second)
-        same = self._of_rows(f"({first}) * ({second})")
+        same = self._of_rows(" * ".join(one for one in (first, second) if one != "1") or "1")
         squares, products, means = [same], [f"({left} * {right} - {same})"], [left, right]
         for part in self.parts:
             if not self._active(part, a) and not self._active(part, b):
@@ -214,7 +214,8 @@ class Permuted:
 
     def _of_part(self, part: Part, *terms: Term) -> str:
         """Sum over a part's cells in a bucket and group of the product of what the terms make of a cell."""
-        conditions = [term.conditions[part.name] for term in terms if part.name in term.conditions]
+        found = [term.conditions[part.name] for term in terms if part.name in term.conditions]
+        conditions = {to_sql(one, pretty=False): one for one in found}.values()
         values = [exp.cast(exp.paren(t.values[part.name].copy()), "DOUBLE") for t in terms if part.name in t.values]
         condition = exp.and_(*[one.copy() for one in conditions]) if conditions else None
         value = values[0] if len(values) == 1 else exp.Mul(this=values[0], expression=values[1]) if values else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -200,3 +202,33 @@ def test_what_speaks_of_one_column_of_buckets_is_known_exactly() -> None:
         query = f"SELECT {measure} AS m FROM people WHERE cost > 2"
         ((low, high),) = intervals(con, query).values()
         assert low == high == answers(con, query)[()]
+
+
+@pytest.mark.parametrize("shape", sorted(COLUMNS))
+def test_no_product_of_more_rows_than_groups_is_formed(shape: str) -> None:
+    con = database()
+    con.execute("create table people as select * exclude (bucket) from base")
+    con.execute(f"create table release as {RELEASE[shape]}")
+    for query in QUERIES:
+        text = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="likely")
+        plan = json.loads(con.execute(f"explain (analyze, format json) {text}").fetchall()[0][1])
+        seen_rows = dict(operators(plan))
+        assert "HASH_JOIN" in seen_rows
+        groups = len(con.execute(text).fetchall())
+        assert all(rows <= groups for name, rows in seen_rows.items() if "CROSS" in name or "NESTED" in name), query
+
+
+def operators(node: Any) -> Iterator[tuple[str, int]]:
+    """Type and number of rows of every operator of a plan, the largest of a type last."""
+    found: list[tuple[str, int]] = []
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            name = one.get("type") or one.get("operator_type")
+            rows = one.get("intermediate_rows") or one.get("operator_cardinality") or 0
+            found += [(name, rows)] if isinstance(name, str) else []
+            waiting += list(one.values())
+        elif isinstance(one, list):
+            waiting += one
+    yield from sorted(found, key=lambda pair: pair[1])
