@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.parse import parse
 from duckdb_anon.rewrite.parts import Part, parsed, quoted
 from duckdb_anon.rewrite.reading import Reading, field_of_row
@@ -34,6 +35,11 @@ def claim(reading: Reading) -> None:
     kind = reading.take(COLUMN)
     if kind is None:
         return
+    if not kind.upper().startswith("STRUCT"):
+        raise RewriteError(
+            f"column {COLUMN} of {reading.release.name} is a {kind} and no longer tells how the rows were randomized; "
+            "keep releases in DuckDB or Parquet, which keep a STRUCT"
+        )
     named = {field.lower() for field, _ in struct_fields(kind)}
     for name in list(reading.unclaimed):
         if name.lower() in named and reading.original_type(name):

@@ -131,6 +131,13 @@ def test_rewritten_text_inverts_column_by_column_and_runs_without_the_package(
     assert stock.execute(f"select sum(#4) from ({text})").fetchone()[0] == pytest.approx(400)
 
 
+def test_a_copy_that_lost_its_types_is_refused(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    people.execute("create table r as from rr_distort('people', p := 0.75)")
+    people.execute(f"copy r to '{tmp_path}/r.csv'")
+    with pytest.raises(duckdb.Error, match="is a VARCHAR and no longer tells how the rows were randomized"):
+        people.execute(f"from relative_error('select count(*) from people', 'people', '{tmp_path}/r.csv')")
+
+
 def test_extremes_cannot_be_estimated(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
     with pytest.raises(duckdb.Error, match=r"min\(age\) cannot be bounded .* randomized; ask for count, sum or avg"):
