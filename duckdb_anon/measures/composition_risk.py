@@ -33,7 +33,7 @@ from duckdb_anon.reading import ReadTable
 from duckdb_anon.spec import Parameter, Params, Report
 from duckdb_anon.table import IntArray
 
-_BLOCK = 20_000_000
+_BLOCK = 5_000_000
 
 
 def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
