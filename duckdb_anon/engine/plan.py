@@ -5,7 +5,7 @@ Nothing is read here but names, types and comments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, require_free_names, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
+from duckdb_anon.engine.sliced import classes_of_slices, slices_of, unsliced
 from duckdb_anon.errors import ColumnError, listed
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.spec import ColumnInfo, ColumnPlan, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
@@ -281,15 +282,20 @@ def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
 
 def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
-    slices = _slices(relation, context.catalog)
+    if "noisy_count" in {name.lower() for name in relation.columns}:
+        raise ColumnError(
+            f"{entry.name}: {relation.given} holds noisy counts, a row a cell and not a person, so it has no classes; "
+            "what such a release promises is the epsilon it was made with"
+        )
+    slices = slices_of(relation, context.catalog)
     flat = replace(relation, columns=context.catalog.flattened(relation.columns)) if slices else relation
     roles = context.roles(flat, needs=entry.needs, nested=True)
     qi, text = [info.name for info in roles.qi], relation.text
     if slices:
-        # inside a bucket of a sliced release nobody knows which values belong together: buckets are the classes
-        permuted = {field for fields in slices.values() for field in fields}
-        qi = ["bucket"] if permuted & set(qi) else qi
-        text = _unsliced(relation, slices)
+        qi = classes_of_slices(
+            slices, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
+        )
+        text = unsliced(relation, slices)
     arguments = [literal(text), literal(qi)]
     if "sensitive" in entry.needs:
         names = [info.name for info in roles.sensitive]
@@ -316,20 +322,3 @@ def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
     if tree is None or params.get("distance") not in (None, "hierarchy"):
         return None
     return context.catalog.relation(context.function, "hierarchy", tree).text
-
-
-def _slices(relation: Relation, catalog: Catalog) -> dict[str, list[str]]:
-    """Fields of each STRUCT column of a sliced release; nothing for other tables."""
-    if "bucket" not in {name.lower() for name in relation.columns}:
-        return {}
-    flat = {name: catalog.flattened({name: kind}) for name, kind in relation.columns.items()}
-    return {name: list(fields) for name, fields in flat.items() if fields != {name: relation.columns[name]}}
-
-
-def _unsliced(relation: Relation, slices: Mapping[str, Sequence[str]]) -> str:
-    """A sliced release with the fields of its STRUCT columns as columns of their own, as a SELECT in parentheses."""
-    columns = []
-    for name in relation.columns:
-        fields = slices.get(name)
-        columns += [f"{ident(name)}.{ident(f)} as {ident(f)}" for f in fields] if fields else [ident(name)]
-    return f"(select {', '.join(columns)} from {relation.sql})"

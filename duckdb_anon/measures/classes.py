@@ -2,8 +2,10 @@
 
 k-anonymity (Samarati and Sweeney 1998), l-diversity (Machanavajjhala et al. 2006), t-closeness (Li, Li and
 Venkatasubramanian 2007), re-identification risk (El Emam and Dankar 2008) and class sizes. Classes are formed
-from published values: equal intervals, sets or nodes are one class and NULL is a value of its own. Nothing is
-computed here; the entries let the columns' roles fill in what a call leaves out. Cost: one hash aggregation.
+from published values: equal intervals, sets or nodes are one class and NULL is a value of its own. Those of a sliced
+release are its buckets, and for l and t what stands in a bucket beside the sensitive value as well (`slicing_diversity`
+measures slicing's own notion). Noisy counts have no classes and are an error. Nothing is computed here; the entries
+let the columns' roles fill in what a call leaves out. Cost: one hash aggregation.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Two measures of a published cell, both means over rows (range [0, 1]):
 * ILoss (Xiao and Tao 2006): (|v| - 1) / |A|, where v is what the cell covers and A the domain. A replaced value
   counts as the interval, or the tree node, that spans it and the original: |x' - x| / (max - min + 1).
 * NCP (Xu et al. 2006): 0 for a single value, else |v| / |A| for nominal and hierarchical attributes, and
-  (upper - lower) / (max - min) for ordered ones.
+  (upper - lower) / (max - min) for ordered ones. Over all attributes, '(all)', it is the global certainty penalty GCP
+  (Ghinita et al. 2007).
 
 Permuting the columns of a sliced release costs nothing. The domain is the original's: its distinct values, its
 range, or the leaves of the hierarchy. A cell that may be NULL or a value covers everything. Continuous attributes

@@ -69,6 +69,28 @@ def test_classes_of_a_sliced_release_are_its_buckets(people: duckdb.DuckDBPyConn
     assert people.execute("from k_anonymity('r', ['bucket'])").fetchone() == smallest
 
 
+def test_what_stands_beside_the_sensitive_value_in_a_slice_tells_classes_apart(
+    people: duckdb.DuckDBPyConnection,
+) -> None:
+    people.execute("create table r as from slicing('people', l := 2, columns := [['a', 'b'], ['place', 's']])")
+    smallest = people.execute("""
+        select min(n / m) from (select sum(c) as n, max(c) as m from (
+            select bucket, place_s.place as place, count(*) as c from r group by bucket, place_s) group by bucket, place)
+    """).fetchone()
+    assert people.execute(f"select value from l_diversity('r', {QI}, 's') where measure = 'frequency'").fetchone() == (
+        smallest
+    )
+    rows = people.execute("select min(c) from (select count(*) as c from r group by bucket)").fetchone()
+    assert people.execute(f"from k_anonymity('r', {QI})").fetchone() == rows
+
+
+@pytest.mark.parametrize("measure", ["k_anonymity", "l_diversity", "t_closeness", "class_statistics"])
+def test_noisy_counts_have_no_classes(people: duckdb.DuckDBPyConnection, measure: str) -> None:
+    people.execute("create table r as from diffgen('people', epsilon := 2, domain := 'observed')")
+    with pytest.raises(duckdb.Error, match=f"{measure}: r holds noisy counts.*epsilon"):
+        people.execute(f"from {measure}('r', qi := ['a'])").fetchall()
+
+
 def test_a_raw_table_with_struct_columns_keeps_its_classes(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i % 2 as a, {x: i, y: i} as note, i as s from range(8) r(i)")
     assert con.execute("from k_anonymity('t', ['a'])").fetchone() == (4,)
