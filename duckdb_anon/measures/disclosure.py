@@ -5,7 +5,8 @@ quasi-identifier is known with probability `p_match`, redrawn while none is. Ide
 the target's own row is among them, attribute disclosure the share of matches that carry her sensitive value; both
 0 without a match; means over targets (Li et al. 2020, section 5.1). A plain value matches when equal, a box when
 it covers the value. A row that shows its sensitive value as counts of a bucket (Anatomy) carries each value to the
-share it has there. Range [0, 1].
+share it has there. Of several sensitive columns the one that is most exposed counts, for each target and
+whatever the attacker knows. Range [0, 1].
 
 Departure: the mean over what the attacker may know is taken exactly, over all subsets of the quasi-identifiers
 by their probabilities, where there are at most 12; with more, one subset is drawn for each target.
@@ -36,22 +37,22 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     """One row: both disclosures, averaged over the targets."""
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
-    sensitive = params["roles"].sensitive[0].name
-    require_columns("disclosure", release, [*qi, sensitive])
+    sensitive = [info.name for info in params["roles"].sensitive]
+    require_columns("disclosure", release, [*qi, *sensitive])
     if not original.rows or not release.rows:
         raise RequirementError("disclosure: the original or the release is empty; there is nobody to look for")
     own = _own_rows(original, release)
     targets = _targets(original.rows, params["targets"], rng)
     identity = np.zeros(len(targets))
     attribute = np.zeros(len(targets))
-    if release.columns[sensitive].shape not in ("value", "counts"):
-        raise ColumnError(
-            f"disclosure: the release's column '{sensitive}' is neither plain values nor counts of them; releases of "
-            "lists or nodes cannot be read"
-        )
-    matcher = _Rows(original, release, qi, sensitive, own) if is_plain(release, qi) else _Boxes(
-        original, release, qi, sensitive, own
-    )  # fmt: skip
+    for name in sensitive:
+        if release.columns[name].shape not in ("value", "counts"):
+            raise ColumnError(
+                f"disclosure: the release's column '{name}' is neither plain values nor counts of them; releases of "
+                "lists or nodes cannot be read"
+            )
+    secrets = [_secret(original.columns[name], release.columns[name], release.rows) for name in sensitive]
+    matcher = (_Rows if is_plain(release, qi) else _Boxes)(original, release, qi, secrets, own)
     for known, weight in _knowledge(len(qi), len(targets), params["p_match"], rng):
         tick()
         picked = np.flatnonzero(weight > 0)
@@ -105,51 +106,61 @@ def _knowledge(qi: int, targets: int, p: float, rng: np.random.Generator) -> lis
 
 
 @dataclass(frozen=True)
-class _Secrets:
-    """The sensitive values that published rows carry: row `of_row[e]` carries `code[e]` to the share `share[e]`."""
+class _Secret:
+    """One sensitive column, of the targets and as published.
 
+    Attributes:
+        theirs: code of each original record.
+        domain: number of codes.
+        of_row, code, share: published row `of_row[e]` carries `code[e]` to the share `share[e]`.
+    """
+
+    theirs: IntArray
+    domain: int
     of_row: IntArray
     code: IntArray
     share: FloatArray
 
 
-def _secrets(column: ReadColumn, rows: int) -> _Secrets:
+def _secret(original: ReadColumn, column: ReadColumn, rows: int) -> _Secret:
     """What each row carries: one value, or the values of its bucket by their share in it."""
+    theirs, domain = original.value_codes().astype(np.int64), original.domain.size
     if column.shape == "value":
-        return _Secrets(np.arange(rows), column.value_codes().astype(np.int64), np.ones(rows))
+        return _Secret(theirs, domain, np.arange(rows), column.value_codes().astype(np.int64), np.ones(rows))
     if column.codes is None or column.offsets is None or column.counts is None:
         raise TypeError(f"column '{column.domain.name}' is {column.shape}, not counts")
     of_row = np.repeat(np.arange(rows), np.diff(column.offsets))
     total = np.bincount(of_row, weights=column.counts, minlength=rows)
-    return _Secrets(of_row, column.codes.astype(np.int64), column.counts / total[of_row])
+    return _Secret(theirs, domain, of_row, column.codes.astype(np.int64), column.counts / total[of_row])
 
 
 class _Rows:
     """Matching against published values: equal on everything known."""
 
-    def __init__(self, original: ReadTable, release: ReadTable, qi: list[str], sensitive: str, own: IntArray) -> None:
+    def __init__(
+        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], own: IntArray
+    ) -> None:
         self.theirs = [original.columns[name].value_codes() for name in qi]
         self.ours = [release.columns[name].value_codes() for name in qi]
         self.sizes = [original.columns[name].domain.size for name in qi]
-        self.secret = original.columns[sensitive].value_codes()
         self.rows = release.rows
-        self.published = _secrets(release.columns[sensitive], release.rows)
-        self.secrets = original.columns[sensitive].domain.size
+        self.secrets = secrets
         self.own = own
 
     def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """Whether the own row matches, number of matches, and matches with the target's secret."""
+        """Whether the own row matches, number of matches, and matches with the target's most exposed secret."""
         use = np.flatnonzero(known)
         both = [np.concatenate([self.ours[a], self.theirs[a][targets]]) for a in use]
         key, keys = mixed_key(both, [self.sizes[a] for a in use])
         published, asked = key[: self.rows], key[self.rows :]
         matches = np.bincount(published, minlength=keys)[asked].astype(np.float64)
-        carried = self.published
-        secrets = np.concatenate([carried.code, self.secret[targets]])
-        pair, pairs = mixed_key([np.concatenate([published[carried.of_row], asked]), secrets], [keys, self.secrets])
-        entries = len(carried.code)
-        held = np.bincount(pair[:entries], weights=carried.share, minlength=pairs).astype(np.float64)
-        with_secret = held[pair[entries:]]
+        with_secret = np.zeros(len(targets))
+        for secret in self.secrets:
+            values = np.concatenate([secret.code, secret.theirs[targets]])
+            pair, pairs = mixed_key([np.concatenate([published[secret.of_row], asked]), values], [keys, secret.domain])
+            entries = len(secret.code)
+            held = np.bincount(pair[:entries], weights=secret.share, minlength=pairs).astype(np.float64)
+            with_secret = np.maximum(with_secret, held[pair[entries:]])
         own = self.own[targets]
         return (own >= 0) & (published[own] == asked), matches, with_secret
 
@@ -157,22 +168,25 @@ class _Rows:
 class _Boxes:
     """Matching against boxes, sets and nodes: each known value is covered."""
 
-    def __init__(self, original: ReadTable, release: ReadTable, qi: list[str], sensitive: str, own: IntArray) -> None:
+    def __init__(
+        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], own: IntArray
+    ) -> None:
         self.boxes = distinct_boxes(original, release, qi)
         self.theirs = [original.columns[name].value_codes() for name in qi]
-        self.secret = original.columns[sensitive].value_codes()
-        domain = original.columns[sensitive].domain.size
-        self.held = np.zeros((domain, self.boxes.number), dtype=np.float32)
-        carried = _secrets(release.columns[sensitive], release.rows)
-        np.add.at(self.held, (carried.code, self.boxes.of_row[carried.of_row]), carried.share)
+        self.secrets = secrets
+        self.held = []
+        for secret in secrets:
+            held = np.zeros((secret.domain, self.boxes.number), dtype=np.float32)
+            np.add.at(held, (secret.code, self.boxes.of_row[secret.of_row]), secret.share)
+            self.held.append(held)
         self.size = np.bincount(self.boxes.of_row, minlength=self.boxes.number).astype(np.float32)
         self.own = own
 
     def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """As `_Rows.match`; targets with equal known values and secret are matched once."""
+        """As `_Rows.match`; targets with equal known values and secrets are matched once."""
         use = np.flatnonzero(known).tolist()
         columns = [self.theirs[a][targets].astype(np.int64) for a in use]
-        key, _ = mixed_key([*columns, self.secret[targets].astype(np.int64)], None)
+        key, _ = mixed_key([*columns, *(secret.theirs[targets] for secret in self.secrets)], None)
         _, first, index = np.unique(key, return_index=True, return_inverse=True)
         matches = np.zeros(len(first))
         with_secret = np.zeros(len(first))
@@ -184,8 +198,9 @@ class _Boxes:
             for a, column in zip(use[1:], columns[1:], strict=True):
                 covered = covered & self.boxes.covers(a)[column[block]]
             matches[at : at + step] = covered @ self.size
-            held = self.held[self.secret[targets[block]]]
-            with_secret[at : at + step] = np.einsum("ij,ij->i", covered, held)
+            for secret, held in zip(self.secrets, self.held, strict=True):
+                found = np.einsum("ij,ij->i", covered, held[secret.theirs[targets[block]]])
+                with_secret[at : at + step] = np.maximum(with_secret[at : at + step], found)
         own = self.own[targets]
         box = self.boxes.of_row[own]
         hit = own >= 0

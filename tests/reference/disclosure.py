@@ -14,12 +14,13 @@ def disclosure(
     source: Sequence[int],
     p: float,
     matches: Callable[[object, object], bool] = lambda cell, value: cell == value,
+    secrets: int = 1,
 ) -> tuple[float, float]:
-    """Expected identity and attribute disclosure; the last column of every row is the sensitive one.
+    """Expected identity and attribute disclosure; the last `secrets` columns of every row are the sensitive ones.
 
-    A published sensitive value may be a dict of counts.
+    A published sensitive value may be a dict of counts. Of several the most exposed one counts.
     """
-    qi = len(original[0]) - 1
+    qi = len(original[0]) - secrets
     identity = attribute = 0.0
     for target, row in enumerate(original):
         for known in product((False, True), repeat=qi):
@@ -33,7 +34,8 @@ def disclosure(
             ]
             if found:
                 identity += weight * any(source[r] == target for r in found) / len(found)
-                attribute += weight * sum(carried(release[r][-1], row[-1]) for r in found) / len(found)
+                exposed = max(sum(carried(release[r][s], row[s]) for r in found) for s in range(qi, qi + secrets))
+                attribute += weight * exposed / len(found)
     return identity / len(original), attribute / len(original)
 
 
