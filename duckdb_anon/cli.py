@@ -20,9 +20,10 @@ from duckdb_anon.report import command as report
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
 from duckdb_anon.shell import demo
+from duckdb_anon.shell.dot import Quit, StopScript
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import MODES
-from duckdb_anon.shell.session import Quit, Session, StopScript
+from duckdb_anon.shell.session import Session
 
 COMMANDS = {"demo": demo.main, "publish": publish.main, "report": report.main, "serve": serve.main}
 _EPILOG = """commands:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -13,6 +13,7 @@ from duckdb_anon.report.gather import Measured, Report
 Spec = dict[str, Any]
 _WIDTH, _HEIGHT = 330, 210
 _MOST_VALUES = 40
+_FEW_VALUES = 12  # numbers of fewer values are drawn as names: codes often are
 RISK_AT = 0.7
 
 
@@ -36,24 +37,22 @@ def risk_utility_map(report: Report) -> Spec | None:
     return _spec((points + base.mark_text(dx=10, align="left").encode(text="release:N")).properties(height=280))
 
 
-def risk_over_knowledge(report: Report) -> Spec | None:
-    """Identity and attribute disclosure over what an attacker knows, a line a release."""
+def risk_over_knowledge(report: Report, kind: Literal["identity", "attribute"]) -> Spec | None:
+    """Mean disclosure over what an attacker knows, a line a release."""
     rows = [
-        {"release": r.name, "p_match": p, "disclosure": value, "of": kind}
+        {"release": r.name, "p_match": p, "disclosure": identity if kind == "identity" else attribute}
         for r in report.releases
         for p, identity, attribute in r.risk
-        for kind, value in (("identity", identity), ("attribute", attribute))
     ]
     if not rows:
         return None
     lines = alt.Chart(pd.DataFrame(rows)).mark_line(point=True)
     return _spec(
         lines.encode(
-            x=alt.X("p_match:Q", title="probability that a quasi-identifier is known"),
-            y=alt.Y("disclosure:Q", title="mean disclosure"),
+            x=alt.X("p_match:Q", title="probability that a quasi-identifier is known", scale=alt.Scale(zero=False)),
+            y=alt.Y("disclosure:Q", title=f"mean {kind} disclosure"),
             color=_by_release(report),
-            strokeDash=alt.StrokeDash("of:N", title="disclosure"),
-            tooltip=["release", "of", "p_match", "disclosure"],
+            tooltip=["release", "p_match", "disclosure"],
         )
     )
 
@@ -121,11 +120,12 @@ def marginal(release: Measured, attribute: str) -> Spec | None:
         return None
     frame = pd.DataFrame(rows, columns=["value", "original", "release"])
     numbers = pd.to_numeric(frame["value"], errors="coerce")
-    ordered = bool(numbers.notna().all())
+    ordered = bool(numbers.notna().all()) and len(frame) > _FEW_VALUES
     if ordered:
         frame["value"] = numbers
     else:
         frame = frame.nlargest(_MOST_VALUES, "original")
+        frame["value"] = frame["value"].fillna("NULL")
     long = frame.melt("value", ["original", "release"], "table", "rows")
     color = alt.Color("table:N", title=None, scale=alt.Scale(range=["#b8bec8", "#1f6f8b"]))
     if ordered:

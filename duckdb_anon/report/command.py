@@ -20,6 +20,7 @@ def main(arguments: Sequence[str]) -> int:
         raise AnonError(f"report: there is no database {given.database}")
     con = connect(given.database, read_only=True)
     con.execute("set python_enable_replacements = false")
+    con.execute("set enable_progress_bar = false")  # DuckDB would draw it on stdout
     plan = Plan(given.original, tuple(given.release), given.targets, given.queries, given.seed)
     try:
         size = write_page(con, plan, given.output, lambda line: sys.stderr.write(f"{line}\n"))

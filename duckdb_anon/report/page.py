@@ -17,7 +17,8 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1d232b; max-width: 1080px; 
 h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #d9dde3; } h3 { margin-top: 1.8rem; }
 table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; text-align: left;
 border-bottom: 1px solid #e6e9ee; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
-.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; } figure { margin: 0; } figcaption { font-weight: 600; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(500px, 1fr)); gap: 1.5rem; }
+.tables { display: flex; flex-wrap: wrap; gap: 0 4rem; } figure { margin: 0; } figcaption { font-weight: 600; }
 .note { color: #5b6470; } .warning { background: #fff6e0; border-left: 4px solid #d99a00; padding: .6rem 1rem; }
 """
 _DRAW = "for (const [place, spec] of Object.entries(CHARTS)) vegaEmbed('#' + place, spec, {actions: false});"
@@ -54,6 +55,8 @@ def _cell(value: object) -> str:
         return f'<td class="n">{value:.4g}</td>'
     if isinstance(value, int):
         return f'<td class="n">{value:,}</td>'
+    if value is None:
+        return '<td class="n">\N{EN DASH}</td>'
     return f"<td>{escape(str(value))}</td>"
 
 
@@ -62,7 +65,12 @@ def page(report: Report) -> str:
     made = _Page()
     _overview(made, report)
     made.add("<h2>Risk</h2>")
-    made.figures([("Disclosure by what an attacker knows", charts.risk_over_knowledge(report))])
+    made.figures(
+        [
+            ("Finding somebody's row", charts.risk_over_knowledge(report, "identity")),
+            ("Learning the sensitive value", charts.risk_over_knowledge(report, "attribute")),
+        ]
+    )
     made.add("<h2>Utility</h2>")
     made.figures([("Query error", charts.query_errors(report)), ("Information loss by column", charts.losses(report))])
     for release in report.releases:
@@ -102,18 +110,18 @@ def _overview(made: _Page, report: Report) -> None:
 
 def _summary(release: Measured) -> list[object]:
     at: dict[float, tuple[object, object]] = {p: (identity, attribute) for p, identity, attribute in release.risk}
-    identity, attribute = at.get(charts.RISK_AT, ("-", "-"))
+    identity, attribute = at.get(charts.RISK_AT, (None, None))
     loss = {name: value for name, value, _ in release.loss}
     diversity: dict[str, object] = {measure: value for measure, value in release.diversity}
     return [
         release.name,
         release.rows,
-        min((size for size, _ in release.classes), default="-"),
-        diversity.get("frequency", "-"),
+        min((size for size, _ in release.classes), default=None),
+        diversity.get("frequency"),
         identity,
         attribute,
-        loss.get("(all)", "-"),
-        float(np.mean(np.abs(release.errors))) if release.errors else "-",
+        loss.get("(all)"),
+        float(np.mean(np.abs(release.errors))) if release.errors else None,
     ]
 
 
@@ -125,11 +133,12 @@ def _release(made: _Page, report: Report, release: Measured) -> None:
         made.add(
             '<p class="warning">It has the column row_id, which ties rows to the original: not for publication.</p>'
         )
-    made.add("<h3>What was released</h3>")
+    made.add('<div class="tables"><div><h3>What was released</h3>')
     made.table(["column", "type"], release.columns)
     if release.diversity:
-        made.add("<h3>Least diverse class</h3>")
+        made.add("</div><div><h3>Least diverse class</h3>")
         made.table(["measure", "value"], release.diversity)
+    made.add("</div></div>")
     made.figures(
         [
             ("Class sizes", charts.class_sizes(release)),

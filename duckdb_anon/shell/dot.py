@@ -1,25 +1,57 @@
-"""Commands that begin with a point, spelled as in DuckDB's own shell."""
+"""Commands that begin with a point, spelled as in DuckDB's own shell.
+
+They work on whatever offers what `Shell` says; the session that does knows them, they do not know it.
+"""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NoReturn, Protocol, TextIO
+
+import duckdb
 
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.errors import listed, nearest
 from duckdb_anon.shell.render import MODES
 
-if TYPE_CHECKING:
-    from duckdb_anon.shell.session import Session
-
-Command = Callable[["Session", list[str]], None]
 _DEEPEST_READ = 20
 
 
-def run(session: Session, line: str) -> None:
+class Quit(Exception):
+    """The user asked to leave."""
+
+
+class StopScript(Exception):
+    """A statement of a script failed; the message has been shown."""
+
+
+class Shell(Protocol):
+    """What a command can see and change; `session.Session` says what each of them means."""
+
+    con: duckdb.DuckDBPyConnection
+    mode: str
+    max_rows: int
+    timer: bool
+    out: TextIO
+    depth: int
+
+    def run_script(self, lines: Iterable[str]) -> None:
+        """Run a script."""
+
+    def run_text(self, text: str) -> None:
+        """Run statements."""
+
+    def fail(self, message: str) -> NoReturn:
+        """Report an error and stop the script."""
+
+
+Command = Callable[[Shell, list[str]], None]
+
+
+def run(session: Shell, line: str) -> None:
     """Run one command line, such as `.mode csv`."""
     try:
         words = shlex.split(line)
@@ -35,7 +67,7 @@ def run(session: Session, line: str) -> None:
     COMMANDS[found[0]][0](session, arguments)
 
 
-def _one(session: Session, name: str, arguments: list[str], allowed: tuple[str, ...] = ()) -> str:
+def _one(session: Shell, name: str, arguments: list[str], allowed: tuple[str, ...] = ()) -> str:
     """The command's one argument, checked."""
     if len(arguments) != 1:
         session.fail(f".{name} takes one argument: .{name} {COMMANDS[name][1]}")
@@ -44,7 +76,7 @@ def _one(session: Session, name: str, arguments: list[str], allowed: tuple[str, 
     return arguments[0]
 
 
-def _help(session: Session, arguments: list[str]) -> None:
+def _help(session: Shell, arguments: list[str]) -> None:
     for name, (_, usage, summary) in COMMANDS.items():
         if not arguments or name.startswith(arguments[0].removeprefix(".")):
             session.out.write(f".{name + ' ' + usage:<30} {summary}\n")
@@ -52,21 +84,21 @@ def _help(session: Session, arguments: list[str]) -> None:
         session.out.write("Anything else is SQL and ends with ';'. FROM anon_functions(); lists the functions.\n")
 
 
-def _mode(session: Session, arguments: list[str]) -> None:
+def _mode(session: Shell, arguments: list[str]) -> None:
     if not arguments:
         session.out.write(f"{session.mode}\n")
         return
     session.mode = _one(session, "mode", arguments, MODES)
 
 
-def _maxrows(session: Session, arguments: list[str]) -> None:
+def _maxrows(session: Shell, arguments: list[str]) -> None:
     given = _one(session, "maxrows", arguments)
     if not given.isdigit() or int(given) == 0:
         session.fail(f".maxrows {given}: give a whole number above 0")
     session.max_rows = int(given)
 
 
-def _output(session: Session, arguments: list[str]) -> None:
+def _output(session: Shell, arguments: list[str]) -> None:
     target = sys.stdout
     if arguments:
         path = _one(session, "output", arguments)
@@ -79,7 +111,7 @@ def _output(session: Session, arguments: list[str]) -> None:
     session.out = target
 
 
-def _read(session: Session, arguments: list[str]) -> None:
+def _read(session: Shell, arguments: list[str]) -> None:
     path = _one(session, "read", arguments)
     if session.depth >= _DEEPEST_READ:
         session.fail(f".read {path}: files read one another more than {_DEEPEST_READ} deep")
@@ -96,7 +128,7 @@ def _read(session: Session, arguments: list[str]) -> None:
         session.depth -= 1
 
 
-def _tables(session: Session, arguments: list[str]) -> None:
+def _tables(session: Shell, arguments: list[str]) -> None:
     where = f" where table_name like {literal(arguments[0])}" if arguments else ""
     session.run_text(
         "select schema_name as schema, table_name as name, 'table' as kind, comment from duckdb_tables() "
@@ -105,7 +137,7 @@ def _tables(session: Session, arguments: list[str]) -> None:
     )
 
 
-def _schema(session: Session, arguments: list[str]) -> None:
+def _schema(session: Shell, arguments: list[str]) -> None:
     where = f" where table_name = {literal(arguments[0])}" if arguments else ""
     rows = session.con.execute(f"select sql from duckdb_tables(){where} order by table_name").fetchall()
     for (sql,) in rows:
@@ -115,7 +147,7 @@ def _schema(session: Session, arguments: list[str]) -> None:
         session.fail(f".schema {arguments[0]}: there is no such table{nearest(arguments[0], known)}")
 
 
-def _functions(session: Session, arguments: list[str]) -> None:
+def _functions(session: Shell, arguments: list[str]) -> None:
     word = literal(arguments[0].lower()) if arguments else "''"
     listing = (
         "select distinct function, kind, summary from anon_functions() "
@@ -127,13 +159,11 @@ def _functions(session: Session, arguments: list[str]) -> None:
     session.run_text(f"{listing};")
 
 
-def _timer(session: Session, arguments: list[str]) -> None:
+def _timer(session: Shell, arguments: list[str]) -> None:
     session.timer = _one(session, "timer", arguments, ("on", "off")) == "on"
 
 
-def _quit(session: Session, arguments: list[str]) -> None:
-    from duckdb_anon.shell.session import Quit
-
+def _quit(session: Shell, arguments: list[str]) -> None:
     raise Quit
 
 

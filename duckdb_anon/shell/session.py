@@ -17,20 +17,13 @@ import duckdb
 from duckdb_anon.errors import AnonError
 from duckdb_anon.shell import dot
 from duckdb_anon.shell.background import run_stoppable
+from duckdb_anon.shell.dot import StopScript
 from duckdb_anon.shell.meter import Meter
 from duckdb_anon.shell.render import explained, render
 from duckdb_anon.shell.scan import is_blank, split_complete
 
 Kind = duckdb.StatementType
 _CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.CREATE, Kind.COPY)
-
-
-class Quit(Exception):
-    """The user asked to leave."""
-
-
-class StopScript(Exception):
-    """A statement of a script failed; the message has been shown."""
 
 
 @dataclass

@@ -72,6 +72,21 @@ def test_what_could_not_be_measured_is_said_with_its_reason(page: Path) -> None:
     assert "Not measured" not in body(page).split("<h2>covered</h2>")[1].split("<h2>")[0]
 
 
+def test_figure_that_is_missing_is_a_dash_in_its_place(page: Path) -> None:
+    rows = re.findall(r"<tr>.*?</tr>", body(page))
+    plain = next(row for row in rows if "<td>plain</td>" in row)
+    assert plain.count('<td class="n">\N{EN DASH}</td>') >= 2
+
+
+def test_command_writes_nothing_but_the_files_name_on_stdout(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = page.parent / "again.html"
+    given = ["report", str(page.parent / "c.duckdb"), "--original", "census", "--release", "plain", "-o", str(target)]
+    assert main(given) == 0
+    said = capsys.readouterr()
+    assert re.fullmatch(rf"{re.escape(str(target))}: \d+ KB\n", said.out)
+    assert said.err == "plain: measuring\n"
+
+
 def test_release_with_row_id_carries_a_warning(page: Path) -> None:
     assert "not for publication" in body(page).split("<h2>covered</h2>")[1].split("<h2>")[0]
 
@@ -85,7 +100,7 @@ def test_browser_without_a_network_draws_every_chart(page: Path) -> None:
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     places = set(re.findall(r'<div id="(chart\d+)"', page.read_text(encoding="utf-8")))
-    assert len(places) >= 4 + 3 * 4
+    assert len(places) >= 5 + 3 * 4
     assert len(re.findall(r"<(?:svg|canvas)[^>]*\bclass=\"marks\"", done.stdout)) == len(places)
     assert "Error" not in re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
 
