@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.measures.query_tables import query_tables
+from duckdb_anon.measures.query_tables import in_name_of, query_tables
 from duckdb_anon.measures.relative_error import BOUNDS
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.parts import quoted
@@ -67,8 +67,9 @@ def plan_cube_error(
 
 
 def _plan(context: Any, params: Params) -> str:
-    original, release, _ = query_tables(context, "select 1")
-    return plan_cube_error(original, release, params["dims"], params["aggregate"], params["bounds"])
+    with in_name_of("cube_error"):
+        original, release, _ = query_tables(context, "select 1")
+        return plan_cube_error(original, release, params["dims"], params["aggregate"], params["bounds"])
 
 
 MEASURE = Query(

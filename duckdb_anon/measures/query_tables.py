@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from duckdb_anon.errors import RewriteError, nearest
 from duckdb_anon.rewrite.parse import tables_of
 from duckdb_anon.rewrite.schema import TableInfo
+
+
+@contextmanager
+def in_name_of(function: str) -> Iterator[None]:
+    """Let errors of the rewriter name the SQL function that was called."""
+    try:
+        yield
+    except RewriteError as error:
+        text = str(error)
+        raise RewriteError(text if text.startswith(f"{function}: ") else f"{function}: {text}") from error
 
 
 def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[TableInfo]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.measures.query_tables import query_tables
+from duckdb_anon.measures.query_tables import in_name_of, query_tables
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.schema import Bounds, TableInfo
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
@@ -59,8 +59,9 @@ def plan_relative_error(
 
 
 def _plan(context: Any, params: Params) -> str:
-    original, release, others = query_tables(context, params["query"])
-    return plan_relative_error(params["query"], original, release, others, params["bounds"])
+    with in_name_of("relative_error"):
+        original, release, others = query_tables(context, params["query"])
+        return plan_relative_error(params["query"], original, release, others, params["bounds"])
 
 
 MEASURE = Query(

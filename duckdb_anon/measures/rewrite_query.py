@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.measures.query_tables import query_tables
+from duckdb_anon.measures.query_tables import in_name_of, query_tables
 from duckdb_anon.rewrite.rewriter import rewrite
 from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
 
 def _plan(context: Any, params: Params) -> str:
-    original, release, others = query_tables(context, params["query"])
-    return rewrite(params["query"], original, release, others, params["bounds"])
+    with in_name_of("rewrite_query"):
+        original, release, others = query_tables(context, params["query"])
+        return rewrite(params["query"], original, release, others, params["bounds"])
 
 
 MEASURE = Query(

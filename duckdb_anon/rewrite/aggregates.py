@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
 from duckdb_anon.rewrite.early import Early
+from duckdb_anon.rewrite.intervals import IntervalPart
 from duckdb_anon.rewrite.logic import Term, amount, event, normal, presence, product, split
 from duckdb_anon.rewrite.parse import plain, to_sql
 from duckdb_anon.rewrite.parts import parsed
@@ -126,6 +127,9 @@ def _extreme(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
     condition = both(both(where, aggregate.condition), _not_null(value))
     may = possible(condition, early)
     end = end_of(early, value, where, aggregate, aggregate.kind == "min")
+    if any(isinstance(part, IntervalPart) and part.name == early.units.of(value) for part in early.model.parts):
+        # cells that could be anything say nothing while others have ends
+        may = f"({may}) and isfinite({end})"
     return parsed(f"{aggregate.kind}({end}) filter (where {may})")
 
 

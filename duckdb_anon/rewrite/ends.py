@@ -105,8 +105,10 @@ def _around(middle: str, variance: str | None, hard: Texts | None, aggregate: Ag
     """The interval of a variance, cut to what is possible."""
     if variance is None:
         return hard
-    reach = f"{REACH} * sqrt(greatest({variance}, 0))"
-    low, high = f"{middle} - {reach}", f"{middle} + {reach}"
-    if hard is not None:
-        return f"greatest({hard[0]}, {low})", f"least({hard[1]}, {high})"
-    return (f"greatest({low}, 0)" if aggregate.kind == "count" else low), high
+    if hard is None:
+        # rows may be fake: an answer that no permutation can change is not certain for that
+        variance = f"nullif(greatest(round({variance}, 9), 0), 0)"
+        low, high = (f"{middle} {sign} {REACH} * sqrt({variance})" for sign in "-+")
+        return (f"case when {low} < 0 then 0 else {low} end" if aggregate.kind == "count" else low), high
+    low, high = (f"{middle} {sign} {REACH} * sqrt(greatest({variance}, 0))" for sign in "-+")
+    return f"greatest({hard[0]}, {low})", f"least({hard[1]}, {high})"

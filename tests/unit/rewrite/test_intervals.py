@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -232,3 +233,26 @@ def operators(node: Any) -> Iterator[tuple[str, int]]:
         elif isinstance(one, list):
             waiting += one
     yield from sorted(found, key=lambda pair: pair[1])
+
+
+def test_an_answer_that_only_fake_rows_can_change_has_no_interval() -> None:
+    con = database()
+    con.execute("create table people as select * exclude (bucket) from base")
+    con.execute(f"create table release as {RELEASE['sliced']}")
+    for query in (
+        "SELECT count(*) AS m FROM people WHERE sex = 'f'",
+        "SELECT sex, count(*) AS m FROM people GROUP BY sex",
+    ):
+        text = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="likely")
+        assert "m_low" not in text or all(ends == (None, None) for ends in intervals(con, query).values())
+
+
+def test_least_of_boxes_passes_over_cells_that_could_be_anything() -> None:
+    con = duckdb.connect()
+    con.execute("create table people (age integer)")
+    con.execute(
+        "create table release as select unnest([{lower: 20, upper: 29}, {lower: null, upper: null}, null])::"
+        "struct(lower integer, upper integer) as age"
+    )
+    text = rewrite("SELECT min(age) AS m FROM people", seen(con, "people"), seen(con, "release"), bounds="hard")
+    assert con.execute(text).fetchall() == [(20, -math.inf, 29)]
