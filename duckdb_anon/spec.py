@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from duckdb_anon.cells import Cells
-from duckdb_anon.errors import ParameterError, listed, nearest
+from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.table import CodedTable
 
 REQUIRED = object()
@@ -196,6 +196,20 @@ class Roles:
     keep: tuple[ColumnInfo, ...] = ()
     person: ColumnInfo | None = None
     identifier: tuple[str, ...] = ()
+
+    def one_sensitive(self, function: str) -> ColumnInfo:
+        """The sensitive column of a function that takes exactly one.
+
+        Raises:
+            ColumnError: there are several, or none.
+        """
+        if len(self.sensitive) != 1:
+            found = listed(info.name for info in self.sensitive)
+            raise ColumnError(
+                f"{function}: takes one sensitive column, found {found}; name it in sensitive := '...' "
+                "(methods release other columns that are named in keep := [...])"
+            )
+        return self.sensitive[0]
 
 
 Layout = Callable[[Roles, Params], tuple[ColumnPlan, ...]]

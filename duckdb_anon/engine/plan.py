@@ -16,7 +16,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, require_free_names, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.engine.sliced import classes_of_slices, slices_of, unsliced
-from duckdb_anon.errors import ColumnError, listed
+from duckdb_anon.errors import ColumnError
 from duckdb_anon.rewrite.schema import TableInfo
 from duckdb_anon.spec import ColumnInfo, ColumnPlan, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
 from duckdb_anon.table import CodedTable
@@ -298,13 +298,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
         text = unsliced(relation, slices)
     arguments = [literal(text), literal(qi)]
     if "sensitive" in entry.needs:
-        names = [info.name for info in roles.sensitive]
-        if len(names) > 1:
-            raise ColumnError(
-                f"{entry.name}: measures one sensitive column at a time, found {listed(names)}; name the one in "
-                "sensitive := '...'"
-            )
-        arguments.append(literal(names[0]))
+        arguments.append(literal(roles.one_sensitive(entry.name).name))
     # a macro with parameters of these names takes all sensitive columns, and the person column
     by_role: dict[str, Any] = {
         "sensitive": [info.name for info in roles.sensitive] or None,

@@ -46,7 +46,7 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
     """
     release_a, release_b, overlap = tables
     qi = [info.name for info in params["roles"].qi]
-    sensitive = params["roles"].sensitive[0].name
+    sensitive = params["roles"].one_sensitive("composition_risk").name
     first, second = (
         evidence("composition_risk", overlap, r, qi, sensitive, as_published=params["as_published"])
         for r in (release_a, release_b)

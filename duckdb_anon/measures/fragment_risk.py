@@ -83,7 +83,7 @@ def candidates(covers: Flags, count: IntArray, fragments: IntArray) -> IntArray:
 def fragment_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a size of fragments, 1 to m."""
     original, release = tables
-    info = params["roles"].sensitive[0]
+    info = params["roles"].one_sensitive("fragment_risk")
     published = read_published("fragment_risk", original, release, info.name, params["roles"].person.name)
     covers, count = coverage(published)
     width = np.bincount(published.person)

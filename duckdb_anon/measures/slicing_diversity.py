@@ -32,7 +32,7 @@ def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.rando
     """
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
-    sensitive = params["roles"].sensitive[0].name
+    sensitive = params["roles"].one_sensitive("slicing_diversity").name
     worst = association_of(original, release, qi, sensitive)
     matched = worst[worst > 0]
     highest = float(matched.max(initial=0.0))

@@ -27,11 +27,12 @@ _AGGREGATE = re.compile(
 _ROUNDS = 50
 PARAMETERS = (
     Parameter("n", "number of queries", "integer", 1000, low=1, high=100_000),
-    Parameter("dims", "quasi-identifiers with a predicate in each query", "integer", 4, low=1),
+    Parameter("dims", "quasi-identifiers with a predicate in each query (default: 4, or all if fewer)", "integer",
+              low=1),
     Parameter("aggregate", "'count(*)' or 'sum(column)'", "text", "count(*)"),
     Parameter("selectivity", "expected share of rows (style 'default') or of each domain, in (0, 1]", "number", 0.05,
               high=1, above=0),
-    Parameter("predicate_on_sensitive", "true adds a predicate on the sensitive column", "boolean", False),
+    Parameter("predicate_on_sensitive", "true adds a predicate on the (first) sensitive column", "boolean", False),
     Parameter("style", "'default' (Xiao and Tao 2006), 'half' (Li et al. 2020: a share of each domain), 'random_size' "
               "(Hasan et al. 2018)", "text", "default", ("default", "half", "random_size")),
 )  # fmt: skip
@@ -39,9 +40,8 @@ PARAMETERS = (
 
 def spec_of(params: Params) -> WorkloadSpec:
     """The workload asked for."""
-    return WorkloadSpec(
-        params["n"], params["dims"], params["selectivity"], params["predicate_on_sensitive"], params["style"]
-    )
+    dims = params["dims"] or min(4, len(params["roles"].qi))
+    return WorkloadSpec(params["n"], dims, params["selectivity"], params["predicate_on_sensitive"], params["style"])
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:

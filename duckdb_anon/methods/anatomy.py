@@ -19,7 +19,6 @@ from duckdb_anon.buckets import anatomize
 from duckdb_anon.cells import ROWS, Cells, Counts, Source, Whole
 from duckdb_anon.errors import ColumnError
 from duckdb_anon.partition.packed import count_cells, offsets_of
-from duckdb_anon.slices.grouping import one_sensitive
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import Attribute, CodedTable, IntArray
 
@@ -78,7 +77,7 @@ def _refuse_null(sensitive: Attribute) -> None:
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """`bucket`, quasi-identifiers with their types, a MAP for the sensitive column, insensitive columns."""
-    name = one_sensitive(NAME, roles)
+    name = roles.one_sensitive(NAME).name
     return (
         ColumnPlan("bucket", Whole),
         *(ColumnPlan(info.name, Source) for info in roles.qi),

@@ -18,7 +18,6 @@ from duckdb_anon.partition import Requirement, boxes
 from duckdb_anon.slices.boxed import record_layout
 from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.fakes import taken
-from duckdb_anon.slices.grouping import one_sensitive
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Release, Roles
 from duckdb_anon.table import CodedTable, IntArray
 
@@ -45,7 +44,7 @@ def compared(
     """
 
     def checked_layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-        one_sensitive(name, roles)
+        roles.one_sensitive(name)
         return layout(name, roles)
 
     k = Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1)

@@ -22,7 +22,6 @@ from duckdb_anon.errors import ColumnError, ParameterError, RequirementError, li
 from duckdb_anon.noise.budget import Budget
 from duckdb_anon.noise.specialization import Predictor, Search
 from duckdb_anon.slices.boxed import box_plans, cell_layout
-from duckdb_anon.slices.grouping import one_sensitive
 from duckdb_anon.spec import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import Attribute, CodedTable, IntArray
 
@@ -112,7 +111,7 @@ def _class_cells(sensitive: Attribute, place: IntArray) -> Cells:
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Boxes (of DOUBLE for numbers), the sensitive column, `noisy_count`; checks that domains are declared."""
-    one_sensitive("diffgen", roles)
+    roles.one_sensitive("diffgen")
     _check_bounds(roles, params)
     if params["domain"] == "declared":
         _check_declared(roles, params)

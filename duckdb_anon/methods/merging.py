@@ -30,7 +30,7 @@ from duckdb_anon.partition.requirements import All, BoolArray, FrequencyDiversit
 from duckdb_anon.slices.covers import Cover
 from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.fakes import Records, taken, with_fakes
-from duckdb_anon.slices.grouping import Grouping, checked_grouping, one_sensitive
+from duckdb_anon.slices.grouping import Grouping, checked_grouping
 from duckdb_anon.slices.layout import COLUMNS, sliced_layout
 from duckdb_anon.slices.released import check_columns, check_covers, check_diversity, sliced_cells
 from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
@@ -176,7 +176,7 @@ def _generalized(
 def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
     if params["columns"] is None:
-        one_sensitive(NAME, roles)
+        roles.one_sensitive(NAME)
         grouping = find_grouping(rows(), params, alone=True)
     else:
         grouping = _given(roles, params)
@@ -186,7 +186,7 @@ def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict
 
 def _given(roles: Roles, params: Params) -> Grouping:
     names = [info.name for info in roles.qi]
-    return checked_grouping(NAME, params["columns"], names, one_sensitive(NAME, roles), alone=True)
+    return checked_grouping(NAME, params["columns"], names, roles.one_sensitive(NAME).name, alone=True)
 
 
 def _check_names(grouping: Grouping, names: list[str] | tuple[str, ...]) -> None:
@@ -201,7 +201,7 @@ def _check_names(grouping: Grouping, names: list[str] | tuple[str, ...]) -> None
 def conditions(roles: Roles, params: Params) -> dict[str, str]:
     """Conditions of the written rules, to be evaluated by DuckDB."""
     names = [info.name for info in roles.qi]
-    rules = parse_rules(NAME, params["rules"], names, one_sensitive(NAME, roles))
+    rules = parse_rules(NAME, params["rules"], names, roles.one_sensitive(NAME).name)
     return {predicate.name: predicate.sql for rule in rules for predicate in rule}
 
 

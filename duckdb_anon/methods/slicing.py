@@ -21,7 +21,7 @@ from duckdb_anon.cells import Cells
 from duckdb_anon.slices.columns import related_columns
 from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.diversity import ConditionalDiversity
-from duckdb_anon.slices.grouping import Grouping, checked_grouping, one_sensitive
+from duckdb_anon.slices.grouping import Grouping, checked_grouping
 from duckdb_anon.slices.layout import COLUMNS, sliced_layout
 from duckdb_anon.slices.released import check_columns, check_diversity, sliced_cells
 from duckdb_anon.slices.shuffle import shuffled_slots
@@ -96,7 +96,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
     if params["columns"] is None:
-        one_sensitive(NAME, roles)
+        roles.one_sensitive(NAME)
         grouping = find_grouping(rows(), params, alone=params["sensitive_column"] == "alone")
     else:
         grouping = _given(roles, params)
@@ -105,7 +105,7 @@ def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict
 
 def _given(roles: Roles, params: Params) -> Grouping:
     names = [info.name for info in roles.qi]
-    return checked_grouping(NAME, params["columns"], names, one_sensitive(NAME, roles), alone=False)
+    return checked_grouping(NAME, params["columns"], names, roles.one_sensitive(NAME).name, alone=False)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

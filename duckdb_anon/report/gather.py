@@ -132,8 +132,17 @@ def _measured(
     by_class = f"from equivalence_classes({literal(name)}, qi := {literal(shown)}) group by all order by all"
     found.classes = ask("class sizes", f"select class_size, sum(class_size) {by_class}")
     if sensitive:
-        named = f"qi := {literal(shown)}, sensitive := {literal(sensitive[0])}"
-        found.diversity = ask("diversity", f"select measure, value from l_diversity({literal(name)}, {named})")
+        each = " union all ".join(
+            f"from l_diversity({literal(name)}, qi := {literal(shown)}, sensitive := {literal(one)})"
+            for one in sensitive
+        )
+        # of several sensitive columns the least diverse one; recursive diversity is told by its c, the larger the worse
+        worst = "case when measure = 'recursive' then max(value) else min(value) end"
+        kinds = "['distinct', 'frequency', 'entropy', 'recursive']"
+        found.diversity = ask(
+            "diversity",
+            f"select measure, {worst} from ({each}) group by measure order by list_position({kinds}, measure)",
+        )
         targets = min(plan.targets, found.rows)
         parts = (f"select * from disclosure({pair}, p_match := {p}, targets := {targets}, {seed})" for p in P_MATCH)
         found.risk = ask("disclosure", f"select p_match, identity, attribute from ({' union all '.join(parts)})")

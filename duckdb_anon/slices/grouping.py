@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from duckdb_anon.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.spec import Roles
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,6 @@ class Grouping:
                 name += "_"
             names[name] = column
         return names
-
-
-def one_sensitive(function: str, roles: Roles) -> str:
-    """Name of the sensitive column, or a ColumnError when there are several."""
-    names = [info.name for info in roles.sensitive]
-    if len(names) != 1:
-        raise ColumnError(
-            f"{function}: takes one sensitive column, found {listed(names)}; name the one in sensitive := '...' and "
-            "the others in keep := [...]"
-        )
-    return names[0]
 
 
 def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: str, *, alone: bool) -> Grouping:
