@@ -8,7 +8,7 @@ says nothing of an attacker who knows all values of a person, or of how varied a
 
 Paper: Poulis, Loukides, Gkoulalas-Divanis & Skiadopoulos (2013), RMERGE_R; the baseline of Gong, Luo, Yang,
 Ni & Li (2017). Departure: where boxes of two clusters come out equal, they make one class, which keeps the
-guarantee because supports only add up. Quadratic: n^2/k, for up to `MOST_PERSONS` persons.
+guarantee because supports only add up. Cost: quadratic, n^2/k, for up to `MOST_PERSONS` persons.
 """
 
 from __future__ import annotations

@@ -149,14 +149,22 @@ def _schema(session: Shell, arguments: list[str]) -> None:
 
 def _functions(session: Shell, arguments: list[str]) -> None:
     word = literal(arguments[0].lower()) if arguments else "''"
-    listing = (
-        "select distinct function, kind, summary from anon_functions() "
-        f"where contains(lower(function || summary), {word})"
+    found = session.con.execute(
+        f"select any_value(signature), any_value(coalesce(about, summary)), any_value(example), any_value(paper) "
+        f'from anon_functions() where "function" = {word} group by "function"'
+    ).fetchall()
+    if found:
+        call, about, example, paper = found[0]
+        session.out.write(f"{call}\n\n{about}\n\nExample: {example};\n{f'Source: {paper}' if paper else ''}\n")
+        session.run_text(
+            'select parameter, coalesce("default", \'required\') as "default", meaning from anon_functions() '
+            f'where "function" = {word} and parameter is not null;'
+        )
+        return
+    session.run_text(
+        'select distinct "function", kind, summary from anon_functions() '
+        f'where contains(lower("function" || summary), {word});'
     )
-    known = session.con.execute(f"select count(*) from anon_functions() where function = {word}").fetchall()
-    if known[0][0]:
-        listing = f'select parameter, "default", meaning from anon_functions() where function = {word}'
-    session.run_text(f"{listing};")
 
 
 def _timer(session: Shell, arguments: list[str]) -> None:
@@ -172,7 +180,7 @@ COMMANDS: dict[str, tuple[Command, str, str]] = {
     "functions": (_functions, "[WORD]", "the package's functions; those that mention WORD; one's parameters"),
     "help": (_help, "[COMMAND]", "this list"),
     "maxrows": (_maxrows, "N", "rows a box shows at most"),
-    "mode": (_mode, "|".join(MODES), "how results are written"),
+    "mode": (_mode, "[MODE]", f"how results are written: {', '.join(MODES)}"),
     "output": (_output, "[FILE]", "write results to FILE; without FILE to the screen again"),
     "quit": (_quit, "", "leave"),
     "read": (_read, "FILE", "run the statements of FILE"),

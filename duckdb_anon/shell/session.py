@@ -119,9 +119,9 @@ class Session:
                 explained(result, self.out)
             else:
                 render(result, self.mode, self.max_rows, self.out)
-        if self.timer:
-            self.out.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
         self.out.flush()
+        if self.timer:
+            sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
 
     def _result(self, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation | None:
         """What there is to show: a query not yet run, the finished rows of another statement, or nothing."""

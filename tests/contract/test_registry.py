@@ -10,8 +10,9 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine.plan import parameters_of
+from duckdb_anon.measures.examples import EXAMPLES
 from duckdb_anon.registry import ENTRIES, METHODS
-from duckdb_anon.spec import REQUIRED, Entry, Method
+from duckdb_anon.spec import REQUIRED, Entry, Method, PureSql
 
 PROJECT = Path(__file__).resolve().parents[2]
 SMALLEST_CALL = {
@@ -52,6 +53,64 @@ def test_every_parameter_is_described_and_its_default_passes_its_own_check(entry
         assert parameter.doc
         if parameter.default is not REQUIRED and parameter.default is not None:
             assert parameter.check(entry.name, parameter.default) == parameter.default
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    """The tables the examples read: README's people, visits with a hierarchy, and what the methods' examples make."""
+    con = duckdb_anon.connect()
+    con.execute("create table people as from anon_sample('census', 600, seed := 1)")
+    for column in ("age", "gender", "education", "hours_per_week"):
+        con.execute(f"comment on column people.{column} is 'anon: quasi'")
+    con.execute("comment on column people.salary is 'anon: sensitive'")
+    con.execute(
+        "create table visits as select pid, 20 + hash(pid) % 40 as age, 'd' || hash(pid, i) % 12 as disease "
+        "from range(300) a(pid), range(3) b(i) where i <= pid % 3"
+    )
+    con.execute("create table diseases as select distinct disease as leaf, 'x' || right(disease, 1), 'all' from visits")
+    con.execute("create table ages as select age as leaf, age // 10 * 10 || 's', 'any age' from range(20, 61) t(age)")
+    con.execute("comment on column visits.pid is 'anon: person'")
+    con.execute("comment on column visits.age is 'anon: quasi hierarchy=ages'")
+    con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=diseases'")
+    for entry in METHODS:
+        con.execute(EXAMPLES[entry.name])
+    return con
+
+
+def test_every_function_has_an_example_that_calls_it() -> None:
+    assert set(EXAMPLES) == set(IDS)
+    assert all(f"{name}(" in example for name, example in EXAMPLES.items())
+
+
+@pytest.mark.parametrize("name", [e.name for e in ENTRIES if e not in METHODS])
+def test_example_runs_and_gives_rows(
+    documented: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "anon_report":
+        pytest.importorskip("altair", reason="the report extra is not installed")
+        pytest.importorskip("vl_convert", reason="the report extra is not installed")
+    monkeypatch.chdir(tmp_path)  # a report is a file
+    assert documented.execute(EXAMPLES[name]).fetchall()
+
+
+@pytest.mark.parametrize("entry", METHODS, ids=[m.name for m in METHODS])
+def test_methods_example_makes_its_release(documented: duckdb.DuckDBPyConnection, entry: Method) -> None:
+    made = EXAMPLES[entry.name].split()[2]
+    assert documented.execute(f"select count(*) > 0 from {made}").fetchone() == (True,)
+
+
+def test_functions_are_listed_with_all_that_is_known_of_them(documented: duckdb.DuckDBPyConnection) -> None:
+    rows = documented.execute(
+        'select "function", count(*), count(distinct about), any_value(about), any_value(example) '
+        "from anon_functions() group by all"
+    ).fetchall()
+    assert {row[0]: row[1] for row in rows} == {e.name: max(1, len(parameters_of(e))) for e in ENTRIES}
+    for name, _, texts, about, example in rows:
+        entry = next(e for e in ENTRIES if e.name == name)
+        assert example == EXAMPLES[name]
+        assert texts == (0 if isinstance(entry, PureSql) else 1)
+        if isinstance(entry, Method):
+            assert len(about) > 200 and "Cost" in about
 
 
 def table_parameters(entry: Entry) -> set[str]:
