@@ -24,7 +24,7 @@ from rr_risk('patients', p := 1.0);
 from rr_risk('patients', l := 4);
 
 -- 3. Draw once, and publish the table: every column keeps its type, `rr` says how it was randomized
---    (in one row of 1000, which is enough for as long as the release is kept together).
+--    (in one row of as many as the domains have values, and so in any part that is large enough to estimate from).
 create table patients_release as from rr_distort('patients', l := 4);
 comment on table patients_release is 'anon: release';
 select * exclude (rr) from patients_release limit 5;

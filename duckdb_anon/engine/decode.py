@@ -25,8 +25,9 @@ from duckdb_anon.table import Attribute, IntArray
 
 Array = np.ndarray[Any, Any]
 _CONSTANT = "_anon_const._k"
-_TELLING = 1000
-"""One row in so many says how the release was randomized: DuckDB stores and copies a list once a row."""
+_RAREST = 1000
+"""One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
+stores and copies a list once a row, and fewer rows than values tell nothing of a distribution anyway."""
 
 
 @dataclass
@@ -52,6 +53,7 @@ class Decoder:
     row_values: list[str] = field(default_factory=list)
     frames: dict[str, _Frame] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
+    domains: list[str] = field(default_factory=list)
     dictionaries: dict[str, tuple[int, str]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
 
@@ -123,7 +125,9 @@ class Decoder:
 
     def _channel(self, plan: ColumnPlan) -> str:
         values = self.dictionary(plan.column or plan.name, plan.declared_type)
-        return f"{{'p': {self.ask('d')}[1], 'domain': list_select({values}, {self.ask('l')}[1])}}"
+        p, codes = f"{self.ask('d')}[1]", f"{self.ask('l')}[1]"
+        self.domains.append(f"len({codes})")
+        return f"{{'p': {p}, 'domain': list_select({values}, {codes})}}"
 
     def _framed(self, plan: ColumnPlan, sql: str) -> str:
         frame = self.frame(plan.frame)
@@ -158,7 +162,8 @@ class Decoder:
         joins = ["_anon_cells"]
         if self.constants:
             constants = ", ".join(f"{sql} as _k{k}" for k, sql in enumerate(self.constants))
-            parts.append(f"_anon_const as materialized (select {constants} from _anon_r{values})")
+            told_by = f"greatest(1, least({_RAREST}, {' + '.join(self.domains)})) as _told_by"
+            parts.append(f"_anon_const as materialized (select {constants}, {told_by} from _anon_r{values})")
         for frame in self.frames.values():
             parts.append(frame.sql(values))
             joins.append(f"join {frame.table} on {frame.table}._g = {frame.index}")
@@ -172,10 +177,8 @@ class Decoder:
         rows = f"select {released}\nfrom {' '.join(joins)}{ordered}"
         if self.constants:
             # outside the sort, where one value serves every row that tells it
-            told = "case when _anon_ord % {} = 0 then {} end"
-            each = ", ".join(
-                f"{ident(n) if n in varying else told.format(_TELLING, columns[n])} as {ident(n)}" for n in columns
-            )
+            told = "case when _anon_ord % _anon_const._told_by = 0 then {} end"
+            each = ", ".join(f"{ident(n) if n in varying else told.format(columns[n])} as {ident(n)}" for n in columns)
             rows = f"select {each} from ({rows}) as _anon_out cross join _anon_const"
         return ",\n".join(parts) + f"\n{rows}"
 

@@ -1,9 +1,10 @@
 """Randomized response: each value is kept with a published probability, else replaced at random.
 
 Releases every row with its randomized columns drawn anew from their domains, and a column `rr` that tells each
-one's probability p and domain, from which counts and sums are estimated without bias. `rr` is told by one row
-in 1000, by place in the shuffled release, and NULL in the others: DuckDB stores a list once a row, so a domain
-of 100 values told by every row makes a file 30 times as large (92 MB instead of 2.9 for a million rows).
+one's probability p and domain, from which counts and sums are estimated without bias. `rr` is told by the first row
+of the shuffled release and from there by one in d, and NULL in the others; d is the number of values of all domains
+together, at most 1000. DuckDB stores a list once a row, so a domain of 100 values told by every row makes a file 30
+times as large (92 MB instead of 2.9 for a million rows).
 
 Guarantee with `l`: the disclosure risk of every record (Result 1 of the paper; duckdb_anon/randomized/risk.py
 says what it counts and what it does not) is at most 1/l on the table itself, re-evaluated at the published p.

@@ -25,8 +25,8 @@ from duckdb_anon.rewrite.schema import struct_fields
 
 COLUMN = "rr"
 NOT_TOLD = (
-    "column rr is NULL in all of these rows, so nothing tells how they were randomized; about one row in 1000 does: "
-    "take the release as a whole, not a part of it"
+    "column rr is NULL in all of these rows, so nothing tells how they were randomized; one row in as many as the "
+    "domains have values does: take the release as a whole, not a part of it"
 )
 
 

@@ -49,10 +49,21 @@ def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients: duck
     )
 
 
-def test_one_row_in_a_thousand_tells_how_it_was_randomized(patients: duckdb.DuckDBPyConnection) -> None:
-    patients.execute("create table many as select p.* from patients p, range(25)")
-    patients.execute("create table release as from rr_distort('many', p := 0.8, sensitive := 'disease')")
-    assert patients.execute("select count(distinct rr), count(rr), count(*) from release").fetchone() == (1, 3, 2500)
+def test_one_row_in_as_many_as_the_domains_have_values_tells_how_it_was_randomized(
+    patients: duckdb.DuckDBPyConnection,
+) -> None:
+    patients.execute("create table many as select p.*, range as number from patients p, range(25)")
+    call = (
+        "rr_distort('many', p := 0.8, bins := {'number': 1500}, sensitive := ['disease', 'number'], qi := ['gender'])"
+    )
+    patients.execute(f"create table release as from {call}")
+    told = "select count(distinct rr), count(rr), count(*) from release"
+    assert patients.execute(told).fetchone() == (1, -(-2500 // (2 + 3 + 25)), 2500)
+    patients.execute(
+        "create or replace table many as select p.*, i * 100 + rowid as number from patients p, range(25) t(i)"
+    )
+    patients.execute(f"create or replace table release as from {call}")
+    assert patients.execute(told).fetchone() == (1, 3, 2500)
     patients.execute("create table part as from release where rr is null")
     asked = "select count(*) from many where disease = 'x'"
     text = patients.execute("select rewrite_query(?, 'many', 'part')", [asked]).fetchone()[0]
