@@ -70,7 +70,7 @@ def peer_tasks(folder: Path, big: Path) -> Iterator[tuple[str, Callable[[], Any]
             for share in (0, 5):
                 yield (
                     f"incognito {name} {share}%",
-                    lambda d=data, q=qi, s=share, t=trees: starred(k_anonymity(d.copy(), [], q, 10, s, t)),
+                    lambda d=data, q=qi, s=share, t=trees: starred(k_anonymity(d.copy(), [], q, 10, s, t)[q]),
                 )
     except ImportError:
         pass
