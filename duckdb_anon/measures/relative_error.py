@@ -66,7 +66,7 @@ def _plan(context: Any, params: Params) -> str:
 
 MEASURE = Query(
     name="relative_error",
-    summary="a query's answers on the original beside their estimates from the release, one row a group and aggregate",
+    summary="a query's answers on the original beside their estimates from the release, with bounds or 95% intervals",
     paper="relative error: Zhang et al. (2007); Xiao and Tao (2006), Anatomy",
     parameters=(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),

@@ -1,7 +1,7 @@
 """Hard bounds of aggregates, and 95% intervals of aggregates over a sample.
 
 Where every original row is one released row, hard bounds follow: a row that qualifies whatever its true values
-are counts in full, one that might counts where it moves the bound.
+are counts in full, one that might counts where it moves the bound. Of rows that were left out, none or all count.
 
 Where each row was released with probability p, the two sums are estimated instead (Horvitz and Thompson 1952):
 a sum of amounts x over all rows by the sum of x / p over the released ones, its variance by the sum of
@@ -52,11 +52,15 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: i
         early: provides what is possible and certain.
         number: number of the grouping set.
     """
-    if not early.model.bounded or not early.model.complete:
+    missing = early.model.missing if aggregate.kind == "count" else ""
+    if not early.model.bounded or not (early.model.complete or missing):
         return None
     rows = _read(aggregate, where, early, number)
     if rows is None:
         return None
+    if missing:
+        low, high = _sums(aggregate, rows, early, lambda amount: amount)
+        return low, f"{high} + {missing}"
     if aggregate.kind in ("avg", "min", "max"):
         return _extremes(aggregate.kind, rows, early)
     return _sums(aggregate, rows, early, lambda amount: amount)

@@ -5,7 +5,7 @@
                       sampled (`bounds`), cut to the hard bounds where there are some
 
 Neither exists where a release does not publish its randomness: replaced values (muco), noisy counts, retained
-sensitive values, rows left out, an AVG over boxes that were sampled as well.
+sensitive values, sums where rows were left out, an AVG over boxes that were sampled as well.
 """
 
 from __future__ import annotations

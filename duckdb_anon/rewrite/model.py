@@ -21,6 +21,7 @@ class Model:
         weight: SQL of how many original rows a released row stands for; '' is 1.
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row, so that extremes are covered.
+        missing: SQL of how many original rows were left out, where that is all that the weights say; '' if not.
         rate: SQL of the chance that an original row was released, where that is all that the weights say; '' if not.
     """
 
@@ -31,6 +32,7 @@ class Model:
     bounded: bool
     complete: bool
     rate: str = ""
+    missing: str = ""
     part_of: Mapping[str, Part] = field(default_factory=dict)
 
     def require(self, column: str, original: TableInfo) -> None:

@@ -19,6 +19,7 @@ class Reading:
         weights: factors of how many original rows a released row stands for.
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row, so that extremes are covered.
+        missing: SQL of how many original rows were left out, where that is all that the weights say.
         rate: SQL of the chance that an original row was released, where that is all that the weights say.
     """
 
@@ -30,6 +31,7 @@ class Reading:
     bounded: bool = True
     complete: bool = True
     rate: str = ""
+    missing: str = ""
     unclaimed: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -46,9 +46,9 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
         claim(reading)
     part_of = {column: part for part in reading.parts for column in part.columns}
     weight = " * ".join(reading.weights)
-    rate = reading.rate if len(reading.weights) == 1 else ""
+    rate, missing = (reading.rate, reading.missing) if len(reading.weights) == 1 else ("", "")
     parts = tuple(reading.parts)
-    return Model(release, reading.exact, parts, weight, reading.bounded, reading.complete, rate, part_of)
+    return Model(release, reading.exact, parts, weight, reading.bounded, reading.complete, rate, missing, part_of)
 
 
 def shape_name(release: TableInfo, original: TableInfo) -> str:

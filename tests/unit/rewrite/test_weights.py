@@ -32,7 +32,14 @@ def test_sampled_rows_stand_for_one_over_the_rate(con: duckdb.DuckDBPyConnection
 
 def test_suppressed_rows_are_taken_to_be_like_the_others(con: duckdb.DuckDBPyConnection) -> None:
     release = "select *, 40::bigint as suppressed from people where dose < 2"
-    assert estimate(con, release, "SELECT count(*) FROM people WHERE age = 0") == pytest.approx(30)
+    assert estimate(con, release, "SELECT sum(1) FROM people WHERE age = 0") == pytest.approx(30)
+
+
+def test_counts_are_bounded_by_none_or_all_of_the_suppressed_rows(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table release as select *, 40::bigint as suppressed from people where dose < 2")
+    query = "SELECT age, count(*) FROM people WHERE age < 2 GROUP BY age ORDER BY age"
+    text = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="hard")
+    assert con.execute(text).fetchall() == [(0, pytest.approx(30), 20, 60), (1, pytest.approx(30), 20, 60)]
 
 
 def test_negative_noisy_counts_are_summed_as_they_are(con: duckdb.DuckDBPyConnection) -> None:
