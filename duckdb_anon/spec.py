@@ -255,7 +255,8 @@ class Report:
 
     Attributes:
         returns: released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN).
-        tables: names of the parameters that are tables, in order. Roles are resolved on the first one.
+        tables: names of the parameters that are tables, in order.
+        labelled: the one of them that roles are resolved on; '' for the first one.
         reads: 'coded': `compute` gets one `CodedTable` of the first table. 'tables': it gets a `ReadTable` for
             each table, coded on a common domain; of the tables after the first, the columns that bear the
             name of a labelled column, and those that tell a release's shape, are read. `params['roles']`
@@ -271,6 +272,7 @@ class Report:
     returns: Mapping[str, str]
     compute: Callable[[Sequence[Any], Params, np.random.Generator], Mapping[str, Any]]
     tables: tuple[str, ...] = ("tbl",)
+    labelled: str = ""
     reads: Literal["coded", "tables"] = "coded"
     literals: bool = False
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)

@@ -216,7 +216,8 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
             f"with {_run_ctes(entry, context, relation, roles, params)},\n"
             f"{_report_select(entry, roles.qi + roles.sensitive)}"
         )
-    flat = replace(relation, columns=context.catalog.flattened(relation.columns))
+    labelled = context.relation(entry.labelled) if entry.labelled else relation
+    flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
     roles = context.roles(flat, needs=entry.needs, nested=True)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     others = [context.relation(name) for name in entry.tables[1:]]

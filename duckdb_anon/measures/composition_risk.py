@@ -169,6 +169,7 @@ MEASURE = Report(
     },
     compute=composition_risk,
     tables=("release_a", "release_b", "overlap"),
+    labelled="overlap",
     reads="tables",
     needs=("qi", "sensitive"),
     refine=refine,

@@ -52,10 +52,7 @@ EXAMPLES = {
     "rr_reconstruct": "FROM rr_reconstruct('randomized', ['gender'])",
     "distribution_distance": "FROM distribution_distance('people', 'randomized', columns := ['gender', 'education'])",
     "correlation": "FROM correlation('people')",
-    "composition_risk": (
-        "FROM composition_risk('boxes', 'second', 'people', qi := ['age', 'gender', 'education', 'hours_per_week'], "
-        "sensitive := 'salary')"
-    ),
+    "composition_risk": "FROM composition_risk('boxes', 'second', 'people')",
     "slicing_diversity": "FROM slicing_diversity('people', 'sliced')",
     "classification_accuracy": "FROM classification_accuracy('people', 'boxes', 'gender')",
     "diffgen_plan": "FROM diffgen_plan('people', 1.0)",

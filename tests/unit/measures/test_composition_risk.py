@@ -164,3 +164,12 @@ def test_errors_name_the_cause(tables: duckdb.DuckDBPyConnection) -> None:
     tables.execute(f"create table noisy as from rr_distort('one', p := 0.7, {ROLES})")
     with pytest.raises(duckdb.Error, match="randomized release leaves every value possible"):
         tables.execute(f"from composition_risk('noisy', 'other', 'shared', {ROLES})").fetchall()
+
+
+def test_the_table_of_persons_may_carry_the_labels(tables: duckdb.DuckDBPyConnection) -> None:
+    _release(tables, "boxes", "buckets")
+    given = tables.execute(f"from composition_risk('r1', 'r2', 'shared', {ROLES})").fetchall()
+    for column in QI:
+        tables.execute(f"comment on column shared.{column} is 'anon: quasi'")
+    tables.execute("comment on column shared.disease is 'anon: sensitive'")
+    assert tables.execute("from composition_risk('r1', 'r2', 'shared')").fetchall() == given
