@@ -31,6 +31,7 @@ TREE = (
     "('s1', 'south', '*'), ('s2', 'south', '*'), ('s3', 'south', '*')) t(leaf, half, everything)"
 )
 POINT = "case when {0} is null then null else {{lower: {0}, upper: {0}}} end as {0}"
+RANDOMIZED = ("age", "sex", "region", "disease", "cost")
 SELF = {
     "rows": "create table identity_rows as from people",
     "boxes": "create table identity_boxes as select "
@@ -43,10 +44,7 @@ SELF = {
     "{age: age, sex: sex} as age_sex, {region: region, born: born, weight: weight} as region_born_weight, "
     "{disease: disease} as disease, {cost: cost} as cost from people",
     "randomized": "create table identity_randomized as select *, (select {"
-    + ", ".join(
-        f"{c}: {{p: 1.0::double, domain: list(distinct {c}) || {n}}}"
-        for c, n in (("age", "[null]"), ("sex", "[null]"), ("region", "[]"), ("disease", "[null]"), ("cost", "[null]"))
-    )
+    + ", ".join(f"{c}: {{p: 1.0::double, domain: list(distinct {c})}}" for c in RANDOMIZED)
     + "} from people) as rr from people",
     "counts": "create table identity_counts as select "
     + POINT.format("age")

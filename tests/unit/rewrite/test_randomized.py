@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -13,9 +16,10 @@ from duckdb_anon.errors import RewriteError
 from duckdb_anon.measures.relative_error import plan_relative_error
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.random_queries import random_query
+from tests.reference.randomized import kronecker
 from tests.reference.rewrite_tables import database, seen
 
-RUNS = 40
+RUNS = 25
 QUERIES = {
     "count": "select count(*) from people where sex = 'f' and age < 40",
     "sum": "select sum(cost) from people where disease in ('flu', 'gout') or age >= 60",
@@ -88,6 +92,11 @@ def test_random_queries_on_an_undistorted_release_have_the_querys_own_answers() 
             assert "bounded" in str(error) or "too many alternatives" in str(error)
             continue
         assert _comparable(con, text) == _comparable(con, query), query
+        ends = con.execute(
+            f"select estimate, low, high from ({plan_relative_error(query, tables[0], release, tables[1:])})"
+        )
+        for estimate, low, high in ends.fetchall():
+            assert low is None or (low, high) == pytest.approx((estimate, estimate), abs=1e-3, rel=1e-4), query
         equal += 1
     assert equal > 15
 
@@ -108,6 +117,42 @@ def test_a_cube_is_the_sum_of_its_cells(people: duckdb.DuckDBPyConnection) -> No
     assert sum(estimate for estimate, _, _ in found) == pytest.approx(2**3 * 400)
     assert all(low <= estimate <= high for estimate, low, high in found)
     assert next(high - low for estimate, low, high in found if estimate == 400) == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        (
+            "select age // 20 as decades, sex, count(*) from people group by cube(decades, sex)",
+            {"decades": lambda age, sex, disease: age // 20, "sex": lambda age, sex, disease: sex},
+        ),
+        (
+            "select age >= 40 and sex = 'f' as x, disease, count(*) from people group by rollup(x, disease)",
+            {
+                "x": lambda age, sex, disease: str(age >= 40 and sex == "f").lower(),
+                "disease": lambda age, sex, disease: disease,
+            },
+        ),
+    ],
+)
+def test_intervals_are_those_of_the_full_matrices(
+    people: duckdb.DuckDBPyConnection, query: str, keys: dict[str, Callable[[int, str, str], object]]
+) -> None:
+    people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
+    names = ["age", "sex", "disease"]
+    told = people.execute("select any_value(rr) from r").fetchone()[0]
+    domains = [told[name]["domain"] for name in names]
+    rows = Counter(people.execute(f"select {', '.join(names)} from r").fetchall())
+    released = np.array([rows[cell] for cell in product(*domains)], dtype=float)
+    inverse = np.linalg.inv(kronecker([len(d) for d in domains], [0.75] * 3))
+    found = people.execute("select keys, estimate, (high - low) / 2 from relative_error(?, 'people', 'r')", [query])
+    for group, estimate, reach in found.fetchall():
+        inside = np.array([all(str(keys[k](*cell)) == v for k, v in group.items()) for cell in product(*domains)])
+        weight = inside @ inverse
+        one_row = (weight[inside] ** 2).max() if group else 0.0
+        variance = released @ weight**2 + one_row - released @ weight
+        assert estimate == pytest.approx(released @ weight)
+        assert reach == pytest.approx(1.959963984540054 * np.sqrt(max(variance, 0.0)), abs=1e-4)
 
 
 def test_what_was_not_randomized_is_known_exactly(people: duckdb.DuckDBPyConnection) -> None:
