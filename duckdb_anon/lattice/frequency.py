@@ -46,13 +46,8 @@ class FrequencySet:
         """The groups, ready to be put before a requirement."""
         sizes = np.add.reduceat(self.rows, self.starts) if len(self.starts) else self.starts
         group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.rows)))
-        groups = Groups.on_demand(_no_rows, table_counts, sizes.astype(np.int64))
-        groups.__dict__["cells"] = SensitiveCells(group, self.sensitive, self.rows, offsets_of(group, len(sizes)))
-        return groups
-
-
-def _no_rows() -> tuple[IntArray, None]:
-    raise ValueError("groups of a frequency set have cells, not rows")
+        cells = SensitiveCells(group, self.sensitive, self.rows, offsets_of(group, len(sizes)))
+        return Groups.of_cells(cells, table_counts, sizes.astype(np.int64))
 
 
 class Counter:
