@@ -85,6 +85,10 @@ def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence
     everything = (original, *tables)
     tree = bound(written, everything)
     columns = outputs(written, tree, everything)
+    if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):
+        raise RewriteError(
+            "nothing tells the rows of the UNION apart; give each SELECT a constant of its own: SELECT 'young' AS who"
+        )
     limited = any(tree.args.get(key) for key in ("limit", "offset", "having"))
     levels = _mark_levels(tree)
     open_ended = tree.copy()

@@ -43,7 +43,7 @@ class Squares:
         found = []
         for first, left in self._by_factor(one).items():
             for second, right in self._by_factor(other).items():
-                text = f"({left}) * ({right})"
+                text = f"1e0 * ({left}) * ({right})"  # whole numbers would run over
                 if not self.question.early.inverted:
                     found.append(f"sum({self.question.early.column('sum', text)})")
                     continue
@@ -62,7 +62,7 @@ class Squares:
             return "0"
         found = []
         for factor, weight in self._by_factor(terms).items():
-            key = (self._column(f"({weight}) * ({weight})"), factor)
+            key = (self._column(f"1e0 * ({weight}) * ({weight})"), factor)
             found.append(f"{NAME}.{self.question.rows.setdefault(key, f'm{len(self.question.rows)}')}")
         return f"{NAME}._noisy * ({' + '.join(found)})"
 

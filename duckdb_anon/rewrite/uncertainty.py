@@ -78,7 +78,10 @@ class _Total:
         """The total of the products of what each row adds to both."""
         values = [one for one in (self.value, other.value) if one is not None]
         pairs = [exp.paren(one.copy()) for one in values]
-        both = exp.Mul(this=pairs[0], expression=pairs[1]) if len(pairs) > 1 else values[0] if values else None
+        both = values[0] if values else None
+        if len(pairs) > 1:
+            real = exp.Mul(this=exp.Literal.number("1e0"), expression=pairs[0])  # whole numbers would run over
+            both = exp.Mul(this=real, expression=pairs[1])
         return _Total(exp.and_(self.condition.copy(), other.condition.copy()), both)
 
 

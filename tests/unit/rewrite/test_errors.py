@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 from duckdb_anon.errors import RewriteError
+from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.rewriter import rewrite
 from duckdb_anon.rewrite.schema import TableInfo
 from tests.reference.rewrite_tables import seen
@@ -69,3 +70,12 @@ def test_node_release_without_its_hierarchy_says_which_table_is_missing(con: duc
     people = TableInfo("people", seen(con, "people").columns, hierarchies={"region": TableInfo("region_tree", ())})
     with pytest.raises(RewriteError, match="region_tree"):
         rewrite("SELECT count(*) FROM people WHERE region = 'n1'", people, seen(con, "boxes"))
+
+
+def test_rows_of_a_union_that_nothing_tells_apart_are_not_compared() -> None:
+    people = TableInfo("people", (("age", "INTEGER"),))
+    young, old = (f"select {{}}count(*) from people where age < {age}" for age in (30, 40))
+    with pytest.raises(RewriteError, match="nothing tells the rows of the UNION apart"):
+        comparison(f"{young.format('')} union all {old.format('')}", people, people)
+    text = comparison(f"{young.format('30 as below, ')} union all {old.format('40, ')}", people, people)
+    assert "union all" in text.lower()

@@ -200,3 +200,16 @@ def test_batched_workloads_agree_with_single_queries(people: duckdb.DuckDBPyConn
         for query, estimate in found:
             one = people.execute("select estimate from relative_error(?, 'people', 'r')", [query]).fetchone()[0]
             assert estimate == pytest.approx(one, abs=1e-6)
+
+
+def test_squares_of_large_whole_numbers_do_not_run_over(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("alter table people alter cost type integer using (cost * 100000)::integer")
+    people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
+    for query in (
+        "select sum(cost) from people where sex = 'f'",
+        "select disease, avg(cost) from people group by disease",
+    ):
+        found = people.execute(
+            "select low < estimate and estimate < high from relative_error(?, 'people', 'r')", [query]
+        )
+        assert all(between for (between,) in found.fetchall())
