@@ -68,7 +68,7 @@ class Session:
 
     def feed(self, line: str) -> None:
         """Take one line; run what it completes."""
-        if not self.pending.strip() and line.lstrip().startswith("."):
+        if line.lstrip().startswith(".") and _between_statements(self.pending):
             self.pending = ""
             dot.run(self, line.strip())
             return
@@ -131,3 +131,8 @@ class Session:
         names = result.columns
         nothing = names == ["Success"] or (names == ["Count"] and statement.type in _CHANGES)
         return None if nothing and statement.type != Kind.SELECT else result
+
+
+def _between_statements(pending: str) -> bool:
+    """Tell whether nothing but finished comments has been typed since the last statement."""
+    return is_blank(pending) and not is_blank(pending + "x")

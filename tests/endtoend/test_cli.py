@@ -228,3 +228,14 @@ def test_interrupt_ends_a_script_with_130(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130
         assert process.stderr.read() == "interrupted\n"
+
+
+def test_command_may_follow_a_comment_but_not_stand_in_one(run: Run) -> None:
+    done = run(stdin="-- first\n/* then */\n.mode csv\nselect 1 as a;\n/* not\n.mode box\n*/ select 2 as b;\n")
+    assert (done.stdout, done.stderr) == ("a\n1\nb\n2\n", "")
+
+
+def test_time_of_a_statement_stays_out_of_its_result(run: Run) -> None:
+    done = run("--mode", "csv", stdin=".timer on\nselect 1 as a;\n")
+    assert done.stdout == "a\n1\n"
+    assert done.stderr.startswith("Run Time: ")
