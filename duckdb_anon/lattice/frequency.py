@@ -37,7 +37,7 @@ class FrequencySet:
         starts: first combination of each group, a group being equal places.
     """
 
-    places: IntArray
+    places: CodeArray
     sensitive: IntArray
     rows: IntArray
     starts: IntArray
@@ -68,7 +68,7 @@ class Counter:
         self._domain = max(1, len(self.table_counts))
         self.every = tuple(range(len(ladders)))
         places = [ladder.place_of_code[0][ladder.attribute.codes[rows]] for ladder in ladders]
-        self._base = {self.every: self._counted(np.array(places, dtype=np.int64), codes, counts)}
+        self._base = {self.every: self._counted(np.array(places, dtype=np.int32), codes, counts)}
 
     def base(self, subset: Subset) -> FrequencySet:
         """The frequency set of a subset of attributes, nothing generalized."""
@@ -96,7 +96,7 @@ class Counter:
         )
         return self._counted(places, finer.sensitive, finer.rows)
 
-    def _counted(self, places: IntArray, sensitive: IntArray, rows: IntArray) -> FrequencySet:
+    def _counted(self, places: CodeArray, sensitive: IntArray, rows: IntArray) -> FrequencySet:
         """Merge equal combinations."""
         key, keys = np.zeros(len(rows), dtype=np.int64), 1
         for place in places:

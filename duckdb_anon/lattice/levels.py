@@ -16,7 +16,7 @@ import numpy as np
 from duckdb_anon.cells import Cells, Interval, Node, ValueSet
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import range_width, set_width
-from duckdb_anon.table import Attribute, FloatArray, IntArray
+from duckdb_anon.table import Attribute, CodeArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Ladder:
         """Number of places at a level."""
         return int(self.place_of_code[level].max(initial=-1)) + 1
 
-    def up(self, low: int, high: int) -> IntArray:
+    def up(self, low: int, high: int) -> CodeArray:
         """Place at level `high` of each place at level `low`."""
-        result = np.empty(self.places(low), dtype=np.int64)
+        result = np.empty(self.places(low), dtype=np.int32)
         result[self.place_of_code[low]] = self.place_of_code[high]
         return result
 
