@@ -89,6 +89,8 @@ def test_example_runs_and_gives_rows(
     if name == "anon_report":
         pytest.importorskip("altair", reason="the report extra is not installed")
         pytest.importorskip("vl_convert", reason="the report extra is not installed")
+    if name == "classification_accuracy":
+        pytest.importorskip("sklearn", reason="the ml extra is not installed")
     monkeypatch.chdir(tmp_path)  # a report is a file
     assert documented.execute(EXAMPLES[name]).fetchall()
 

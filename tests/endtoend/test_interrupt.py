@@ -15,7 +15,7 @@ LABELS = "qi := ['age', 'gender', 'education', 'hours_per_week'], sensitive := '
 CALLS = {
     "recommend": f"from recommend('people', {LABELS}, rows := 200000, targets := 200000)",
     "disclosure": f"from disclosure('people', 'boxes', {LABELS})",
-    "workload_error": f"select count(*) from workload_error('people', 'boxes', n := 20000, {LABELS})",
+    "workload_error": f"select count(*) from workload_error('people', 'boxes', n := 10000, {LABELS})",
 }
 
 
@@ -39,7 +39,7 @@ def test_interrupt_ends_a_long_call_with_a_plain_message(file: Path, call: str) 
     assert process.stdout is not None
     while "begun" not in process.stdout.readline():
         assert process.poll() is None
-    time.sleep(2)
+    time.sleep(1.5)
     pressed = time.monotonic()
     process.send_signal(signal.SIGINT)
     rest, said = process.communicate(timeout=60)
