@@ -92,7 +92,7 @@ def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree], spelled: Mapp
 
 
 def _channels(table: pa.StructArray) -> dict[str, tuple[float, pa.Array]]:
-    """Probability and domain of each column that the constant column `rr` says was randomized."""
+    """Probability and domain of each column that column `rr` says was randomized."""
     place = next((i for i, f in enumerate(table.type) if f.name.lower() == "rr" and pa.types.is_struct(f.type)), None)
     if place is None:
         return {}
