@@ -105,8 +105,9 @@ SET VARIABLE question = $$
   GROUP BY region, disease HAVING count(*) > 30$$;
 FROM side_by_side;
 
--- How sure is that? Boxes give hard bounds (confidence 1): the truth is between low and high. Permuted and randomized
--- values give 95% intervals of the method's randomness; rows (muco) tell neither.
+-- How sure is that? Boxes and buckets of counts give hard bounds (confidence 1): the truth is between low and high.
+-- Randomized values, and permuted columns without hard bounds, give 95% intervals (the latter take the columns of a
+-- bucket as independent); rows (muco) tell neither.
 SELECT 'How sure are the estimates?' AS "question 1 again";
 SET VARIABLE question = $$
   SELECT count(*) FROM patients WHERE sex = 'F' AND age < 40 AND disease = 'flu'$$;

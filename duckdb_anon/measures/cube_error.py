@@ -29,7 +29,7 @@ def plan_cube_error(
     release: TableInfo,
     dims: Sequence[str] | None = None,
     aggregate: str = "count(*)",
-    bounds: Bounds = "likely",
+    bounds: Bounds = "sure",
 ) -> str:
     """Write the SQL of cube_error.
 

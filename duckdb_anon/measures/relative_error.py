@@ -19,16 +19,17 @@ from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
 BOUNDS = Parameter(
     "bounds",
-    "low and high: 'likely' is a 95% interval of the method's own randomness where it is known (columns of a bucket "
-    "taken as independent, as the estimate takes them), else hard bounds; 'hard' is hard bounds only; 'none'",
+    "low and high: 'sure' is hard bounds where there are any, else a 95% interval where the method's randomness is "
+    "known; 'likely' prefers the interval, which takes columns of a bucket as independent; 'hard' is hard bounds only; "
+    "'none'",
     "text",
-    "likely",
-    ("likely", "hard", "none"),
+    "sure",
+    ("sure", "likely", "hard", "none"),
 )
 
 
 def plan_relative_error(
-    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), bounds: Bounds = "likely"
+    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), bounds: Bounds = "sure"
 ) -> str:
     """Write the SQL of relative_error.
 
@@ -37,7 +38,8 @@ def plan_relative_error(
         original: the original table, under the name the query uses.
         release: its release.
         tables: other tables the query reads (`rewrite.parse.tables_of(query)` names them).
-        bounds: 'likely': intervals where the method's randomness is known, hard bounds elsewhere; 'hard'; 'none'.
+        bounds: 'sure': hard bounds where there are any, else intervals where the method's randomness is known;
+            'likely': the other way round; 'hard'; 'none'.
 
     Returns:
         SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,

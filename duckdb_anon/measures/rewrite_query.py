@@ -31,11 +31,11 @@ MEASURE = Query(
         Parameter("release", "its release", "any", REQUIRED),
         Parameter(
             "bounds",
-            "'likely' adds NAME_low and NAME_high: a 95% interval where the method's randomness is known, else hard "
-            "bounds; 'hard' adds hard bounds only; 'none'",
+            "'sure' adds NAME_low and NAME_high: hard bounds where there are any, else a 95% interval where the "
+            "method's randomness is known; 'likely' prefers the interval; 'hard' adds hard bounds only; 'none'",
             "text",
             "none",
-            ("none", "hard", "likely"),
+            ("none", "hard", "sure", "likely"),
         ),
     ),
     plan=_plan,

@@ -40,7 +40,7 @@ def comparison(
     release: TableInfo,
     tables: Sequence[TableInfo] = (),
     extra: str = "",
-    bounds: Bounds = "likely",
+    bounds: Bounds = "sure",
 ) -> str:
     """Write the query that compares both answers.
 

@@ -4,6 +4,9 @@
     confidence 0.95   an interval of the method's own randomness: permuted (`permuted`), randomized (`uncertainty`) or
                       sampled (`bounds`), cut to the hard bounds where there are some
 
+An interval of permuted columns takes them as independent inside a bucket, which real columns seldom are, so hard bounds
+come first unless `likely` is asked for.
+
 Neither exists where a release does not publish its randomness: replaced values (muco), noisy counts, retained
 sensitive values, sums where rows were left out, an AVG over boxes that were sampled as well.
 """
@@ -20,6 +23,7 @@ from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.groups import Groups
 from duckdb_anon.rewrite.parse import to_sql
 from duckdb_anon.rewrite.permuted import Permuted
+from duckdb_anon.rewrite.schema import Bounds
 from duckdb_anon.rewrite.squares import Squares
 from duckdb_anon.rewrite.uncertainty import REACH, interval, randomized_only
 
@@ -50,7 +54,7 @@ class Limits:
         groups: what it groups by.
         squares: sums of squared weights, where columns were randomized.
         permuted: what is known of each grouping set where columns were permuted inside buckets.
-        hard_only: whether intervals are not wanted.
+        wanted: hard bounds only, first, or second to intervals.
     """
 
     where: exp.Expr | None
@@ -58,22 +62,25 @@ class Limits:
     groups: Groups
     squares: Squares
     permuted: tuple[Permuted, ...] = ()
-    hard_only: bool = False
+    wanted: Bounds = "likely"
 
     def of(self, made_of: exp.Expr) -> Ends | None:
         """Low and high of an output column that has aggregates in it, None where there are none."""
         if randomized_only(self.early.model):
-            likely = None if self.hard_only else interval(made_of, self.where, self.early, self.squares)
+            likely = None if self.wanted == "hard" else interval(made_of, self.where, self.early, self.squares)
             return Ends(*likely, LIKELY) if likely is not None else None
         return self._of_aggregate(read_aggregate(made_of)) if isinstance(made_of, (exp.AggFunc, exp.Filter)) else None
 
     def _of_aggregate(self, aggregate: Aggregate) -> Ends | None:
         numbers = range(len(self.groups.sets))
         sampled = self._chosen([sample_interval(aggregate, self.where, self.early, i) for i in numbers])
-        if sampled is not None and not self.hard_only:
+        if sampled is not None and self.wanted != "hard":
             return Ends(*sampled, LIKELY)
         hard = [self._hard(aggregate, i) for i in numbers]
-        variances = [None if self.hard_only else one.variance(aggregate) for one in self.permuted]
+        variances = [
+            one.variance(aggregate) if self.wanted == "likely" or (self.wanted == "sure" and ends is None) else None
+            for one, ends in zip(self.permuted, hard, strict=False)
+        ]
         if not any(variances):
             found = self._chosen(hard)
             return Ends(*found, HARD) if found is not None else None

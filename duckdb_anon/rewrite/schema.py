@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Scale = Literal["discrete", "continuous", "nominal"]
-Bounds = Literal["none", "hard", "likely"]
-"""Which low and high a rewritten query gives: none, hard bounds, or 95% intervals where the randomness is known."""
+Bounds = Literal["none", "hard", "sure", "likely"]
+"""Which low and high a rewritten query gives: none; hard bounds; hard bounds where there are any, else 95% intervals;
+95% intervals where there are any, else hard bounds."""
 
 _INTEGERS = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT BIGNUM".split()

@@ -99,7 +99,7 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
             groups,
             Squares(Question(early, groups, select.copy(), tuple(conditions.late))),
             permuted(select, early, groups),
-            bounds == "hard",
+            bounds,
         )
         appended = _append_ends(select, limits)
     _filter_rows(select, conditions, early, bool(appended) and not randomized_only(model))

@@ -256,3 +256,19 @@ def test_least_of_boxes_passes_over_cells_that_could_be_anything() -> None:
     )
     text = rewrite("SELECT min(age) AS m FROM people", seen(con, "people"), seen(con, "release"), bounds="hard")
     assert con.execute(text).fetchall() == [(20, -math.inf, 29)]
+
+
+def test_hard_bounds_come_first_unless_an_interval_is_asked_for() -> None:
+    con = database()
+    con.execute("create table people as select * exclude (bucket) from base")
+    con.execute(f"create table release as {RELEASE['buckets']}")
+    query = QUERIES[0]
+    sure, hard, likely = (
+        con.execute(rewrite(query, seen(con, "people"), seen(con, "release"), bounds=wanted)).fetchall()
+        for wanted in ("sure", "hard", "likely")
+    )
+    assert sure == hard != likely
+    mean = QUERIES[2]
+    assert (
+        con.execute(rewrite(mean, seen(con, "people"), seen(con, "release"), bounds="sure")).fetchone()[1] is not None
+    )
