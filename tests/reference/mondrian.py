@@ -44,8 +44,9 @@ def recursive(values: Sequence[Hashable], c: float, least: int) -> bool:
 
 
 def equal_emd(group: Sequence[int], table: Sequence[int]) -> float:
+    """Exact, so that a distance equal to the limit is not above it."""
     p, q = Counter(group), Counter(table)
-    return sum(abs(p[v] / len(group) - q[v] / len(table)) for v in q) / 2
+    return float(sum(abs(Fraction(p[v], len(group)) - Fraction(q[v], len(table))) for v in q) / 2)
 
 
 def ordered_emd(group: Sequence[int], table: Sequence[int]) -> float:
