@@ -6,7 +6,8 @@ the target's own row is among them, attribute disclosure the share of matches th
 0 without a match; means over targets (Li et al. 2020, section 5.1). A plain value matches when equal, a box when
 it covers the value. A row that shows its sensitive value as counts of a bucket (Anatomy) carries each value to the
 share it has there. Of several sensitive columns the one that is most exposed counts, for each target and
-whatever the attacker knows. Range [0, 1].
+whatever the attacker knows. Rows of a sliced release are taken as printed, one of the arrangements its buckets allow:
+`attribute_highest` is then of that arrangement, and `slicing_diversity` weighs them all. Range [0, 1].
 
 Departure: the mean over what the attacker may know is taken exactly, over all subsets of the quasi-identifiers
 by their probabilities, where there are at most 12; with more, one subset is drawn for each target.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.partition.frame import Frame
 from duckdb_anon.partition.outlook import Outlook
-from duckdb_anon.partition.packed import count_runs, offsets_of, order_by, run_starts
+from duckdb_anon.partition.packed import count_runs, look_up, offsets_of, order_by, run_starts
 from duckdb_anon.partition.trees import Tree
 from duckdb_anon.partition.widths import range_width, set_width
 from duckdb_anon.table import Attribute, FloatArray, IntArray
@@ -143,8 +143,8 @@ def nominal_cuts(line: Line) -> tuple[Candidates, NDArray[Any]]:
     rank_of_cell = np.empty_like(rank)
     rank_of_cell[by_count] = rank
     key = cells.group * attribute.domain + cells.code
-    row_key = frame.group_of_row() * attribute.domain + frame.codes[line.index]
-    return Candidates.join(found), rank_of_cell[np.searchsorted(key, row_key)]
+    row_key = np.repeat(np.arange(len(frame)) * attribute.domain, frame.sizes) + frame.codes[line.index]
+    return Candidates.join(found), look_up(key, rank_of_cell, row_key, len(frame) * attribute.domain)
 
 
 def tree_cuts(line: Line, tree: Tree) -> tuple[Candidates, NDArray[Any]]:

@@ -109,10 +109,6 @@ class Frame:
         """Return the number of groups."""
         return len(self.starts)
 
-    def group_of_row(self) -> IntArray:
-        """Return the group of each active row."""
-        return np.repeat(np.arange(len(self)), self.sizes)
-
     def rows_of(self, groups: IntArray) -> tuple[IntArray | slice, IntArray]:
         """Return the places of the rows of some groups, and for each its position in `groups`."""
         local = np.repeat(np.arange(len(groups)), self.sizes[groups])

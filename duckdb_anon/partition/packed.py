@@ -116,6 +116,25 @@ def count_runs(codes: Integers, starts: IntArray, sizes: IntArray) -> tuple[IntA
     return group, occupied - (first - low)[group], counts[occupied]
 
 
+def look_up(key: IntArray, value: IntArray, wanted: IntArray, bound: int) -> IntArray:
+    """Return the value that belongs to each wanted key.
+
+    Args:
+        key: different integers in 0 .. bound - 1, sorted.
+        value: what belongs to each, of the same shape.
+        wanted: keys, all of which occur in `key`.
+        bound: exclusive bound of the keys.
+
+    >>> look_up(np.array([2, 5]), np.array([7, 8]), np.array([5, 5, 2]), 6).tolist()
+    [8, 8, 7]
+    """
+    if bound > _DENSE * len(wanted) + 4096:
+        return value[np.searchsorted(key, wanted)]
+    table = np.empty(bound, dtype=value.dtype)
+    table[key] = value
+    return table[wanted]
+
+
 def part_sizes(part: Integers, sizes: IntArray, parts: int) -> IntArray:
     """Return the rows of each part of each group, shape (groups, parts).
 
