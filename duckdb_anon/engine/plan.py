@@ -216,15 +216,15 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
             f"with {_run_ctes(entry, context, relation, roles, params)},\n"
             f"{_report_select(entry, roles.qi + roles.sensitive)}"
         )
-    labelled = context.relation(entry.labelled) if entry.labelled else relation
+    relations = [relation, *(context.relation(name) for name in entry.tables[1:])]
+    labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relation
     flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
     roles = context.roles(flat, needs=entry.needs, nested=True)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
-    others = [context.relation(name) for name in entry.tables[1:]]
-    for other in others:
+    for other in relations[1:]:
         require_free_names(entry.name, other)
     trees, tree_sql = _trees(context, infos)
-    params = {**params, "tables": [r.text for r in [relation, *others]]}
+    params = {**params, "tables": [r.text for r in relations]}
     wanted = {info.name for info in infos}
     if params.get("columns") is not None:
         # columns named for their own sake need no role
@@ -236,7 +236,7 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
             "COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
     call = to_json(entry.name, roles, params, {"trees": trees})
-    lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate([relation, *others]))
+    lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate(relations))
     run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
     return f"with {run},\n{_report_select(entry, ())}"
 

@@ -14,9 +14,9 @@ import numpy as np
 from duckdb_anon.cells import Cells, Interval, Node, ValueSet
 from duckdb_anon.errors import RequirementError
 from duckdb_anon.guarantees.recheck import recheck
+from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.partition import Requirement, boxes
 from duckdb_anon.slices.boxed import record_layout
-from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.fakes import taken
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Release, Roles
 from duckdb_anon.table import CodedTable, IntArray

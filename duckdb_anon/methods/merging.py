@@ -25,10 +25,10 @@ import numpy as np
 
 from duckdb_anon.cells import Cells, Source
 from duckdb_anon.errors import ColumnError, RequirementError, nearest
+from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.partition.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
 from duckdb_anon.slices.covers import Cover
-from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.fakes import Records, taken, with_fakes
 from duckdb_anon.slices.grouping import Grouping, checked_grouping
 from duckdb_anon.slices.layout import COLUMNS, sliced_layout

@@ -28,7 +28,8 @@ from duckdb_anon.cover.unchanged import randomize_unchanged
 from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.errors import ParameterError, RequirementError
 from duckdb_anon.guarantees import every_column, joined
-from duckdb_anon.partition import FrequencyDiversity, KAnonymity, Requirement, assign, partition
+from duckdb_anon.methods.cuts import CUTS, cut_groups
+from duckdb_anon.partition import FrequencyDiversity, KAnonymity, Requirement, assign
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Report, Roles
 from duckdb_anon.table import CodeArray, CodedTable, IntArray
 
@@ -38,11 +39,7 @@ GROUPING = (
         "delta", "largest share of one record in a published value, in (0, 1]", "fraction", REQUIRED, high=1, above=0
     ),
     Parameter("l", "frequency l-diversity of the groups, at least 1/delta (default: ceil(1/delta))", "number", low=1),
-    Parameter("cut", "'loss': cut where it saves most; 'median': Mondrian's cut", "text", "loss", ("loss", "median")),
-    Parameter(
-        "width", "attribute a median cut takes first: its range, distinct values or squared spread", "text", "range",
-        ("range", "distinct", "spread"),
-    ),
+    *CUTS,
     Parameter(
         "subdivide", "'assign' deals each group into small ones of distinct sensitive values", "text", "none",
         ("none", "assign"),
@@ -80,9 +77,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
         sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
         requirement = joined(each)
     try:
-        groups = partition(
-            table.qi, sensitive, requirement, cut=params["cut"], width=params["width"], tick=tick, function=function
-        )
+        groups = cut_groups(function, table.qi, sensitive, requirement, params)
     except RequirementError as error:
         most = table.rows / max((int(np.bincount(a.codes).max()) for a in table.sensitive), default=1)
         raise RequirementError(

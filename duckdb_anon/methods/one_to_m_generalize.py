@@ -25,6 +25,7 @@ from duckdb_anon.itemsets.changing import boxes_of_persons, of_persons, row_of_p
 from duckdb_anon.itemsets.persons import fingerprints_of
 from duckdb_anon.itemsets.published import NodeLists, layout_of_persons, person_of_row, released
 from duckdb_anon.itemsets.top_down import publish_top_down
+from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.partition import (
     DistinctDiversity,
     EntropyDiversity,
@@ -32,7 +33,6 @@ from duckdb_anon.partition import (
     Groups,
     Requirement,
 )
-from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.table import CodeArray, CodedTable
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.cells import Cells
+from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.slices.columns import related_columns
-from duckdb_anon.slices.cuts import CUTS, cut_groups
 from duckdb_anon.slices.diversity import ConditionalDiversity
 from duckdb_anon.slices.grouping import Grouping, checked_grouping
 from duckdb_anon.slices.layout import COLUMNS, sliced_layout

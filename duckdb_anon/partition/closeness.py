@@ -13,10 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.partition.packed import order_by, run_starts
 from duckdb_anon.partition.requirements import TOLERANCE, BoolArray, Groups, Requirement
 from duckdb_anon.partition.trees import Tree
-from duckdb_anon.table import CodeArray, FloatArray, Hierarchy, IntArray
+from duckdb_anon.table import CodeArray, FloatArray, Hierarchy
 
 Ground = Literal["equal", "ordered", "hierarchical"]
 
@@ -124,23 +123,11 @@ def hierarchical_distance(groups: Groups, hierarchy: Hierarchy, leaf_of_code: Co
         table = np.bincount(node_of_code, weights=shares, minlength=nodes)
         counted[node_of_code] = True
         total += float((table * step).sum())
-        group, node, count = _rows_below(groups, node_of_code[cells.code], nodes)
+        group, node, count, _ = groups.merged(node_of_code[cells.code], nodes)
         share = count / groups.sizes[group]
         excess = (np.abs(share - table[node]) - table[node]) * step[node]
         total += np.bincount(group, weights=excess, minlength=len(groups))
     return total
-
-
-def _rows_below(groups: Groups, node: IntArray, nodes: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return group, node and rows for each node with rows of the group below it."""
-    cells = groups.cells
-    order = order_by(cells.group, node, nodes)
-    key = cells.group[order] * nodes + node[order]
-    starts = run_starts(key)
-    if len(starts) == 0:
-        return starts, starts, starts
-    count: IntArray = np.add.reduceat(cells.counts[order], starts)
-    return key[starts] // nodes, key[starts] % nodes, count
 
 
 def _table_shares(groups: Groups) -> FloatArray:

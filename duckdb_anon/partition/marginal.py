@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.partition.packed import offsets_of, order_by, run_starts
-from duckdb_anon.partition.requirements import BoolArray, Groups, Requirement, SensitiveCells
+from duckdb_anon.partition.requirements import BoolArray, Groups, Requirement
 from duckdb_anon.table import CodeArray
 
 
@@ -54,13 +53,7 @@ class OfColumn(Requirement):
     def _marginal(self, groups: Groups) -> Groups:
         """The same groups with this column's cells."""
         table = np.bincount(self.code_of, weights=groups.table_counts).astype(np.int64)
-        code = self.code_of[groups.cells.code]
-        order = order_by(groups.cells.group, code, len(table))
-        key = groups.cells.group[order] * len(table) + code[order]
-        starts = run_starts(key)
-        count = np.add.reduceat(groups.cells.counts[order], starts) if len(starts) else starts
-        group = key[starts] // len(table)
-        cells = SensitiveCells(group, key[starts] % len(table), count, offsets_of(group, len(groups)))
+        cells = groups.merged(self.code_of[groups.cells.code], len(table))
         parents = self._marginal(groups.parents) if self.uses_parents and groups.parents is not None else None
         return Groups.of_cells(cells, table, groups.sizes, parents, groups.parent_of_group)
 
@@ -78,8 +71,8 @@ def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, .
     >>> rows.tolist(), [codes.tolist() for codes in of_column]
     ([1, 0, 1], [[0, 1], [2, 2]])
     """
-    rows = np.zeros(len(columns[0]), dtype=np.int64)
+    rows = first = np.zeros(len(columns[0]), dtype=np.int64)
     for codes in columns:
-        _, rows = np.unique(rows * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-    _, first = np.unique(rows, return_index=True)
+        key = rows * (int(codes.max(initial=0)) + 1) + codes
+        _, first, rows = np.unique(key, return_index=True, return_inverse=True)
     return rows.astype(np.int32), tuple(codes[first] for codes in columns)

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.partition.packed import count_cells, offsets_of, order_by
+from duckdb_anon.partition.packed import count_cells, offsets_of, order_by, run_starts
 from duckdb_anon.table import FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
@@ -131,6 +131,20 @@ class Groups:
             return np.empty(0, dtype=np.int64)
         result: IntArray = np.maximum.reduceat(self.cells.counts, self.cells.offsets[:-1])
         return result
+
+    def merged(self, code: Integers, domain: int) -> SensitiveCells:
+        """The cells under other codes, those of one group and code added up.
+
+        Args:
+            code: new code of each cell, 0 .. domain - 1.
+            domain: exclusive bound of the codes.
+        """
+        order = order_by(self.cells.group, code, domain)
+        key = self.cells.group[order] * domain + code[order]
+        starts = run_starts(key)
+        count = np.add.reduceat(self.cells.counts[order], starts) if len(starts) else starts
+        group = key[starts] // domain
+        return SensitiveCells(group, key[starts] % domain, count, offsets_of(group, len(self)))
 
     def sum_cells(self, values: NDArray[Any]) -> FloatArray:
         """Add up one number a cell within each group, shape (groups,)."""

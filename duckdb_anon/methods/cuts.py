@@ -25,14 +25,14 @@ CUTS = (
 
 
 def cut_groups(
-    function: str, qi: tuple[Attribute, ...], sensitive: CodeArray, requirement: Requirement, params: Params
+    function: str, qi: tuple[Attribute, ...], sensitive: CodeArray | None, requirement: Requirement, params: Params
 ) -> IntArray:
     """Group of each record; every group satisfies the requirement.
 
     Args:
         function: SQL function, for messages.
         qi: the quasi-identifiers, each with n codes.
-        sensitive: sensitive code of each record, shape (n,).
+        sensitive: sensitive code of each record, shape (n,); None where there is none.
         requirement: what every group must satisfy.
         params: `cut` and `width`, see `CUTS`.
 
