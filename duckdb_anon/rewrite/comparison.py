@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.errors import RewriteError
+from duckdb_anon.rewrite.groups import groups_of
 from duckdb_anon.rewrite.outputs import Output, leftmost, outputs
-from duckdb_anon.rewrite.parse import bound, grounded, key_expressions, literal, parse, require_table, to_sql
+from duckdb_anon.rewrite.parse import bound, grounded, literal, parse, require_table, to_sql
 from duckdb_anon.rewrite.rewriter import estimator
 from duckdb_anon.rewrite.schema import Bounds, TableInfo
-
-_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 @dataclass(frozen=True)
@@ -114,16 +113,11 @@ def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence
 
 def _mark_levels(tree: exp.Query) -> tuple[str, ...]:
     """Add the grouping level, which tells a subtotal from a group whose key is NULL; give the keys it marks."""
-    group = tree.args.get("group")
-    sets = [e for e in group.expressions if isinstance(e, _SETS)] if group else []
-    if group is None or not sets or not isinstance(tree, exp.Select):
+    groups = groups_of(tree) if isinstance(tree, exp.Select) else None
+    if groups is None or len(groups.sets) == 1:
         return ()
-    keys = [e for e in group.expressions if not isinstance(e, _SETS)]
-    for one in sets:
-        keys.extend(key_expressions(one))
-    distinct = {to_sql(k, pretty=False): k.copy() for k in keys}
-    tree.append("expressions", exp.alias_(exp.Grouping(expressions=list(distinct.values())), "_level", quoted=True))
-    return tuple(distinct)
+    tree.append("expressions", exp.alias_(groups.level(), "_level", quoted=True))
+    return tuple(to_sql(key, pretty=False) for key in groups.keys)
 
 
 def _keys(sides: _Sides, keys: Sequence[int]) -> str:

@@ -11,7 +11,6 @@ from sqlglot import exp
 from duckdb_anon.rewrite.parse import to_sql
 from duckdb_anon.rewrite.parts import parsed
 
-SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 Keys = tuple[exp.Expr, ...]
 
 
@@ -31,11 +30,14 @@ class Groups:
         """The one of `ends` (SQL, one a grouping set) that belongs to the set of the group at hand."""
         if len(set(ends)) == 1:
             return parsed(ends[0])
-        level = exp.Grouping(expressions=[key.copy() for key in self.keys])
-        found = exp.Case(this=level)
+        found = exp.Case(this=self.level())
         for keys, end in zip(self.sets, ends, strict=True):
             found = found.when(exp.Literal.number(self._level(keys)), parsed(end), copy=False)
         return found
+
+    def level(self) -> exp.Expr:
+        """What tells the set of a group, as an expression: GROUPING(all keys)."""
+        return exp.Grouping(expressions=[key.copy() for key in self.keys])
 
     def _level(self, keys: Keys) -> int:
         """What GROUPING(all keys) is for a set: a bit for each key that is not in it, the first key's the highest."""

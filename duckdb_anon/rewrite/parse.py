@@ -145,16 +145,6 @@ def source_of(info: TableInfo) -> exp.Expr:
     return source
 
 
-def key_expressions(sets: exp.Expr) -> list[exp.Expr]:
-    """List the expressions grouped by in a ROLLUP, CUBE or GROUPING SETS, nested ones too."""
-    nested = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
-    keys: list[exp.Expr] = []
-    inner = [sets.this] if isinstance(sets, exp.Paren) else sets.expressions
-    for part in inner:
-        keys.extend(key_expressions(part) if isinstance(part, nested) else [part])
-    return keys
-
-
 def literal(text: str) -> str:
     """Quote a text."""
     return exp.Literal.string(text).sql("duckdb")

@@ -108,7 +108,7 @@ class Squares:
         inside += [exp.alias_(parsed(text), name) for text, name in aggregates.items()]
         inside += [exp.alias_(key.copy(), f"_k{i}") for i, key in enumerate(keys)]
         if len(self.question.groups.sets) > 1:
-            inside.append(exp.alias_(exp.Grouping(expressions=[key.copy() for key in keys]), "_level"))
+            inside.append(exp.alias_(self.question.groups.level(), "_level"))
         inner.set("expressions", inside)
         return outside
 
