@@ -1,7 +1,7 @@
 """Anonymization workbench inside DuckDB: protect a table, attack it, and ask what an analyst loses, in SQL."""
 
-from duckdb_anon.errors import AnonError, ColumnError, ParameterError, RequirementError, RewriteError
 from duckdb_anon.functions import connect, load
+from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, RequirementError, RewriteError
 
 __all__ = ["AnonError", "ColumnError", "ParameterError", "RequirementError", "RewriteError", "connect", "load"]
 __version__ = "0.1.0"

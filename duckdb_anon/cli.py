@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon import __version__, connect
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report import command as report
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish

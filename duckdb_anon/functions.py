@@ -20,10 +20,10 @@ from duckdb_anon.engine import interrupt, run
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.plan import Context, parameters_of, plan
 from duckdb_anon.engine.sqlfiles import macro_statements
-from duckdb_anon.errors import AnonError, unexpected
 from duckdb_anon.measures.recommend import RETURNS, STEPS_TYPE
+from duckdb_anon.model.entries import Entry, Method, PureSql, Query, Report
+from duckdb_anon.model.errors import AnonError, unexpected
 from duckdb_anon.registry import ENTRIES, PURE_FILES
-from duckdb_anon.spec import Entry, Method, PureSql, Query, Report
 
 # DuckDB ends the process when a registered function is collected while the database lives.
 _KEEP: list[Any] = []

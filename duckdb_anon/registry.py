@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from duckdb_anon.measures import anon_functions, classes, kl_diversity
-from duckdb_anon.measures.anatomy_tables import QIT, ST
 from duckdb_anon.measures.anon_report import MEASURE as ANON_REPORT
-from duckdb_anon.measures.anon_sample import MEASURE as ANON_SAMPLE
-from duckdb_anon.measures.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
 from duckdb_anon.measures.compare import MEASURE as COMPARE
-from duckdb_anon.measures.composition_risk import MEASURE as COMPOSITION_RISK
-from duckdb_anon.measures.correlation import MEASURE as CORRELATION
-from duckdb_anon.measures.cube_error import MEASURE as CUBE_ERROR
-from duckdb_anon.measures.delta_probability import MEASURE as DELTA_PROBABILITY
-from duckdb_anon.measures.diffgen_plan import MEASURE as DIFFGEN_PLAN
-from duckdb_anon.measures.disclosure import MEASURE as DISCLOSURE
-from duckdb_anon.measures.distortion_ratio import MEASURE as DISTORTION_RATIO
-from duckdb_anon.measures.distribution_distance import MEASURE as DISTRIBUTION_DISTANCE
-from duckdb_anon.measures.fragment_risk import MEASURE as FRAGMENT_RISK
-from duckdb_anon.measures.information_loss import MEASURE as INFORMATION_LOSS
+from duckdb_anon.measures.help import anon_functions
+from duckdb_anon.measures.help.anatomy_tables import QIT, ST
+from duckdb_anon.measures.help.anon_sample import MEASURE as ANON_SAMPLE
+from duckdb_anon.measures.plans.delta_probability import MEASURE as DELTA_PROBABILITY
+from duckdb_anon.measures.plans.diffgen_plan import MEASURE as DIFFGEN_PLAN
+from duckdb_anon.measures.plans.rr_parameters import MEASURE as RR_PARAMETERS
+from duckdb_anon.measures.queries.cube_error import MEASURE as CUBE_ERROR
+from duckdb_anon.measures.queries.relative_error import MEASURE as RELATIVE_ERROR
+from duckdb_anon.measures.queries.rewrite_query import MEASURE as REWRITE_QUERY
+from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
+from duckdb_anon.measures.queries.workload_error import WORKLOAD
 from duckdb_anon.measures.recommend import MEASURE as RECOMMEND
-from duckdb_anon.measures.relative_error import MEASURE as RELATIVE_ERROR
-from duckdb_anon.measures.rewrite_query import MEASURE as REWRITE_QUERY
-from duckdb_anon.measures.rr_parameters import MEASURE as RR_PARAMETERS
-from duckdb_anon.measures.rr_reconstruct import MEASURE as RR_RECONSTRUCT
-from duckdb_anon.measures.rr_risk import MEASURE as RR_RISK
-from duckdb_anon.measures.sa_ncp import MEASURE as SA_NCP
-from duckdb_anon.measures.slicing_diversity import MEASURE as SLICING_DIVERSITY
-from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
-from duckdb_anon.measures.workload_error import WORKLOAD
+from duckdb_anon.measures.risk import classes, kl_diversity
+from duckdb_anon.measures.risk.composition_risk import MEASURE as COMPOSITION_RISK
+from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
+from duckdb_anon.measures.risk.fragment_risk import MEASURE as FRAGMENT_RISK
+from duckdb_anon.measures.risk.rr_risk import MEASURE as RR_RISK
+from duckdb_anon.measures.risk.slicing_diversity import MEASURE as SLICING_DIVERSITY
+from duckdb_anon.measures.utility.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
+from duckdb_anon.measures.utility.correlation import MEASURE as CORRELATION
+from duckdb_anon.measures.utility.distortion_ratio import MEASURE as DISTORTION_RATIO
+from duckdb_anon.measures.utility.distribution_distance import MEASURE as DISTRIBUTION_DISTANCE
+from duckdb_anon.measures.utility.information_loss import MEASURE as INFORMATION_LOSS
+from duckdb_anon.measures.utility.rr_reconstruct import MEASURE as RR_RECONSTRUCT
+from duckdb_anon.measures.utility.sa_ncp import MEASURE as SA_NCP
 from duckdb_anon.methods.anatomy import METHOD as ANATOMY
 from duckdb_anon.methods.composition import METHOD as COMPOSITION
 from duckdb_anon.methods.diffgen import METHOD as DIFFGEN
@@ -43,7 +44,7 @@ from duckdb_anon.methods.probabilistic import METHOD as PROBABILISTIC
 from duckdb_anon.methods.rmr import METHOD as RMR
 from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
 from duckdb_anon.methods.slicing import METHOD as SLICING
-from duckdb_anon.spec import Entry
+from duckdb_anon.model.entries import Entry
 
 METHODS: tuple[Entry, ...] = (
     MUCO,

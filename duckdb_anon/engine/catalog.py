@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.errors import AnonError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 _QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.trees import Tree, tree_leaves
-from duckdb_anon.errors import ColumnError
-from duckdb_anon.table import Attribute, FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 _FARTHEST = 1e150
 

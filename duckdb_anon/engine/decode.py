@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon import cells as c
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.errors import ColumnError
-from duckdb_anon.spec import ColumnPlan, Method, Params, Roles
-from duckdb_anon.table import Attribute, IntArray
+from duckdb_anon.model import cells as c
+from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.table import Attribute, IntArray
 
 Array = np.ndarray[Any, Any]
 _CONSTANT = "_anon_const._k"

@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 
 _POLL = 0.1  # seconds
 _signals = 0

@@ -9,17 +9,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duckdb_anon.cells import Interval
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, require_free_names, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.engine.sliced import classes_of_slices, slices_of, unsliced
-from duckdb_anon.errors import ColumnError
+from duckdb_anon.model.cells import Interval
+from duckdb_anon.model.entries import (
+    ColumnInfo,
+    ColumnPlan,
+    Entry,
+    Method,
+    Parameter,
+    Params,
+    PureSql,
+    Query,
+    Report,
+    Roles,
+)
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.table import CodedTable
 from duckdb_anon.rewrite.schema import TableInfo
-from duckdb_anon.spec import ColumnInfo, ColumnPlan, Entry, Method, Parameter, Params, PureSql, Query, Report, Roles
-from duckdb_anon.table import CodedTable
 
 SEED = Parameter(
     "seed", "whole number from 0 that makes the run repeatable; by default the system's entropy", "integer", low=0

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.coding import code_column, plain
 from duckdb_anon.engine.trees import NULL_LEAF, Tree
-from duckdb_anon.errors import ColumnError
-from duckdb_anon.reading import Domain, Randomization, ReadColumn, ReadTable
-from duckdb_anon.spec import ColumnInfo
-from duckdb_anon.table import CodeArray
+from duckdb_anon.model.entries import ColumnInfo
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.reading import Domain, Randomization, ReadColumn, ReadTable
+from duckdb_anon.model.table import CodeArray
 
 _OWN_NAMES = ("bucket", "noisy_count", "sampling_rate", "row_id")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.errors import ColumnError, listed, nearest
-from duckdb_anon.spec import ColumnInfo, Parameter, Roles
+from duckdb_anon.model.entries import ColumnInfo, Parameter, Roles
+from duckdb_anon.model.errors import ColumnError, listed, nearest
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
 _COMMENT = re.compile(

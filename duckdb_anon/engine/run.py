@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon import progress
-from duckdb_anon.cells import ROWS, Source
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
 from duckdb_anon.engine.read import read_tables
 from duckdb_anon.engine.trees import Tree, read_tree
-from duckdb_anon.errors import AnonError, RequirementError, unexpected
-from duckdb_anon.spec import ColumnInfo, Method, Params, Report, Roles
-from duckdb_anon.table import Attribute, CodedTable, Combinations, IntArray
+from duckdb_anon.model import progress
+from duckdb_anon.model.cells import ROWS, Source
+from duckdb_anon.model.entries import ColumnInfo, Method, Params, Report, Roles
+from duckdb_anon.model.errors import AnonError, RequirementError, unexpected
+from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
 RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
 _INTS = pa.list_(pa.list_(pa.int64()))

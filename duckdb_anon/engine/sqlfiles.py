@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 
 _OPENING = "create or replace temp macro "
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.errors import ColumnError, ParameterError
-from duckdb_anon.table import CodeArray, Hierarchy
+from duckdb_anon.model.errors import ColumnError, ParameterError
+from duckdb_anon.model.table import CodeArray, Hierarchy
 
 NULL_LEAF = "(null)"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from duckdb_anon.engine.quoting import literal
-from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 
 
 def _plan(context: Any, params: Params) -> str:

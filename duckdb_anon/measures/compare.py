@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.quoting import literal
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.rewrite.schema import TableInfo, list_type
 from duckdb_anon.rewrite.shape import shape_name
-from duckdb_anon.spec import REQUIRED, Parameter, Params, Query
 
 FIGURES = ("k", "l", "identity", "attribute", "iloss", "ncp", "mean_error", "median_error")
 _WITH_CLASSES = ("rows", "boxes", "buckets")

@@ -19,9 +19,9 @@ from typing import Any
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
-from duckdb_anon.errors import ParameterError, listed, nearest
-from duckdb_anon.measures.workload_error import MEASURE as WORKLOAD_ERROR
-from duckdb_anon.spec import ColumnInfo, Parameter, Params, Query, Roles
+from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
+from duckdb_anon.model.entries import ColumnInfo, Parameter, Params, Query, Roles
+from duckdb_anon.model.errors import ParameterError, listed, nearest
 
 METHODS = (
     "anatomy", "merging", "slicing", "muco", "incognito", "rr_distort", "mondrian", "one_to_m_generalize", "rmr",

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.buckets import anatomize
-from duckdb_anon.cells import ROWS, Cells, Counts, Source, Whole
-from duckdb_anon.errors import ColumnError
-from duckdb_anon.partition.packed import count_cells, offsets_of
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import Attribute, CodedTable, IntArray
+from duckdb_anon.kernels.anatomy import anatomize
+from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
+from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 NAME = "anatomy"
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.cells import Cells, Interval, Node, ValueSet
-from duckdb_anon.errors import RequirementError
-from duckdb_anon.guarantees.recheck import recheck
+from duckdb_anon.kernels.groups import Requirement, boxes
+from duckdb_anon.kernels.guarantees.recheck import recheck
+from duckdb_anon.kernels.slicing.boxed import record_layout
+from duckdb_anon.kernels.slicing.fakes import taken
 from duckdb_anon.methods.cuts import CUTS, cut_groups
-from duckdb_anon.partition import Requirement, boxes
-from duckdb_anon.slices.boxed import record_layout
-from duckdb_anon.slices.fakes import taken
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Release, Roles
-from duckdb_anon.table import CodedTable, IntArray
+from duckdb_anon.model.cells import Cells, Interval, Node, ValueSet
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Release, Roles
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import CodedTable, IntArray
 
 
 def compared(

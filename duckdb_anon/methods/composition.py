@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.errors import ParameterError
+from duckdb_anon.kernels.groups import All, KAnonymity
+from duckdb_anon.kernels.slicing.boxed import record_layout
+from duckdb_anon.kernels.slicing.chance import ESTIMATE, CommonValue, Population, chance_of_occurrence, largest_rate
 from duckdb_anon.methods.compared import boxed_groups, compared, sampled_rows
-from duckdb_anon.partition import All, KAnonymity
-from duckdb_anon.slices.boxed import record_layout
-from duckdb_anon.slices.chance import ESTIMATE, CommonValue, Population, chance_of_occurrence, largest_rate
-from duckdb_anon.spec import Parameter, Params
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
+from duckdb_anon.model.entries import Parameter, Params
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.table import CodedTable
 
 NAME = "composition"
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet
-from duckdb_anon.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.noise.budget import Budget
-from duckdb_anon.noise.specialization import Predictor, Search
-from duckdb_anon.slices.boxed import box_plans, cell_layout
-from duckdb_anon.spec import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import Attribute, CodedTable, IntArray
+from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
+from duckdb_anon.kernels.slicing.boxed import box_plans, cell_layout
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet
+from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 SPENDING = (
     Parameter("epsilon", "privacy budget", "number", REQUIRED, above=0),

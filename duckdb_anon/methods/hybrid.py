@@ -16,12 +16,12 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.cells import ROWS, Cells, Coded, Real, Source
+from duckdb_anon.kernels.groups import KAnonymity
+from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.methods.compared import boxed_groups, compared, sampled_rows
-from duckdb_anon.partition import KAnonymity
-from duckdb_anon.slices.boxed import record_layout
-from duckdb_anon.spec import Parameter, Params
-from duckdb_anon.table import CodeArray, CodedTable
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
+from duckdb_anon.model.entries import Parameter, Params
+from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "hybrid"
 

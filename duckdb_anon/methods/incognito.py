@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.errors import RequirementError
-from duckdb_anon.guarantees import asked, classes_of, parameters_of_guarantee, recheck
-from duckdb_anon.guarantees import refine as refine_guarantee
-from duckdb_anon.lattice import Counter, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
-from duckdb_anon.lattice.frequency import FrequencySet, Levels
-from duckdb_anon.partition import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
-from duckdb_anon.slices.boxed import box_plans
-from duckdb_anon.spec import ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.kernels.groups import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
+from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
+from duckdb_anon.kernels.guarantees import refine as refine_guarantee
+from duckdb_anon.kernels.lattice import Counter, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
+from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
+from duckdb_anon.kernels.slicing.boxed import box_plans
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 NAME = "incognito"
 SUPPRESSED = "suppressed"

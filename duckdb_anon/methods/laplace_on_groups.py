@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from duckdb_anon.cells import ROWS, Cells, Coded, Real, Source
+from duckdb_anon.kernels.groups import KAnonymity
+from duckdb_anon.kernels.slicing.boxed import cell_layout
 from duckdb_anon.methods.compared import boxed_groups, compared
-from duckdb_anon.partition import KAnonymity
-from duckdb_anon.slices.boxed import cell_layout
-from duckdb_anon.spec import REQUIRED, Parameter, Params
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params
+from duckdb_anon.model.table import CodedTable
 
 NAME = "laplace_on_groups"
 

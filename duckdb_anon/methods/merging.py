@@ -23,23 +23,23 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.cells import Cells, Source
-from duckdb_anon.errors import ColumnError, RequirementError, nearest
+from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
+from duckdb_anon.kernels.slicing.covers import Cover
+from duckdb_anon.kernels.slicing.fakes import Records, taken, with_fakes
+from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
+from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
+from duckdb_anon.kernels.slicing.released import check_columns, check_covers, check_diversity, sliced_cells
+from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
+from duckdb_anon.kernels.slicing.rule_text import parse_rules, rule_of
+from duckdb_anon.kernels.slicing.rules import Rules, unseen_pairs
+from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
+from duckdb_anon.kernels.slicing.swapping import swapped
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.methods.slicing import find_grouping
-from duckdb_anon.partition.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
-from duckdb_anon.slices.covers import Cover
-from duckdb_anon.slices.fakes import Records, taken, with_fakes
-from duckdb_anon.slices.grouping import Grouping, checked_grouping
-from duckdb_anon.slices.layout import COLUMNS, sliced_layout
-from duckdb_anon.slices.released import check_columns, check_covers, check_diversity, sliced_cells
-from duckdb_anon.slices.repair import SlicedTable, repair, still_violated
-from duckdb_anon.slices.rule_text import parse_rules, rule_of
-from duckdb_anon.slices.rules import Rules, unseen_pairs
-from duckdb_anon.slices.shuffle import shuffled_slots
-from duckdb_anon.slices.swapping import swapped
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.cells import Cells, Source
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import ColumnError, RequirementError, nearest
+from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 NAME = "merging"
 

@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon import cells
-from duckdb_anon.cells import Cells
-from duckdb_anon.cover import Cover, cover
-from duckdb_anon.cover.unchanged import randomize_unchanged
 from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.errors import ParameterError, RequirementError
-from duckdb_anon.guarantees import every_column, joined
+from duckdb_anon.kernels.cover import Cover, cover
+from duckdb_anon.kernels.cover.unchanged import randomize_unchanged
+from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, assign
+from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.methods.cuts import CUTS, cut_groups
-from duckdb_anon.partition import FrequencyDiversity, KAnonymity, Requirement, assign
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Report, Roles
-from duckdb_anon.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model import cells
+from duckdb_anon.model.cells import Cells
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Report, Roles
+from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 GROUPING = (

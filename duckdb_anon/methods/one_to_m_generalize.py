@@ -17,24 +17,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.cells import Cells
 from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.errors import RequirementError
-from duckdb_anon.guarantees.recheck import classes_of
-from duckdb_anon.itemsets.changing import boxes_of_persons, of_persons, row_of_person
-from duckdb_anon.itemsets.persons import fingerprints_of
-from duckdb_anon.itemsets.published import NodeLists, layout_of_persons, person_of_row, released
-from duckdb_anon.itemsets.top_down import publish_top_down
-from duckdb_anon.methods.cuts import CUTS, cut_groups
-from duckdb_anon.partition import (
+from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
+from duckdb_anon.kernels.fingerprints.persons import fingerprints_of
+from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.fingerprints.top_down import publish_top_down
+from duckdb_anon.kernels.groups import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
     Groups,
     Requirement,
 )
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import CodeArray, CodedTable
+from duckdb_anon.kernels.guarantees.recheck import classes_of
+from duckdb_anon.methods.cuts import CUTS, cut_groups
+from duckdb_anon.model.cells import Cells
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "one_to_m_generalize"
 CHANGING = Parameter(

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.cells import ROWS, Cells, Coded, Source
+from duckdb_anon.kernels.groups import All, KAnonymity
+from duckdb_anon.kernels.slicing.chance import ESTIMATE, LinkableValues, Population
 from duckdb_anon.methods.compared import boxed_groups, compared
-from duckdb_anon.partition import All, KAnonymity
-from duckdb_anon.slices.chance import ESTIMATE, LinkableValues, Population
-from duckdb_anon.spec import Parameter, Params
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
+from duckdb_anon.model.entries import Parameter, Params
+from duckdb_anon.model.table import CodedTable
 
 NAME = "probabilistic"
 

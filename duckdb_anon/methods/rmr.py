@@ -17,18 +17,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from duckdb_anon.cells import Cells
 from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.errors import RequirementError
-from duckdb_anon.itemsets.apriori import publish_globally
-from duckdb_anon.itemsets.changing import boxes_of_persons, of_persons, row_of_person
-from duckdb_anon.itemsets.clusters import clusters_of, merge_up_to
-from duckdb_anon.itemsets.hashing import starts
-from duckdb_anon.itemsets.persons import Persons, fingerprints_of
-from duckdb_anon.itemsets.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.fingerprints.apriori import publish_globally
+from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
+from duckdb_anon.kernels.fingerprints.clusters import clusters_of, merge_up_to
+from duckdb_anon.kernels.fingerprints.hashing import starts
+from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
+from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.cells import Cells
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 NAME = "rmr"
 MOST_PERSONS = 100_000

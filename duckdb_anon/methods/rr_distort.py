@@ -6,8 +6,8 @@ of the shuffled release and from there by one in d, and NULL in the others; d is
 together, at most 1000. DuckDB stores a list once a row, so a domain of 100 values told by every row makes a file 30
 times as large (92 MB instead of 2.9 for a million rows).
 
-Guarantee with `l`: the disclosure risk of every record (Result 1 of the paper; duckdb_anon/randomized/risk.py
-says what it counts and what it does not) is at most 1/l on the table itself, re-evaluated at the published p.
+Guarantee with `l`: the disclosure risk of every record (Result 1 of the paper; the kernel's
+risk.py says what it counts and what it does not) is at most 1/l on the table itself, re-evaluated at the published p.
 
 Draw once and store the release: a view over rr_distort draws afresh at every read, and readers could average
 the randomization away. The domain of a column is published with it: the values of an enum, the leaves of a
@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon import cells
-from duckdb_anon.cells import Cells
-from duckdb_anon.randomized import arguments
-from duckdb_anon.randomized.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
-from duckdb_anon.randomized.choice import choose
-from duckdb_anon.spec import ColumnInfo, ColumnPlan, Method, Params, Roles
-from duckdb_anon.table import CodedTable
+from duckdb_anon.kernels.randomized_response import arguments
+from duckdb_anon.kernels.randomized_response.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.randomized_response.choice import choose
+from duckdb_anon.model import cells
+from duckdb_anon.model.cells import Cells
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.table import CodedTable
 
 NAME = "rr_distort"
 

@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.cells import Cells
+from duckdb_anon.kernels.slicing.columns import related_columns
+from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
+from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
+from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
+from duckdb_anon.kernels.slicing.released import check_columns, check_diversity, sliced_cells
+from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
+from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods.cuts import CUTS, cut_groups
-from duckdb_anon.slices.columns import related_columns
-from duckdb_anon.slices.diversity import ConditionalDiversity
-from duckdb_anon.slices.grouping import Grouping, checked_grouping
-from duckdb_anon.slices.layout import COLUMNS, sliced_layout
-from duckdb_anon.slices.released import check_columns, check_diversity, sliced_cells
-from duckdb_anon.slices.shuffle import shuffled_slots
-from duckdb_anon.slices.subgroups import compact
-from duckdb_anon.spec import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
-from duckdb_anon.table import CodedTable, IntArray
+from duckdb_anon.model.cells import Cells
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.table import CodedTable, IntArray
 
 NAME = "slicing"
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from duckdb_anon.errors import AnonError
 from duckdb_anon.functions import connect
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.gather import Plan
 from duckdb_anon.report.write import write_page
 

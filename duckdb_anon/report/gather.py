@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.quoting import idents, literal
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 
 Rows = list[tuple[Any, ...]]
 P_MATCH = (0.3, 0.5, 0.7, 0.9, 1.0)

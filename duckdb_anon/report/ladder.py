@@ -10,11 +10,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon import progress
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import kind_of_type
-from duckdb_anon.errors import AnonError, RequirementError
+from duckdb_anon.model import progress
+from duckdb_anon.model.errors import AnonError, RequirementError
 from duckdb_anon.report.rungs import Family, families
 
 Step = dict[str, Any]

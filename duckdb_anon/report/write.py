@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.quoting import ident
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.gather import Plan, gather
 
 

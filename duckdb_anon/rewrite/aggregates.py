@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.intervals import IntervalPart
 from duckdb_anon.rewrite.logic import Term, amount, event, normal, presence, product, split

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.groups import groups_of
 from duckdb_anon.rewrite.outputs import Output, leftmost, outputs
 from duckdb_anon.rewrite.parse import bound, grounded, literal, parse, require_table, to_sql

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.parts import Part, aliased, quoted
 from duckdb_anon.rewrite.schema import TableInfo
 

@@ -17,7 +17,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 
 EXACT = "exact"
 LATE = "late"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from duckdb_anon.errors import RewriteError, listed, nearest
+from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.rewrite.parts import Part
 from duckdb_anon.rewrite.schema import TableInfo
 

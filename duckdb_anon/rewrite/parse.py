@@ -15,7 +15,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 
-from duckdb_anon.errors import RewriteError, listed, nearest
+from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.rewrite.schema import TableInfo
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.parse import source_of, to_sql
 from duckdb_anon.rewrite.schema import TableInfo
 

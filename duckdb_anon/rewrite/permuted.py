@@ -23,7 +23,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate
 from duckdb_anon.rewrite.bounds import Texts
 from duckdb_anon.rewrite.early import Early

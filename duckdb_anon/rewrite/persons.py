@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.boxes import hierarchy_of
 from duckdb_anon.rewrite.lists import NodePart
 from duckdb_anon.rewrite.model import Model

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.parse import parse
 from duckdb_anon.rewrite.parts import Part, parsed, quoted
 from duckdb_anon.rewrite.reading import Reading, field_of_row

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate, estimate, mass, possible, read_aggregate
 from duckdb_anon.rewrite.blocks import Question
 from duckdb_anon.rewrite.early import Early, Membership

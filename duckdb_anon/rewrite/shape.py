@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite import boxes, buckets, counts, persons, randomized, retained, rows, sampled, sliced, suppressed
 from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.reading import Reading

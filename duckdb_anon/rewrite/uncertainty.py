@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate, estimate, read_aggregate
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.logic import Term, UnitOf, amount, event, present, product

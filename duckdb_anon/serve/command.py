@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.server import Analyst, Curator, Limits, listen
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token

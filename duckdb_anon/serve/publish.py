@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.errors import AnonError, listed, nearest
+from duckdb_anon.model.errors import AnonError, listed, nearest
 
 _RELEASE = re.compile(r"\banon:\s*release\b")
 _SHAPE = "anon: columns of an original, without its rows"

@@ -20,8 +20,8 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.errors import AnonError, listed
 from duckdb_anon.functions import load, macros
+from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.serve.guard import Guard
 from duckdb_anon.serve.publish import is_release, is_shape
 

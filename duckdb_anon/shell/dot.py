@@ -14,7 +14,7 @@ from typing import NoReturn, Protocol, TextIO
 import duckdb
 
 from duckdb_anon.engine.quoting import literal
-from duckdb_anon.errors import listed, nearest
+from duckdb_anon.model.errors import listed, nearest
 from duckdb_anon.shell.render import MODES
 
 _DEEPEST_READ = 20

@@ -7,7 +7,7 @@ from typing import TextIO
 
 import duckdb
 
-from duckdb_anon import progress
+from duckdb_anon.model import progress
 
 _PATIENCE = 1.0  # seconds before anything is drawn
 _CLEAR = "\r\x1b[K"

@@ -14,7 +14,7 @@ from typing import NoReturn, TextIO
 
 import duckdb
 
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.shell import dot
 from duckdb_anon.shell.background import run_stoppable
 from duckdb_anon.shell.dot import StopScript

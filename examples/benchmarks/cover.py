@@ -22,13 +22,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from duckdb_anon.cover import cover
-from duckdb_anon.cover.classes import find_classes
-from duckdb_anon.cover.distance import spread
-from duckdb_anon.cover.patterns import find_patterns
 from duckdb_anon.engine.coding import code_column
-from duckdb_anon.partition import FrequencyDiversity, assign, partition
-from duckdb_anon.table import Attribute
+from duckdb_anon.kernels.cover import cover
+from duckdb_anon.kernels.cover.classes import find_classes
+from duckdb_anon.kernels.cover.distance import spread
+from duckdb_anon.kernels.cover.patterns import find_patterns
+from duckdb_anon.kernels.groups import FrequencyDiversity, assign, partition
+from duckdb_anon.model.table import Attribute
 from tests.reference.cover_lp import distances, in_tree, merged_cost, nominal, ordered
 
 CENSUS = ("RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK")

@@ -19,8 +19,8 @@ import numpy as np
 import duckdb_anon
 from duckdb_anon.engine.coding import code_column
 from duckdb_anon.engine.trees import Tree
-from duckdb_anon.itemsets.options import pairs_below
-from duckdb_anon.itemsets.persons import Persons, fingerprints_of
+from duckdb_anon.kernels.fingerprints.options import pairs_below
+from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

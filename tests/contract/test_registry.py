@@ -10,9 +10,9 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.measures.examples import EXAMPLES
+from duckdb_anon.measures.help.examples import EXAMPLES
+from duckdb_anon.model.entries import REQUIRED, Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
-from duckdb_anon.spec import REQUIRED, Entry, Method, PureSql
 
 PROJECT = Path(__file__).resolve().parents[2]
 SMALLEST_CALL = {

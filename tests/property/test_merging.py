@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.cells import Interval, Node, Source, Struct, ValueSet
-from duckdb_anon.errors import RequirementError
+from duckdb_anon.kernels.slicing.matching import plain_shares, record_association
+from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods import merging, slicing
-from duckdb_anon.slices.matching import plain_shares, record_association
-from duckdb_anon.slices.subgroups import compact
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.cells import Interval, Node, Source, Struct, ValueSet
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import association, attribute, possible, unseen
 
 DEFAULTS: dict[str, Any] = {

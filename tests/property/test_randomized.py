@@ -7,13 +7,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckdb_anon.errors import RequirementError
-from duckdb_anon.randomized.channel import Channel, transform
-from duckdb_anon.randomized.occupied import occupied_cells
-from duckdb_anon.randomized.optimise import optimal_channels
-from duckdb_anon.randomized.problem import Problem
-from duckdb_anon.randomized.reconstruct import project
-from duckdb_anon.randomized.risk import RiskModel, reconstruction_probability
+from duckdb_anon.kernels.randomized_response.channel import Channel, transform
+from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
+from duckdb_anon.kernels.randomized_response.optimise import optimal_channels
+from duckdb_anon.kernels.randomized_response.problem import Problem
+from duckdb_anon.kernels.randomized_response.reconstruct import project
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability
+from duckdb_anon.model.errors import RequirementError
 from tests.reference.randomized import channel_matrix, inverted, reconstruction, risk, rows_of
 
 GAINS = st.floats(0.05, 1.0)

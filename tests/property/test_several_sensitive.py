@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.guarantees import every_column, joined
-from duckdb_anon.partition import (
+from duckdb_anon.kernels.groups import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
@@ -16,6 +15,7 @@ from duckdb_anon.partition import (
     Requirement,
     TCloseness,
 )
+from duckdb_anon.kernels.guarantees import every_column, joined
 from tests.reference import mondrian as slow
 
 REQUIREMENTS: list[Requirement] = [

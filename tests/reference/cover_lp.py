@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from duckdb_anon.table import Attribute, Hierarchy
+from duckdb_anon.model.table import Attribute, Hierarchy
 
 Matrix = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine.coding import code_column
 from duckdb_anon.engine.trees import read_tree
-from duckdb_anon.table import Attribute
+from duckdb_anon.model.table import Attribute
 
 Group = tuple[int, ...]
 Predicate = Callable[[Group], bool]

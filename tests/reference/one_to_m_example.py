@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from duckdb_anon.engine.trees import Tree, number_tree
-from duckdb_anon.itemsets.persons import Persons, fingerprints_of
-from duckdb_anon.table import Attribute
+from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
+from duckdb_anon.model.table import Attribute
 
 PATHS = tuple(("*", letter.upper(), f"{letter}{digit}") for letter in "abc" for digit in (1, 2))
 NAMES = ("Bob", "David", "Tom", "Simon", "Daisy", "Alice")

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.errors import AnonError
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.publish import publish
 
 

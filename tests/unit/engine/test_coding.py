@@ -11,7 +11,7 @@ import pytest
 
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.trees import Tree
-from duckdb_anon.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError
 
 
 def test_ordered_codes_rise_with_the_value() -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from duckdb_anon.engine.trees import number_tree, read_tree
-from duckdb_anon.errors import ParameterError
+from duckdb_anon.model.errors import ParameterError
 
 
 def rows(*paths: tuple[str, ...]) -> pa.StructArray:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from duckdb_anon.cells import Real, Struct
 from duckdb_anon.methods import diffgen
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.cells import Real, Struct
+from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import attribute
 
 DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in diffgen.METHOD.parameters}

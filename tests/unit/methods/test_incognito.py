@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from duckdb_anon import functions
-from duckdb_anon.cells import Cells
 from duckdb_anon.methods.incognito import METHOD
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.cells import Cells
+from duckdb_anon.model.table import CodedTable
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.methods.muco import METHOD, groups_of
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.table import CodedTable
 from tests.reference.cover_lp import distances, merged_cost, nominal, ordered
 from tests.reference.muco import attained_delta, carriers, mean_change, row_sums
 

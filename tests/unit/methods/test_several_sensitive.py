@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.methods.muco import groups_of
-from duckdb_anon.table import CodedTable
+from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import attribute
 
 QI = "['age', 'sex']"

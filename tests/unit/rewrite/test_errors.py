@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from duckdb_anon.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.rewriter import rewrite
 from duckdb_anon.rewrite.schema import TableInfo

@@ -12,8 +12,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.errors import RewriteError
-from duckdb_anon.measures.relative_error import plan_relative_error
+from duckdb_anon.measures.queries.relative_error import plan_relative_error
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.random_queries import random_query
 from tests.reference.randomized import kronecker

@@ -1,0 +1,36 @@
+"""Partition kernels: arrays of codes in, group of each row out."""
+
+from duckdb_anon.kernels.groups.assign import assign
+from duckdb_anon.kernels.groups.box_cells import BoxLoss, box_loss, boxes
+from duckdb_anon.kernels.groups.closeness import TCloseness
+from duckdb_anon.kernels.groups.marginal import OfColumn, combine
+from duckdb_anon.kernels.groups.mondrian import partition
+from duckdb_anon.kernels.groups.requirements import (
+    All,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    Groups,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+)
+
+__all__ = [
+    "All",
+    "BoxLoss",
+    "DistinctDiversity",
+    "EntropyDiversity",
+    "FrequencyDiversity",
+    "Groups",
+    "KAnonymity",
+    "OfColumn",
+    "RecursiveDiversity",
+    "Requirement",
+    "TCloseness",
+    "assign",
+    "box_loss",
+    "boxes",
+    "combine",
+    "partition",
+]

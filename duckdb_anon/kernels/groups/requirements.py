@@ -1,0 +1,345 @@
+"""What a group of rows must satisfy before it may be released together.
+
+Guarantees: k-anonymity (Sweeney 2002), distinct, entropy and recursive (c, l)-diversity (Machanavajjhala
+et al. 2006), frequency l-diversity (share of every sensitive value at most 1/l), t-closeness (Li, Li and
+Venkatasubramanian 2007), and all of several. A requirement is asked about all groups of a level at once.
+
+Writing another one: subclass `Requirement`, set `min_size`, give `holds` and `attained`. `holds` receives
+`Groups`: sizes, the occupied (group, sensitive code, count) cells, the counts of the whole table, and the
+groups they were cut from, so requirements that depend on the parent or on the table need nothing else.
+A partitioner only ever checks the parts of a group, so a requirement need not be monotone under union; but
+where the whole table fails, there is no partition at all.
+
+Cost: one sort of the rows for the cells, then linear in the number of cells.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.groups.packed import count_cells, offsets_of, order_by, run_starts
+from duckdb_anon.model.table import FloatArray, IntArray
+
+BoolArray = NDArray[np.bool_]
+Integers = NDArray[Any]
+TOLERANCE = 1e-9
+_DENOMINATOR = 10**6
+
+
+class SensitiveCells(NamedTuple):
+    """Occupied (group, sensitive code) cells, sorted; group g owns offsets[g]:offsets[g + 1]."""
+
+    group: IntArray
+    code: IntArray
+    counts: IntArray
+    offsets: IntArray
+
+
+class Groups:
+    """Groups of rows put before a requirement.
+
+    Attributes:
+        sizes: rows of each group, shape (groups,).
+        table_counts: rows of the whole table with each sensitive code, shape (domain,).
+        parents: the groups these were cut from, None for the whole table (and for a finished partition,
+            unless the requirement `uses_parents`).
+        parent_of_group: for each group its place in `parents`.
+    """
+
+    def __init__(
+        self,
+        group_of_row: Integers,
+        sensitive: Integers | None,
+        table_counts: IntArray,
+        parents: Groups | None = None,
+        parent_of_group: IntArray | None = None,
+    ) -> None:
+        """Take the rows as they are.
+
+        Args:
+            group_of_row: group of each row, 0 .. groups - 1, every group occupied, shape (n,).
+            sensitive: sensitive code of each row, shape (n,), or None.
+            table_counts: see the class.
+            parents: see the class.
+            parent_of_group: see the class.
+        """
+        self._rows: Callable[[], tuple[Integers, Integers | None]] = lambda: (group_of_row, sensitive)
+        self.sizes: IntArray = np.bincount(group_of_row)
+        self.table_counts = table_counts
+        self.parents = parents
+        self.parent_of_group = parent_of_group
+
+    @classmethod
+    def on_demand(
+        cls,
+        rows: Callable[[], tuple[Integers, Integers | None]],
+        table_counts: IntArray,
+        sizes: IntArray,
+        parents: Groups | None = None,
+        parent_of_group: IntArray | None = None,
+    ) -> Groups:
+        """Make groups of known sizes whose rows are fetched only if cells are asked for."""
+        groups = cls.__new__(cls)
+        groups._rows = rows
+        groups.sizes = sizes
+        groups.table_counts = table_counts
+        groups.parents = parents
+        groups.parent_of_group = parent_of_group
+        return groups
+
+    @classmethod
+    def of_cells(
+        cls,
+        cells: SensitiveCells,
+        table_counts: IntArray,
+        sizes: IntArray,
+        parents: Groups | None = None,
+        parent_of_group: IntArray | None = None,
+    ) -> Groups:
+        """Make groups of known sizes and cells, whose rows nobody asks for."""
+        groups = cls.on_demand(_no_rows, table_counts, sizes, parents, parent_of_group)
+        groups.__dict__["cells"] = cells
+        return groups
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.sizes)
+
+    @cached_property
+    def cells(self) -> SensitiveCells:
+        """The sensitive values of each group with their counts."""
+        group_of_row, sensitive = self._rows()
+        if sensitive is None:
+            raise ValueError("this requirement needs a sensitive column")
+        domain = max(1, len(self.table_counts))
+        group, code, count = count_cells(group_of_row, sensitive, len(self), domain)
+        return SensitiveCells(group, code, count, offsets_of(group, len(self)))
+
+    @cached_property
+    def largest(self) -> IntArray:
+        """Count of the most frequent sensitive value of each group, shape (groups,)."""
+        if len(self) == 0:
+            return np.empty(0, dtype=np.int64)
+        result: IntArray = np.maximum.reduceat(self.cells.counts, self.cells.offsets[:-1])
+        return result
+
+    def merged(self, code: Integers, domain: int) -> SensitiveCells:
+        """The cells under other codes, those of one group and code added up.
+
+        Args:
+            code: new code of each cell, 0 .. domain - 1.
+            domain: exclusive bound of the codes.
+        """
+        order = order_by(self.cells.group, code, domain)
+        key = self.cells.group[order] * domain + code[order]
+        starts = run_starts(key)
+        count = np.add.reduceat(self.cells.counts[order], starts) if len(starts) else starts
+        group = key[starts] // domain
+        return SensitiveCells(group, key[starts] % domain, count, offsets_of(group, len(self)))
+
+    def sum_cells(self, values: NDArray[Any]) -> FloatArray:
+        """Add up one number a cell within each group, shape (groups,)."""
+        if len(self) == 0:
+            return np.empty(0, dtype=np.float64)
+        return np.add.reduceat(values, self.cells.offsets[:-1]).astype(np.float64)
+
+
+def _no_rows() -> tuple[Integers, None]:
+    raise ValueError("these groups have cells, not rows")
+
+
+class Requirement(ABC):
+    """A condition on groups."""
+
+    @property
+    def min_size(self) -> int:
+        """Rows without which no group can satisfy it; lets a partitioner stop early."""
+        return 1
+
+    @property
+    def needs_sensitive(self) -> bool:
+        """Whether `holds` reads sensitive codes."""
+        return True
+
+    @property
+    def uses_parents(self) -> bool:
+        """Whether `holds` reads `Groups.parents`; they are then also known when the result is re-checked."""
+        return False
+
+    @abstractmethod
+    def holds(self, groups: Groups) -> BoolArray:
+        """Return for each group whether it satisfies the requirement, shape (groups,)."""
+
+    @abstractmethod
+    def attained(self, whole: Groups) -> str:
+        """Say, for the table as one group, what is asked and how far the table can go."""
+
+
+@dataclass(frozen=True)
+class KAnonymity(Requirement):
+    """At least k rows: |G| >= k."""
+
+    k: int
+
+    @property
+    def needs_sensitive(self) -> bool:
+        """It counts rows only."""
+        return False
+
+    @property
+    def min_size(self) -> int:
+        """Rows a group needs."""
+        return self.k
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        return groups.sizes >= self.k
+
+    def attained(self, whole: Groups) -> str:
+        """See `Requirement.attained`."""
+        return f"k = {self.k} is asked, the largest k this table can meet is {int(whole.sizes.sum())}"
+
+
+class _Diversity(Requirement):
+    least: float
+
+    @property
+    def min_size(self) -> int:
+        """Rows a group needs: l values of one row each."""
+        return max(1, math.ceil(self.least - TOLERANCE))
+
+    @abstractmethod
+    def effective(self, groups: Groups) -> FloatArray:
+        """Return the largest l each group satisfies, shape (groups,)."""
+
+    def attained(self, whole: Groups) -> str:
+        """See `Requirement.attained`."""
+        best = math.floor(float(self.effective(whole).min()) * 1000 + 1e-6) / 1000
+        return f"l = {self.least:g} is asked, the largest l this table can meet is {best:g}"
+
+
+@dataclass(frozen=True)
+class DistinctDiversity(_Diversity):
+    """At least l (`least`) different sensitive values."""
+
+    least: float
+
+    def effective(self, groups: Groups) -> FloatArray:
+        """See `_Diversity.effective`."""
+        return np.diff(groups.cells.offsets).astype(np.float64)
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        return self.effective(groups) >= self.least - TOLERANCE
+
+
+@dataclass(frozen=True)
+class FrequencyDiversity(_Diversity):
+    """Every sensitive value has a share of at most 1/l: max_s c_s * l <= |G|, in whole numbers."""
+
+    least: float
+
+    def effective(self, groups: Groups) -> FloatArray:
+        """See `_Diversity.effective`."""
+        return groups.sizes / groups.largest
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
+        return groups.largest * exact.numerator <= groups.sizes * exact.denominator
+
+
+@dataclass(frozen=True)
+class EntropyDiversity(_Diversity):
+    """The entropy of the sensitive values is at least ln l (tolerance 1e-9)."""
+
+    least: float
+
+    def effective(self, groups: Groups) -> FloatArray:
+        """See `_Diversity.effective`."""
+        count = groups.cells.counts
+        inner = groups.sum_cells(count * np.log(count))
+        entropy: FloatArray = np.exp(np.log(groups.sizes) - inner / groups.sizes)
+        return entropy
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        return np.log(self.effective(groups)) >= math.log(self.least) - TOLERANCE
+
+
+@dataclass(frozen=True)
+class RecursiveDiversity(Requirement):
+    """Recursive (c, l): counts r_1 >= .. >= r_m have m >= l and r_1 < c * (r_l + .. + r_m)."""
+
+    c: float
+    least: int
+
+    @property
+    def min_size(self) -> int:
+        """Rows a group needs."""
+        return max(1, self.least)
+
+    def _tail(self, groups: Groups) -> IntArray:
+        """Rows outside the l - 1 most frequent values of each group."""
+        cells = groups.cells
+        most = int(cells.counts.max(initial=0))
+        order = order_by(cells.group, most - cells.counts, most + 1)
+        rank = np.arange(len(order)) - cells.offsets[cells.group]
+        rare = np.where(rank >= self.least - 1, cells.counts[order], 0)
+        tail: IntArray = np.add.reduceat(rare, cells.offsets[:-1])
+        return tail
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        exact = Fraction(self.c).limit_denominator(_DENOMINATOR)
+        return groups.largest * exact.denominator < self._tail(groups) * exact.numerator
+
+    def attained(self, whole: Groups) -> str:
+        """See `Requirement.attained`."""
+        asked = f"recursive (c = {self.c:g}, l = {self.least}) is asked"
+        tail = int(self._tail(whole).min())
+        if tail == 0:
+            return f"{asked}, the largest l this table can meet is {len(whole.cells.code)}"
+        return f"{asked}, with this l the table needs a c above {int(whole.largest.max()) / tail:.6g}"
+
+
+@dataclass(frozen=True)
+class All(Requirement):
+    """Several requirements at once."""
+
+    parts: tuple[Requirement, ...]
+
+    @property
+    def min_size(self) -> int:
+        """The largest minimum of the parts."""
+        return max((part.min_size for part in self.parts), default=1)
+
+    @property
+    def needs_sensitive(self) -> bool:
+        """Whether any part does."""
+        return any(part.needs_sensitive for part in self.parts)
+
+    @property
+    def uses_parents(self) -> bool:
+        """Whether any part does."""
+        return any(part.uses_parents for part in self.parts)
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        result = np.ones(len(groups), dtype=bool)
+        for part in self.parts:
+            result &= part.holds(groups)
+        return result
+
+    def attained(self, whole: Groups) -> str:
+        """See `Requirement.attained`."""
+        return "; ".join(part.attained(whole) for part in self.parts if not part.holds(whole).all())

@@ -1,0 +1,120 @@
+"""Checking a finished release: its classes are formed again, from the published cells and nothing else.
+
+Two groups of a partition may be published as the same box and are then one class. Cost: a sort of the groups'
+cells, and one pass over the rows for the requirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.groups import Groups, Requirement
+from duckdb_anon.model.cells import Cells, Coded, Interval, Node, ValueSet
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import CodeArray, IntArray
+
+_KEYS = 2**62
+
+
+def recheck(
+    function: str, published: Sequence[Cells], sensitive: CodeArray | None, rows: IntArray, requirement: Requirement
+) -> None:
+    """Make sure that every class of published cells satisfies the requirement.
+
+    Args:
+        function: SQL function, for messages.
+        published: cells of the quasi-identifiers.
+        sensitive: sensitive code of each source row, None if the requirement reads none.
+        rows: source row of each published row; t-closeness still refers to the whole table.
+        requirement: what every class must satisfy.
+
+    Raises:
+        RequirementError: some class does not.
+    """
+    if len(rows) == 0:
+        return
+    codes = None if sensitive is None else sensitive[rows]
+    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
+    held = requirement.holds(Groups(classes_of(published), codes, counts))
+    if not held.all():
+        raise RequirementError(
+            f"{function}: {int((~held).sum())} finished classes fail the requirement; nothing is released. This is "
+            "an error of the package, not of the call"
+        )
+
+
+def classes_of(published: Sequence[Cells]) -> IntArray:
+    """Return the class of each published row: rows with equal cells everywhere have the same number.
+
+    >>> classes_of([Coded('sex', np.array([1, 0, 1])), Coded('age', np.array([7, 7, 7]))]).tolist()
+    [1, 0, 1]
+    """
+    if not published:
+        raise ValueError("classes need a published quasi-identifier")
+    index = [_index(cells) for cells in published]
+    shared = index[0] is not None and all(each is index[0] for each in index)
+    key, keys = np.zeros(1, dtype=np.int64), 1
+    for cells, of_row in zip(published, index, strict=True):
+        column = _identity(cells)
+        if of_row is not None and not shared:
+            column = column[of_row]
+        if keys * (int(column.max(initial=0)) + 1) >= _KEYS:
+            key, column = _numbered(key), _numbered(column)
+            keys = int(key.max(initial=0)) + 1
+        bound = int(column.max(initial=0)) + 1
+        key, keys = key * bound + column, keys * bound
+    key = _numbered(key)
+    return key if not shared or index[0] is None else _used(key[index[0]])
+
+
+def _numbered(key: IntArray) -> IntArray:
+    """Number equal keys alike, from 0 on, in their order."""
+    return np.unique(key, return_inverse=True)[1].astype(np.int64)
+
+
+def _used(number: IntArray) -> IntArray:
+    """Renumber so that every number from 0 on occurs: groups without rows make no class."""
+    occurs = np.bincount(number) > 0
+    return (np.cumsum(occurs) - 1)[number]
+
+
+def _index(cells: Cells) -> IntArray | None:
+    """The group of each row, None for cells without groups."""
+    return cells.index if isinstance(cells, (Interval, Node, ValueSet)) else None
+
+
+def _identity(cells: Cells) -> IntArray:
+    """A number for each group (row, where there are no groups), equal where the published cells are equal."""
+    if isinstance(cells, Coded):
+        return cells.codes.astype(np.int64) + 1
+    if isinstance(cells, Interval):
+        lower, upper = cells.lower.astype(np.int64) + 1, cells.upper.astype(np.int64) + 1
+        return lower * (int(upper.max(initial=0)) + 1) + upper
+    if isinstance(cells, Node):
+        # Nodes are published by label: two nodes of one label look the same.
+        _, label = np.unique(np.asarray(cells.labels, dtype=object).astype(str), return_inverse=True)
+        return label[cells.node].astype(np.int64)
+    if isinstance(cells, ValueSet):
+        return _sets(cells.offsets, cells.codes)
+    raise TypeError(f"{type(cells).__name__} cells are no quasi-identifier")
+
+
+def _sets(offsets: IntArray, codes: NDArray[Any]) -> IntArray:
+    """Number the sets codes[offsets[g]:offsets[g + 1]], equal sets alike."""
+    sizes = np.diff(offsets)
+    number = np.zeros(len(sizes), dtype=np.int64)
+    used = 0
+    for size in np.unique(sizes):
+        mine = np.flatnonzero(sizes == size)
+        if size:
+            members = np.sort(codes[offsets[mine][:, None] + np.arange(size)], axis=1)
+            row = np.ascontiguousarray(members).view(np.dtype((np.void, members.itemsize * int(size)))).ravel()
+            number[mine] = used + np.unique(row, return_inverse=True)[1]
+        else:
+            number[mine] = used
+        used = int(number[mine].max()) + 1
+    return number

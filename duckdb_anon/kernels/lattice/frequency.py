@@ -1,0 +1,121 @@
+"""Frequency sets: how many rows share generalized quasi-identifiers and a sensitive value.
+
+DuckDB counts the table once, with one GROUP BY; no row is counted again. Every other frequency set is rolled up from
+a finer one, or, with fewer attributes, projected from one with more (LeFevre, DeWitt and Ramakrishnan 2005, sections
+3.2 and 3.3), so its cost is one sort of the distinct combinations and not of the rows. Roll-ups are array work. SQL
+that rolls up a whole level of the lattice in one statement was measured for the same nodes: GROUPING SETS took 2.4 to
+4.4 times as long; a UNION ALL over the base frequency set 1.6 to 3.7 times, 2.9 times for the 971 nodes of a table of
+40,000 rows and seven attributes; one over a frequency set kept for each subset of the attributes 1.6 to 9 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.kernels.groups import Groups
+from duckdb_anon.kernels.groups.packed import offsets_of, order_by, run_starts
+from duckdb_anon.kernels.groups.requirements import SensitiveCells
+from duckdb_anon.kernels.lattice.levels import Ladder
+from duckdb_anon.model.table import CodeArray, Combinations, IntArray
+
+Subset = tuple[int, ...]
+Levels = tuple[int, ...]
+_KEYS = 2**62
+
+
+@dataclass(frozen=True)
+class FrequencySet:
+    """Distinct combinations of places and sensitive code, sorted.
+
+    Attributes:
+        places: place of each attribute of the subset, shape (attributes, combinations).
+        sensitive: sensitive code of each combination.
+        rows: number of rows of each.
+        starts: first combination of each group, a group being equal places.
+    """
+
+    places: CodeArray
+    sensitive: IntArray
+    rows: IntArray
+    starts: IntArray
+
+    def groups(self, table_counts: IntArray) -> Groups:
+        """The groups, ready to be put before a requirement."""
+        sizes = np.add.reduceat(self.rows, self.starts) if len(self.starts) else self.starts
+        group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.rows)))
+        cells = SensitiveCells(group, self.sensitive, self.rows, offsets_of(group, len(sizes)))
+        return Groups.of_cells(cells, table_counts, sizes.astype(np.int64))
+
+
+class Counter:
+    """Counts combinations for any subset of the attributes at any levels."""
+
+    def __init__(self, ladders: Sequence[Ladder], sensitive: CodeArray | None, table: Combinations) -> None:
+        """Take the table as it was counted.
+
+        Args:
+            ladders: levels of each quasi-identifier, n codes each.
+            sensitive: sensitive code of each row, shape (n,), None if nothing depends on it.
+            table: combinations of quasi-identifiers and sensitive values.
+        """
+        rows, counts = table.rows, table.counts
+        codes = np.zeros(len(rows), dtype=np.int64) if sensitive is None else sensitive[rows].astype(np.int64)
+        self.ladders = tuple(ladders)
+        self.table_counts = np.bincount(codes, weights=counts).astype(np.int64)
+        self._domain = max(1, len(self.table_counts))
+        self.every = tuple(range(len(ladders)))
+        places = [ladder.place_of_code[0][ladder.attribute.codes[rows]] for ladder in ladders]
+        self._base = {self.every: self._counted(np.array(places, dtype=np.int32), codes, counts)}
+
+    def base(self, subset: Subset) -> FrequencySet:
+        """The frequency set of a subset of attributes, nothing generalized."""
+        if subset not in self._base:
+            added = next(i for i in range(len(self.ladders)) if i not in subset)
+            larger = tuple(sorted((*subset, added)))
+            source = self.base(larger)
+            kept = np.delete(source.places, larger.index(added), axis=0)
+            self._base[subset] = self._counted(kept, source.sensitive, source.rows)
+        return self._base[subset]
+
+    def at(self, subset: Subset, levels: Levels) -> FrequencySet:
+        """The frequency set of a subset at some levels."""
+        return self.roll_up(self.base(subset), subset, (0,) * len(subset), levels)
+
+    def roll_up(self, finer: FrequencySet, subset: Subset, low: Levels, high: Levels) -> FrequencySet:
+        """Generalize a frequency set from levels `low` to `high`, componentwise at least as high."""
+        if low == high:
+            return finer
+        places = np.array(
+            [
+                row if a == b else self.ladders[i].up(a, b)[row]
+                for i, a, b, row in zip(subset, low, high, finer.places, strict=True)
+            ]
+        )
+        return self._counted(places, finer.sensitive, finer.rows)
+
+    def _counted(self, places: CodeArray, sensitive: IntArray, rows: IntArray) -> FrequencySet:
+        """Merge equal combinations."""
+        key, keys = np.zeros(len(rows), dtype=np.int64), 1
+        for place in places:
+            size = int(place.max(initial=0)) + 1
+            if keys * size * self._domain >= _KEYS:
+                _, key = np.unique(key, return_inverse=True)
+                keys = int(key.max()) + 1
+            key, keys = key * size + place, keys * size
+        key = key * self._domain + sensitive
+        if keys * self._domain <= 8 * len(key):
+            total = np.bincount(key, weights=rows)
+            found = np.flatnonzero(total)
+            some_row = np.empty(len(total), dtype=np.int64)
+            some_row[key] = np.arange(len(key))
+            first, counts = some_row[found], total[found].astype(np.int64)
+        else:
+            order = order_by(key, np.zeros(1, dtype=np.int64), 1)
+            sorted_key = key[order]
+            starts = run_starts(sorted_key)
+            found, first = sorted_key[starts], order[starts]
+            counts = np.add.reduceat(rows[order], starts) if len(starts) else starts
+        return FrequencySet(places[:, first], sensitive[first], counts, run_starts(found // self._domain))

@@ -1,0 +1,72 @@
+"""Slicing's l-diversity: how surely a sliced table links a record to a sensitive value.
+
+A record t with column parts t[C_i] may come from every bucket B that shows all of its parts. With f_i the
+share of B's rows whose column-i cell equals t[C_i] (for the last column: the cell without the sensitive
+value), p(t, B) is prod_i f_i normalized over the buckets, D(t, B) the distribution of the sensitive value
+among the rows of B whose last column matches, and p(t, s) = sum_B p(t, B) D(t, B)[s]. The table is l-diverse
+when p(t, s) <= 1/l for all t and s (Li, Li, Zhang and Molloy 2012, section 5).
+
+Two facts make the test quick:
+
+* p(t, .) is a mixture of the D(t, B), so it is enough that every value's share within every (bucket, last
+  column part) is at most 1/l. `ConditionalDiversity` asks for that.
+* If buckets come from cuts that never separate equal values, two buckets differ in the whole range of the
+  attribute that was cut between them, so a record matches its own bucket only and the condition is also
+  necessary. A split then changes the records of the split bucket alone: the incremental test looks at the
+  two halves and at nothing else.
+
+The general test, for any buckets and for generalized cells, is `matching.record_association`. Cost here:
+one sort of the occupied cells of the groups asked about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.kernels.slicing.subgroups import compact
+from duckdb_anon.model.table import FloatArray, IntArray
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class ConditionalDiversity(Requirement):
+    """Frequency l-diversity of the sensitive value within each (group, last column part).
+
+    It is put on combined codes: each stands for a last column part and a sensitive value.
+
+    Attributes:
+        l: largest share allowed is 1/l.
+        part_of_code: last column part of each combined code; all zero when the sensitive value is alone.
+    """
+
+    l: float  # noqa: E741 - the letter of the papers
+    part_of_code: IntArray
+
+    @property
+    def min_size(self) -> int:
+        """Rows a group needs: l of one last column part."""
+        return max(1, int(np.ceil(self.l - _TOLERANCE)))
+
+    def _worst(self, groups: Groups) -> FloatArray:
+        cells = groups.cells
+        parts = int(self.part_of_code.max(initial=0)) + 1
+        key = compact(cells.group * parts + self.part_of_code[cells.code])
+        share = cells.counts / np.bincount(key, weights=cells.counts)[key]
+        worst: FloatArray = np.maximum.reduceat(share, cells.offsets[:-1])
+        return worst
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        return self._worst(groups) * self.l <= 1 + _TOLERANCE
+
+    def attained(self, whole: Groups) -> str:
+        """See `Requirement.attained`."""
+        best = 1 / float(self._worst(whole).max())
+        return (
+            f"l = {self.l:g} is asked of the sensitive value among the rows that agree on the attributes of its "
+            f"column; the largest l this table can meet is {best:.4g}. A sensitive column of its own asks for less"
+        )

@@ -1,0 +1,132 @@
+"""The general test of slicing's l-diversity: every record against every bucket it matches.
+
+See `diversity` for the definition (Li, Li, Zhang and Molloy 2012, section 5) and for the quick tests that
+suffice while a table is being cut. This one takes any buckets, and generalized cells: a record's part
+matches a cell that covers it (Hasan, Jiang, Chen and Wang 2018 do not say; coverage is the plain reading).
+Cost: proportional to the buckets that show the rarest part of each distinct record, in chunks of bounded
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.kernels.groups.packed import count_cells, offsets_of, ranges, run_starts
+from duckdb_anon.kernels.slicing.subgroups import compact
+from duckdb_anon.model.table import FloatArray, IntArray
+
+_CHUNK = 1 << 21
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Which buckets show a value, and in which share of their cells; entries sorted by (value, bucket).
+
+    Attributes:
+        value: number of a record's column part, shape (m,).
+        bucket: bucket that shows it.
+        share: share of the bucket's cells that match it, in (0, 1].
+    """
+
+    value: IntArray
+    bucket: IntArray
+    share: FloatArray
+
+    def find(self, value: IntArray, bucket: IntArray) -> IntArray:
+        """Return the entry of each (value, bucket), -1 where there is none."""
+        width = int(max(self.bucket.max(), bucket.max(initial=0))) + 1
+        key, wanted = self.value * width + self.bucket, value * width + bucket
+        place = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+        return np.where(key[place] == wanted, place, -1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class SlicedShares:
+    """A sliced table as the test sees it.
+
+    Attributes:
+        columns: shares of each column; the last one is the sensitive column without the sensitive value.
+        offsets: entry e of columns[-1] has the sensitive distribution at offsets[e]:offsets[e + 1].
+        code: sensitive codes.
+        probability: D(t, B)[s], summing to 1 within an entry.
+    """
+
+    columns: tuple[Shares, ...]
+    offsets: IntArray
+    code: IntArray
+    probability: FloatArray
+
+
+def plain_shares(parts: Sequence[IntArray], sensitive: IntArray, bucket: IntArray) -> SlicedShares:
+    """Read a sliced table whose cells are not generalized.
+
+    Args:
+        parts: number of each record's part in each column, 0, 1, 2, ...; the last one of the sensitive
+            column without the sensitive value: all zero if that is alone.
+        sensitive: sensitive code of each record, shape (n,).
+        bucket: bucket of each record, 0 .. buckets - 1, every bucket occupied.
+    """
+    size = np.bincount(bucket)
+    columns = []
+    for part in parts:
+        value, place, count = count_cells(part, bucket, int(part.max()) + 1, len(size))
+        columns.append(Shares(value, place, count / size[place]))
+    entry = columns[-1].find(parts[-1].astype(np.int64), bucket.astype(np.int64))
+    owner, code, count = count_cells(entry, sensitive, len(columns[-1].value), int(sensitive.max()) + 1)
+    probability = count / np.bincount(entry)[owner]
+    return SlicedShares(tuple(columns), offsets_of(owner, len(columns[-1].value)), code, probability)
+
+
+def record_association(table: SlicedShares, parts: Sequence[IntArray]) -> FloatArray:
+    """Return max_s p(t, s) of each record, in [0, 1]; 0 where no bucket matches.
+
+    Args:
+        table: the sliced table.
+        parts: part number of each record in each column, numbered as in `table`, each of shape (records,).
+    """
+    whole = compact(parts[0])
+    for part in parts[1:]:
+        whole = compact(whole * (int(part.max()) + 1) + part)
+    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    distinct = [np.asarray(part, dtype=np.int64)[first] for part in parts]
+    result = np.zeros(len(first))
+    offsets = [
+        offsets_of(c.value, int(max(c.value.max(), p.max())) + 1) for c, p in zip(table.columns, distinct, strict=True)
+    ]
+    degree = np.stack([np.diff(o)[p] for o, p in zip(offsets, distinct, strict=True)])
+    rarest = np.argmin(degree, axis=0)
+    for column in range(len(offsets)):
+        mine = np.flatnonzero(rarest == column)
+        steps = np.cumsum(degree[column, mine]) // _CHUNK
+        for chosen in np.split(mine, run_starts(steps)[1:]) if len(mine) else ():
+            start = offsets[column][distinct[column][chosen]]
+            place = ranges(start, degree[column, chosen])
+            who = np.repeat(np.arange(len(chosen)), degree[column, chosen])
+            here = [part[chosen] for part in distinct]
+            result[chosen] = _largest(table, here, who, table.columns[column].bucket[place])
+    return result[inverse]
+
+
+def _largest(table: SlicedShares, parts: list[IntArray], who: IntArray, bucket: IntArray) -> FloatArray:
+    """Largest p(t, s) of a few records, given candidate (record, bucket) pairs."""
+    weight = np.ones(len(who))
+    entry = np.empty(0, dtype=np.int64)
+    for column, part in zip(table.columns, parts, strict=True):
+        entry = column.find(part[who], bucket)
+        hit = entry >= 0
+        who, bucket, entry = who[hit], bucket[hit], entry[hit]
+        weight = weight[hit] * column.share[entry]
+    result = np.zeros(len(parts[0]))
+    if len(who) == 0:
+        return result
+    weight /= np.bincount(who, weights=weight)[who]
+    size = np.diff(table.offsets)[entry]
+    cell = ranges(table.offsets[entry], size)
+    codes = int(table.code.max()) + 1
+    key, inverse = np.unique(np.repeat(who, size) * codes + table.code[cell], return_inverse=True)
+    mixed = np.bincount(inverse, weights=np.repeat(weight, size) * table.probability[cell])
+    np.maximum.at(result, key // codes, mixed)
+    return result

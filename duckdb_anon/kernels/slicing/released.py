@@ -1,0 +1,74 @@
+"""A finished sliced table: its last check and its cells.
+
+Whatever produced the buckets and the permutations, nothing is released before this pass over the result:
+every column is a permutation of its bucket's records, every generalized value covers the value it replaces,
+and the sensitive values of every bucket are diverse. Cost: a few passes over the slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from duckdb_anon.kernels.groups.packed import count_cells
+from duckdb_anon.kernels.slicing.covers import Cover, as_cells, covers_codes
+from duckdb_anon.kernels.slicing.grouping import Grouping
+from duckdb_anon.kernels.slicing.shuffle import is_bucket_permutation
+from duckdb_anon.model.cells import ROWS, Cells, Source, Struct, Whole
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import CodeArray, IntArray
+
+_TOLERANCE = 1e-9
+
+
+def check_columns(function: str, orders: Sequence[IntArray], bucket_of_record: IntArray) -> None:
+    """Raise unless every column lists each record once, inside its own bucket."""
+    if not all(is_bucket_permutation(order, bucket_of_record) for order in orders):
+        raise RequirementError(f"{function}: a column is not a permutation inside its buckets; nothing is released")
+
+
+def check_diversity(function: str, bucket: IntArray, part: IntArray, sensitive: CodeArray, l: float) -> None:  # noqa: E741
+    """Raise unless every sensitive value has a share of at most 1/l in each (bucket, last column part).
+
+    Args:
+        function: SQL function, for messages.
+        bucket: bucket of each record.
+        part: part of the sensitive column without the sensitive value of each record; zeros if it is alone.
+        sensitive: sensitive code of each record.
+        l: the l asked for.
+    """
+    parts = int(part.max(initial=0)) + 1
+    _, group = np.unique(bucket * parts + part, return_inverse=True)
+    owner, _, count = count_cells(group, sensitive, int(group.max()) + 1, int(sensitive.max()) + 1)
+    worst = float((count / np.bincount(group)[owner]).max())
+    if worst * l > 1 + _TOLERANCE:
+        raise RequirementError(
+            f"{function}: the finished table links a record to a sensitive value with probability {worst:.4g}, "
+            f"more than 1/l = {1 / l:.4g}; nothing is released"
+        )
+
+
+def check_covers(function: str, covers: Sequence[Cover], codes: Sequence[CodeArray]) -> None:
+    """Raise unless every published value stands, among others, for the value it replaces."""
+    if not all(bool(covers_codes(cover, own).all()) for cover, own in zip(covers, codes, strict=True)):
+        raise RequirementError(f"{function}: a generalized value misses its own value; nothing is released")
+
+
+def sliced_cells(
+    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], covers: Mapping[str, Cover], kept: IntArray
+) -> dict[str, Cells]:
+    """Cells of a sliced release.
+
+    Args:
+        grouping: which attributes share a column.
+        bucket: bucket of each slot.
+        rows: source row of each slot by attribute.
+        covers: generalized attributes by name; the others print the value of their source row.
+        kept: source row of each slot for insensitive columns and `row_id`, permuted like a column of its own.
+    """
+    cells: dict[str, Cells] = {"bucket": Whole(bucket)}
+    for name, column in grouping.named().items():
+        cells[name] = Struct({a: as_cells(covers[a]) if a in covers else Source(rows[a]) for a in column})
+    cells[ROWS] = Source(kept)
+    return cells

@@ -1,8 +1,0 @@
-"""Full-domain generalization: the lattice of levels, searched for the nodes that satisfy a requirement."""
-
-from duckdb_anon.lattice.choose import cheapest, failing_rows
-from duckdb_anon.lattice.frequency import Counter
-from duckdb_anon.lattice.levels import Ladder, ladder_of
-from duckdb_anon.lattice.search import minimal_nodes, valid_nodes
-
-__all__ = ["Counter", "Ladder", "cheapest", "failing_rows", "ladder_of", "minimal_nodes", "valid_nodes"]

@@ -1,0 +1,1 @@
+"""Help: the list of functions, made-up data, views of releases."""

@@ -1,0 +1,77 @@
+"""anatomy_qit and anatomy_st: the two tables of Anatomy, read from its release.
+
+The quasi-identifier table has the exact quasi-identifiers and the bucket of each record; the sensitive table has
+one row a bucket and value with its count. They give away what the release gives away, no more and no less.
+Paper: Xiao, X., Tao, Y. (2006), section 3. Cost: one pass over the release.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duckdb_anon.engine.quoting import ident
+from duckdb_anon.model.entries import Parameter, Params, Query
+from duckdb_anon.model.errors import ColumnError, listed, nearest
+
+_SENSITIVE = Parameter("sensitive", "column of bucket counts (default: the release's MAP columns)", "text")
+_PAPER = "Xiao, X., Tao, Y. (2006), Anatomy, section 3"
+
+
+def _counted(function: str, relation: Any, given: str | None) -> list[str]:
+    """Names of the MAP columns of a release.
+
+    Raises:
+        ColumnError: there is none, or `given` is no column, or nothing is known of the columns.
+    """
+    columns = relation.columns
+    maps = [name for name, kind in columns.items() if kind.startswith("MAP(")]
+    if given is not None:
+        spelled = {name.lower(): name for name in columns}
+        if columns and given.lower() not in spelled:
+            raise ColumnError(
+                f"{function}: there is no column '{given}' in {relation.given}{nearest(given, columns)}; its MAP "
+                f"columns are {listed(maps) or 'none'}"
+            )
+        return [spelled.get(given.lower(), given)]
+    if not maps or "bucket" not in {name.lower() for name in columns}:
+        raise ColumnError(
+            f"{function}: {relation.given} has no column 'bucket' beside a MAP column that the planner can see; give a "
+            "release made by anatomy, and for a temporary table name the column: sensitive := '...'"
+        )
+    return maps
+
+
+def _qit(context: Any, params: Params) -> str:
+    release = context.relation("release")
+    left_out = ", ".join(ident(name) for name in _counted("anatomy_qit", release, params["sensitive"]))
+    return f"select * exclude ({left_out}) from {release.sql}"
+
+
+def _st(context: Any, params: Params) -> str:
+    release = context.relation("release")
+    names = _counted("anatomy_st", release, params["sensitive"])
+    if len(names) > 1:
+        raise ColumnError(f"anatomy_st: {release.given} has several MAP columns, {listed(names)}; say sensitive := one")
+    name = ident(names[0])
+    return (
+        f'with _anon_bucket as (select "bucket", any_value({name}) as _m from {release.sql} group by "bucket") '
+        f'select "bucket", unnest(map_keys(_m)) as {name}, unnest(map_values(_m)) as "count" from _anon_bucket'
+    )
+
+
+QIT = Query(
+    name="anatomy_qit",
+    summary="the quasi-identifier table of an Anatomy release: exact values and the bucket of each row",
+    paper=_PAPER,
+    parameters=(_SENSITIVE,),
+    plan=_qit,
+    tables=("release",),
+)
+ST = Query(
+    name="anatomy_st",
+    summary="the sensitive table of an Anatomy release: bucket, value, count",
+    paper=_PAPER,
+    parameters=(_SENSITIVE,),
+    plan=_st,
+    tables=("release",),
+)

@@ -1,0 +1,1 @@
+"""What a method would do to a table, before it does it."""

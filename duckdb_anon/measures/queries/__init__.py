@@ -1,0 +1,1 @@
+"""The original question asked of a release: one query, a cube, a random workload."""

@@ -1,0 +1,88 @@
+"""cube_error: relative errors of all cells of a data cube, release against original.
+
+Measures |estimate - truth| / |truth| for every group of every subset of the dimensions (Guo, Ying and Wu 2011,
+experiments on CUBE queries; the base cells are the rows that name all dimensions). Cells whose truth is 0 have
+no relative error (NULL) and are left out by averages. Estimates keep their sign.
+
+Cost: one CUBE over each table. A release of boxes spreads each box over its values of all dimensions at once,
+so ask for few dimensions of wide domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
+from duckdb_anon.measures.queries.relative_error import BOUNDS
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.parts import quoted
+from duckdb_anon.rewrite.schema import Bounds, TableInfo
+
+MOST_DIMENSIONS = 5
+
+
+def plan_cube_error(
+    original: TableInfo,
+    release: TableInfo,
+    dims: Sequence[str] | None = None,
+    aggregate: str = "count(*)",
+    bounds: Bounds = "sure",
+) -> str:
+    """Write the SQL of cube_error.
+
+    Args:
+        original: the original table, with roles.
+        release: its release.
+        dims: columns of the cube; by default the quasi-identifiers, if there are at most 5.
+        aggregate: an aggregate relative_error covers.
+        bounds: which low and high to give, see relative_error.
+
+    Returns:
+        SELECT with columns dims VARCHAR[], then those of relative_error.
+
+    Raises:
+        ParameterError: without dims, when there are too many quasi-identifiers or none.
+        ColumnError: for a dimension the original does not have.
+        RewriteError: when the release cannot answer.
+    """
+    chosen = list(dims) if dims else [c for c, role in original.roles.items() if role == "quasi"]
+    if not chosen or (not dims and len(chosen) > MOST_DIMENSIONS):
+        raise ParameterError(
+            f"cube_error: dims is missing and {original.name} has {len(chosen)} quasi-identifiers; name 1 to "
+            f"{MOST_DIMENSIONS} columns, dims := ['age', 'sex']"
+        )
+    for column in chosen:
+        if column.lower() not in original.types:
+            known = [name for name, _ in original.columns]
+            raise ColumnError(
+                f"cube_error: there is no column '{column}' in {original.name}{nearest(column, known)}; its "
+                f"columns are {listed(known)}"
+            )
+    names = ", ".join(quoted(original.spelled(column)) for column in chosen)
+    query = f"SELECT {names}, {aggregate} FROM {original.sql} GROUP BY CUBE({names})"
+    return comparison(query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds)
+
+
+def _plan(context: Any, params: Params) -> str:
+    with in_name_of("cube_error"):
+        original, release, _ = query_tables(context, "select 1")
+        return plan_cube_error(original, release, params["dims"], params["aggregate"], params["bounds"])
+
+
+MEASURE = Query(
+    name="cube_error",
+    summary="relative error of every cell of a data cube, release against original",
+    paper="Guo, Ying and Wu (2011), section V",
+    parameters=(
+        Parameter("original", "the original table", "any", REQUIRED),
+        Parameter("release", "its release", "any", REQUIRED),
+        Parameter("dims", "columns of the cube (default: the quasi-identifiers, up to 5)", "names"),
+        Parameter("aggregate", "an aggregate, 'count(*)', 'sum(cost)', ...", "text", "count(*)"),
+        BOUNDS,
+    ),
+    plan=_plan,
+    tables=("original", "release"),
+)

@@ -1,0 +1,292 @@
+"""Estimated answers of a workload from a release of any shape, all queries at once.
+
+A released row is a product of independent parts (see `duckdb_anon.rewrite`): one an attribute, one a bag of
+sensitive values in its bucket, one a permuted column of its bucket, one a person's list of nodes. Each part is a
+table of distinct cells and queries; the estimate sums, over the distinct combinations of cells, weight times the
+product of shares.
+The answers are those of `relative_error` on each query's text.
+Cost: O((rows + distinct combinations * n) * attributes), in batches of queries that bound the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from duckdb_anon.kernels.randomized_response.shares import InvertedValues
+from duckdb_anon.measures.queries.overlaps import Intervals, Lists, Members
+from duckdb_anon.measures.queries.products import BLOCK, Part, Product, summed
+from duckdb_anon.measures.queries.workload import Workload
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.reading import Domain, ReadColumn, ReadTable
+from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+
+
+def estimated_answers(
+    workload: Workload,
+    table: ReadTable,
+    column: str | None,
+    sensitive: Collection[str] = (),
+    items: Sequence[str] = (),
+) -> FloatArray:
+    """Estimate the answer of each query from a release.
+
+    Args:
+        workload: n queries; every attribute is a column of the release.
+        table: the release, coded together with the original.
+        column: the column that is summed, None for COUNT(*).
+        sensitive: sensitive columns, of which a release with a `retention` kept only that share of values.
+        items: columns of which the release has a list of nodes a person and the original a row a value.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        ColumnError: when the release cannot say what a column's sum is.
+    """
+    weights = _scale(table)
+    mixed = frozenset(sensitive) if "retention" in table.columns else frozenset()
+    valued = column
+    if column is not None and not table.columns[column].slice and column not in workload.attributes:
+        # without a predicate on it, what a row adds does not depend on the query
+        weights = weights * _mean_of_row(table, column, mixed)
+        valued = None
+    return summed(workload, _parts(workload, table, [*items, *([valued] if valued else [])], valued, mixed), weights)
+
+
+def _mean_of_row(table: ReadTable, column: str, mixed: Collection[str]) -> FloatArray:
+    read = table.columns[column]
+    if _is_plain(read) and column not in mixed:
+        return _numbers(read)
+    nothing = Workload((), (), np.zeros((1, 0), dtype=bool), ())
+    part = _column_part(nothing, table, column, True)
+    means = (_unmixed(part, table) if column in mixed else part).shares(nothing)[:, 0]
+    return means[part.cell_of_row]
+
+
+def _is_plain(column: ReadColumn) -> bool:
+    """Whether every row has its own true value."""
+    return column.shape == "value" and not column.slice and column.channel is None
+
+
+def _scale(table: ReadTable) -> FloatArray:
+    """How many original rows each released row stands for."""
+    scale = np.ones(table.rows)
+    if "noisy_count" in table.columns:
+        scale *= _numbers(table.columns["noisy_count"])
+    if "sampling_rate" in table.columns:
+        scale /= _numbers(table.columns["sampling_rate"])
+    if "suppressed" in table.columns:
+        scale *= 1 + _numbers(table.columns["suppressed"]) / max(table.rows, 1)
+    return scale
+
+
+def _numbers(column: ReadColumn) -> FloatArray:
+    codes, domain = column.value_codes(), column.domain
+    if domain.kind != "ordered":
+        raise ColumnError(f"workload_error: column '{domain.name}' holds no numbers to sum")
+    return np.where(codes < domain.special_from, domain.positions[codes], 0.0)
+
+
+def _parts(
+    workload: Workload, table: ReadTable, others: Sequence[str], valued: str | None, mixed: Collection[str]
+) -> list[Part]:
+    """The parts of the workload's attributes, and of `others` that matter whatever a query asks."""
+    parts = []
+    slices: dict[str, list[str]] = {}
+    for name in dict.fromkeys([*workload.attributes, *others]):
+        column = table.columns[name]
+        if column.slice:
+            slices.setdefault(column.slice, []).append(name)
+        else:
+            part = _column_part(workload, table, name, name == valued)
+            parts.append(_unmixed(part, table) if name in mixed else part)
+    parts += [_slice_part(workload, table, members, valued) for members in slices.values()]
+    return parts
+
+
+def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) -> Part:
+    column = table.columns[name]
+    cells, cell_of_row = _cells(column, table, valued)
+    position = workload.attributes.index(name) if name in workload.attributes else None
+
+    def whole() -> FloatArray:
+        """What a query without a predicate on this attribute takes: every row, NULL and gaps included."""
+        if isinstance(cells, Lists):
+            return cells.rows
+        return cells.shares(np.ones((1, column.domain.size), dtype=bool), True)[:, 0] if valued else np.ones(1)
+
+    def shares(batch: Workload) -> FloatArray:
+        if position is None:
+            return np.repeat(whole()[:, None], batch.n, axis=1)
+        found = cells.shares(batch.matches[position], batch.interval[position])
+        free = ~batch.used[:, position]
+        if free.any():
+            found[:, free] = whole()[:, None]
+        return found
+
+    cells_seen = int(cell_of_row.max(initial=-1)) + 1
+    if column.shape != "value" or column.channel is not None or valued or position is None:
+        return Part(shares, cell_of_row, cells_seen)
+    return Part(shares, cell_of_row, cells_seen, asked=lambda batch: batch.matches[position])
+
+
+def _unmixed(part: Part, table: ReadTable) -> Part:
+    """Undo replacement: (own share - (1 - q) * mean share) / q (see `duckdb_anon.rewrite.retained`)."""
+    kept = _numbers(table.columns["retention"])[:1]
+    frequency = np.bincount(part.cell_of_row, minlength=part.cells) / max(table.rows, 1)
+
+    def shares(batch: Workload) -> FloatArray:
+        own = part.shares(batch)
+        return (own - (1 - kept) * (frequency[: len(own)] @ own[: len(frequency)])) / kept
+
+    return replace(part, shares=shares, asked=None)
+
+
+def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None) -> Part:
+    """A permuted column: the share of a bucket is the mean over its cells of the product of their shares."""
+    fields = [_column_part(workload, table, name, name == valued) for name in names]
+    bucket = table.columns["bucket"].value_codes().astype(np.int64)
+    order = np.argsort(bucket, kind="stable")
+    _, starts, size = np.unique(bucket[order], return_index=True, return_counts=True)
+
+    ends = np.append(starts, len(order))
+
+    def shares(batch: Workload) -> FloatArray:
+        product = Product(batch, fields)
+        means = np.empty((len(starts), batch.n))
+        at = 0
+        while at < len(starts):
+            # whole buckets, as many as fit a block
+            stop = max(int(np.searchsorted(ends, ends[at] + BLOCK, side="right")) - 1, at + 1)
+            found = product.of(order[ends[at] : ends[stop]])
+            kind = np.float64 if found.dtype == np.float64 else np.int64
+            means[at:stop] = np.add.reduceat(found, ends[at:stop] - ends[at], axis=0, dtype=kind)
+            at = stop
+        return means / size[:, None]
+
+    cell_of_row = np.empty(len(bucket), dtype=np.int64)
+    cell_of_row[order] = np.repeat(np.arange(len(starts)), size)
+    return Part(shares, cell_of_row, len(starts))
+
+
+def _cells(
+    column: ReadColumn, table: ReadTable, valued: bool
+) -> tuple[Intervals | Members | Lists | InvertedValues, IntArray]:
+    """Distinct cells of a column and the cell of each row."""
+    values = _values(column) if valued else None
+    if column.shape == "value":
+        codes = column.value_codes()
+        size = column.domain.size
+        if column.channel is not None:
+            return InvertedValues(size, column.channel, values), codes.astype(np.int64)
+        return Members(np.arange(size + 1), np.arange(size), np.ones(size), values), codes.astype(np.int64)
+    if column.shape == "interval":
+        return _intervals(column, valued)
+    if column.node is not None and column.offsets is None:
+        return _nodes(column, column.node, values)
+    if column.node is not None:
+        return _node_lists(column, values)
+    return _bags(column, values)
+
+
+def _values(column: ReadColumn) -> FloatArray:
+    domain = column.domain
+    if domain.kind != "ordered":
+        raise ColumnError(f"workload_error: column '{domain.name}' holds no numbers to sum")
+    return np.where(np.arange(domain.size) < domain.special_from, domain.positions, 0.0)
+
+
+def _intervals(column: ReadColumn, valued: bool) -> tuple[Intervals, IntArray]:
+    domain = column.domain
+    assert column.lower is not None and column.upper is not None  # noqa: S101 -- the shape says so
+    pairs = np.stack([column.lower, column.upper], axis=1).astype(np.int64)
+    cells, cell_of_row = np.unique(pairs, axis=0, return_inverse=True)
+    places = _places(domain)
+    at = np.append(places, np.nan)  # code -1 takes the NaN
+    lower, upper = at[cells[:, 0]], at[cells[:, 1]]
+    lower[(cells[:, 0] == domain.null_code) & (cells[:, 0] >= 0)] = np.nan
+    codes = np.argsort(places, kind="stable")
+    codes = codes[np.isfinite(places[codes])]
+    step = 1.0 if domain.discrete else 0.0
+    return Intervals(lower, upper, places[codes], codes, step, valued), cell_of_row.ravel().astype(np.int64)
+
+
+def _places(domain: Domain) -> FloatArray:
+    """Place of each code on the number line, infinity for NULL and what is not finite."""
+    if domain.kind == "ordered":
+        return np.where(np.arange(domain.size) < domain.special_from, domain.positions, np.inf)
+    # numbers taken as names are coded in the order of their text, but their boxes are intervals of numbers
+    try:
+        known = [float(text) for text in domain.literals[: domain.size - (domain.null_code >= 0)]]
+    except ValueError as error:
+        raise ColumnError(
+            f"workload_error: column '{domain.name}' is published as intervals but taken as categorical; leave "
+            "it out of categorical := [...]"
+        ) from error
+    return np.array(known + [np.inf] * (domain.null_code >= 0))
+
+
+def _nodes(column: ReadColumn, nodes: CodeArray, values: FloatArray | None) -> tuple[Members, IntArray]:
+    """The distinct ones of `nodes` as cells, and the cell of each."""
+    domain = column.domain
+    assert domain.hierarchy is not None  # noqa: S101 -- the shape says so
+    assert domain.leaf_of_code is not None  # noqa: S101 -- hierarchies have leaves
+    tree = domain.hierarchy
+    node, cell_of_row = np.unique(nodes, return_inverse=True)
+    code_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
+    code_of_leaf[domain.leaf_of_code] = np.arange(len(domain.leaf_of_code))
+    weight_of_leaf = np.ones(tree.leaves)
+    if domain.null_code >= 0:
+        null_leaf = domain.leaf_of_code[domain.null_code]
+        code_of_leaf[null_leaf] = -1
+        # whether a root stands for NULL too is seen only where NULL itself is released
+        weight_of_leaf[null_leaf] = float(tree.node_of_leaf[null_leaf] in node)
+    leaves = tree.leaf_count[node].astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(leaves)])
+    inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], leaves)
+    leaf = np.repeat(tree.first_leaf[node], leaves) + inside
+    return Members(offsets, code_of_leaf[leaf], weight_of_leaf[leaf], values), cell_of_row.astype(np.int64)
+
+
+def _bags(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntArray]:
+    """Sets and bags; rows of one bucket, or with the same members, share a cell."""
+    assert column.offsets is not None and column.codes is not None  # noqa: S101 -- the shape says so
+    codes = column.codes.astype(np.int64)
+    counts = np.ones(len(codes)) if column.counts is None else column.counts.astype(np.float64)
+    starts, entry, cell_of_row = _different(codes, counts, column.offsets)
+    chosen = np.where(codes[entry] == column.domain.null_code, -1, codes[entry])
+    return Members(starts, chosen, counts[entry], values), cell_of_row
+
+
+def _node_lists(column: ReadColumn, values: FloatArray | None) -> tuple[Lists, IntArray]:
+    """Lists of nodes, a row of the original each; persons with equal lists share a cell."""
+    assert column.offsets is not None and column.node is not None  # noqa: S101 -- the shape says so
+    nodes, number = _nodes(column, column.node, values)
+    starts, entry, cell_of_row = _different(number, np.ones(len(number)), column.offsets)
+    shape = (len(starts) - 1, len(nodes.offsets) - 1)
+    held = sparse.csr_matrix((np.ones(len(entry)), number[entry], starts), shape=shape)
+    held.sum_duplicates()
+    return Lists(nodes, held), cell_of_row
+
+
+def _different(members: IntArray, counts: FloatArray, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows with different members: starts of each in a list of entries, those entries, and which one each row has."""
+    length = np.diff(offsets)
+    # two random projections tell lists apart but for a chance of about 2^-100
+    mark = np.random.default_rng(0).integers(0, 2**62, size=(2, int(members.max(initial=0)) + 1))
+    key = [_sums(mark[k][members] * counts.astype(np.int64), offsets) for k in (0, 1)]
+    _, first, cell_of_row = np.unique(np.stack([*key, length]), axis=1, return_index=True, return_inverse=True)
+    size = length[first]
+    starts = np.concatenate([[0], np.cumsum(size)])
+    entry = np.arange(starts[-1]) - np.repeat(starts[:-1], size) + np.repeat(offsets[first], size)
+    return starts, entry, cell_of_row.ravel().astype(np.int64)
+
+
+def _sums(values: IntArray, offsets: IntArray) -> IntArray:
+    running = np.concatenate([[0], np.cumsum(values)])
+    sums: IntArray = running[offsets[1:]] - running[offsets[:-1]]
+    return sums

@@ -1,0 +1,46 @@
+"""The tables a query function works with, as the rewriter sees them: original, release, and whatever it joins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from duckdb_anon.model.errors import RewriteError, nearest
+from duckdb_anon.rewrite.parse import tables_of
+from duckdb_anon.rewrite.schema import TableInfo
+
+
+@contextmanager
+def in_name_of(function: str) -> Iterator[None]:
+    """Let errors of the rewriter name the SQL function that was called."""
+    try:
+        yield
+    except RewriteError as error:
+        text = str(error)
+        raise RewriteError(text if text.startswith(f"{function}: ") else f"{function}: {text}") from error
+
+
+def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
+    """Resolve the arguments `original` and `release` and the other tables a query reads.
+
+    Args:
+        context: the planning context.
+        query: the query's text.
+
+    Raises:
+        RewriteError: when the planner cannot see the original or the release.
+    """
+    original, release = context.relation("original"), context.relation("release")
+    for parameter, relation in (("original", original), ("release", release)):
+        if not relation.visible:
+            names = context.catalog.table_names()
+            raise RewriteError(
+                f"{context.function}: {parameter} := '{relation.given}' is not a committed table, and the type of its "
+                f"columns decides how a query is answered{nearest(relation.given, names)}. Commit it, or make an "
+                "ordinary table of a temporary one or a DataFrame first (CREATE TABLE t AS FROM ...)"
+            )
+    known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
+    others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
+    tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
+    return context.table_info(original), context.table_info(release), tables

@@ -1,0 +1,81 @@
+"""relative_error: one query, its answer on the original and its estimate from the release, side by side.
+
+Measures |estimate - truth| / |truth| for every group and aggregate (the error Zhang et al. 2007 and Xiao and
+Tao 2006 report). A truth of 0 has no relative error (NULL). Estimates keep their sign. The release's column
+types say how it is read; see `duckdb_anon.rewrite`.
+
+Cost: the query twice, once on each table; the estimate is one pass over the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.schema import Bounds, TableInfo
+
+BOUNDS = Parameter(
+    "bounds",
+    "low and high: 'sure' is hard bounds where there are any, else a 95% interval where the method's randomness is "
+    "known; 'likely' prefers the interval, which takes columns of a bucket as independent; 'hard' is hard bounds only; "
+    "'none'",
+    "text",
+    "sure",
+    ("sure", "likely", "hard", "none"),
+)
+
+
+def plan_relative_error(
+    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), bounds: Bounds = "sure"
+) -> str:
+    """Write the SQL of relative_error.
+
+    Args:
+        query: one SELECT over the original, as an analyst would write it.
+        original: the original table, under the name the query uses.
+        release: its release.
+        tables: other tables the query reads (`rewrite.parse.tables_of(query)` names them).
+        bounds: 'sure': hard bounds where there are any, else intervals where the method's randomness is known;
+            'likely': the other way round; 'hard'; 'none'.
+
+    Returns:
+        SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
+        low, high and confidence DOUBLE. The truth lies between low and high for certain where confidence is 1
+        (hard bounds), with 95% over the method's own randomness where it is 0.95; NULL where neither is known.
+        For buckets that randomness is which cell went to which row: an association of columns that bucketing hid is
+        an error of the estimate on top of it.
+
+    Raises:
+        RewriteError: when the query cannot be estimated from the release.
+
+    Example:
+        >>> people = TableInfo("people", (("age", "INTEGER"), ("cost", "DOUBLE")))
+        >>> release = TableInfo("release", (("age", "INTEGER"), ("cost", "DOUBLE")))
+        >>> "from release" in plan_relative_error("select sum(cost) from people", people, release).lower()
+        True
+    """
+    return comparison(query, original, release, tables, bounds=bounds)
+
+
+def _plan(context: Any, params: Params) -> str:
+    with in_name_of("relative_error"):
+        original, release, others = query_tables(context, params["query"])
+        return plan_relative_error(params["query"], original, release, others, params["bounds"])
+
+
+MEASURE = Query(
+    name="relative_error",
+    summary="a query's answers on the original beside their estimates from the release, with bounds or 95% intervals",
+    paper="relative error: Zhang et al. (2007); Xiao and Tao (2006), Anatomy",
+    parameters=(
+        Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
+        Parameter("original", "the original table", "any", REQUIRED),
+        Parameter("release", "its release", "any", REQUIRED),
+        BOUNDS,
+    ),
+    plan=_plan,
+    tables=("original", "release"),
+)

@@ -1,0 +1,44 @@
+"""rewrite_query: the estimator of a query over the original, as SQL over a release.
+
+Measures nothing itself: the text it returns answers the query from the release, whatever the release's shape,
+and runs in the stock DuckDB shell on a copy of the release without this package. The models are those of
+`duckdb_anon.rewrite`: uniform overlap in boxes (Zhang et al. 2007; Xiao and Tao 2006), independence inside
+buckets (Xiao and Tao 2006, Anatomy; Hasan et al. 2018). Cost: planning only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.rewrite.rewriter import rewrite
+
+
+def _plan(context: Any, params: Params) -> str:
+    with in_name_of("rewrite_query"):
+        original, release, others = query_tables(context, params["query"])
+        return rewrite(params["query"], original, release, others, params["bounds"])
+
+
+MEASURE = Query(
+    name="rewrite_query",
+    summary="the SQL text that estimates a query's answer from a release",
+    paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
+    parameters=(
+        Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
+        Parameter("original", "the original table", "any", REQUIRED),
+        Parameter("release", "its release", "any", REQUIRED),
+        Parameter(
+            "bounds",
+            "'sure' adds NAME_low and NAME_high: hard bounds where there are any, else a 95% interval where the "
+            "method's randomness is known; 'likely' prefers the interval; 'hard' adds hard bounds only; 'none'",
+            "text",
+            "none",
+            ("none", "hard", "sure", "likely"),
+        ),
+    ),
+    plan=_plan,
+    tables=("original", "release"),
+    scalar=True,
+)

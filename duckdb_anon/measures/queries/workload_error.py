@@ -1,0 +1,174 @@
+"""workload_error: relative errors of a whole random workload, all queries answered at once.
+
+Measures |estimate - truth| / |truth| of n random queries (see `workload`), one row a query. Queries whose truth is
+0 have no relative error: they are redrawn, and counted in `redrawn`. Releases of every shape are answered, each
+query as relative_error would answer it; a person's list of nodes counts once for each row the original has. COUNT
+and SUM on a release of rows are exact answers on the published rows.
+Cost: O(rows * attributes * n / 64) for the predicates, O(distinct rows * n) for the sums.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.measures.queries.estimates import estimated_answers
+from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
+from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import FloatArray
+
+_AGGREGATE = re.compile(
+    r'\s*(?:(count)\s*\(\s*\*\s*\)|(sum)\s*\(\s*(?:"((?:[^"]|"")+)"|([^"()\s]+))\s*\))\s*', re.IGNORECASE
+)
+_ROUNDS = 50
+PARAMETERS = (
+    Parameter("n", "number of queries", "integer", 1000, low=1, high=100_000),
+    Parameter("dims", "quasi-identifiers with a predicate in each query (default: 4, or all if fewer)", "integer",
+              low=1),
+    Parameter("aggregate", "'count(*)' or 'sum(column)'", "text", "count(*)"),
+    Parameter("selectivity", "expected share of rows (style 'default') or of each domain, in (0, 1]", "number", 0.05,
+              high=1, above=0),
+    Parameter("predicate_on_sensitive", "true adds a predicate on the (first) sensitive column", "boolean", False),
+    Parameter("style", "'default' (Xiao and Tao 2006), 'half' (Li et al. 2020: a share of each domain), 'random_size' "
+              "(Hasan et al. 2018)", "text", "default", ("default", "half", "random_size")),
+)  # fmt: skip
+
+
+def spec_of(params: Params) -> WorkloadSpec:
+    """The workload asked for."""
+    dims = params["dims"] or min(4, len(params["roles"].qi))
+    return WorkloadSpec(params["n"], dims, params["selectivity"], params["predicate_on_sensitive"], params["style"])
+
+
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Read the aggregate: adds `column`, None for COUNT."""
+    found = _AGGREGATE.fullmatch(params["aggregate"])
+    if not found:
+        raise ParameterError(
+            f"workload: aggregate := '{params['aggregate']}' is neither count(*) nor sum(column); for other "
+            "aggregates write the queries and use relative_error"
+        )
+    quoted = found.group(3).replace('""', '"') if found.group(3) else None
+    return {**params, "column": quoted or found.group(4)}
+
+
+def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator) -> Workload:
+    """Draw queries over the original's domains."""
+    if not original.rows:
+        raise RequirementError("workload: the table is empty; its columns have no values to ask for")
+    roles = params["roles"]
+    qi = [original.attribute(info.name) for info in roles.qi]
+    sensitive = None
+    if roles.sensitive and params["predicate_on_sensitive"]:
+        name = roles.sensitive[0].name
+        if original.columns[name].shape != "value":
+            raise ColumnError(
+                f"workload: predicate_on_sensitive := true asks for single values, but '{name}' holds lists; ask for "
+                f"list_contains({name}, value) with relative_error"
+            )
+        sensitive = original.attribute(name)
+    return draw(qi, sensitive, spec_of(params), rng)
+
+
+def texts(workload: Workload, original: ReadTable, params: Params) -> list[str]:
+    """The queries as SQL over the original."""
+    names = ['"' + a.replace('"', '""') + '"' for a in workload.attributes]
+    literals = {a: original.columns[a].domain.literals for a in workload.attributes}
+    return query_texts(workload, params["tables"][0], params["aggregate"].strip(), names, literals)
+
+
+def _summed(table: ReadTable, params: Params) -> str | None:
+    if params["column"] is None:
+        return None
+    folded = {name.lower(): name for name in table.columns}
+    name = folded.get(params["column"].lower())
+    if name is None:
+        raise ColumnError(
+            f"workload_error: sum({params['column']}): there is no labelled column of that name"
+            f"{nearest(params['column'], table.columns)}; there are {listed(table.columns)}"
+        )
+    return name
+
+
+def answers(workload: Workload, table: ReadTable, params: Params, original: ReadTable) -> FloatArray:
+    """Estimates of all queries from one table, the original or its release."""
+    missing = [a for a in workload.attributes if a not in table.columns]
+    if missing:
+        raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
+    sensitive = [info.name for info in params["roles"].sensitive]
+    items = [name for name in sensitive if _is_list(table, name) and not _is_list(original, name)]
+    return estimated_answers(workload, table, _summed(table, params), sensitive, items)
+
+
+def _is_list(table: ReadTable, name: str) -> bool:
+    return name in table.columns and table.columns[name].shape == "set"
+
+
+def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a query with a truth other than 0."""
+    original, release = tables
+    workload = draw_workload(original, params, rng)
+    truth = answers(workload, original, params, original)
+    redrawn = 0
+    for _ in range(_ROUNDS):
+        zero = truth == 0
+        if not zero.any():
+            break
+        redrawn += int(zero.sum())
+        workload = replaced(workload, draw_workload(original, params, rng), zero)
+        truth = answers(workload, original, params, original)
+    estimate = answers(workload, release, params, original)
+    kept = np.flatnonzero(truth != 0)
+    every = texts(workload, original, params)
+    return {
+        "query_id": kept + 1,
+        "query": [every[i] for i in kept],
+        "original": truth[kept],
+        "estimate": estimate[kept],
+        "relative_error": np.abs(estimate[kept] - truth[kept]) / np.abs(truth[kept]),
+        "redrawn": np.full(len(kept), redrawn),
+    }
+
+
+def _workload(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    workload = draw_workload(tables[0], params, rng)
+    return {"query_id": np.arange(1, workload.n + 1), "query": texts(workload, tables[0], params)}
+
+
+WORKLOAD = Report(
+    name="workload",
+    summary="texts of random COUNT or SUM queries with predicates on some quasi-identifiers",
+    paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
+    parameters=PARAMETERS,
+    returns={"query_id": "BIGINT", "query": "VARCHAR"},
+    compute=_workload,
+    tables=("original",),
+    reads="tables",
+    literals=True,
+    refine=refine,
+)
+
+MEASURE = Report(
+    name="workload_error",
+    summary="relative error of each query of a random workload, release against original",
+    paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
+    parameters=PARAMETERS,
+    returns={
+        "query_id": "BIGINT",
+        "query": "VARCHAR",
+        "original": "DOUBLE",
+        "estimate": "DOUBLE",
+        "relative_error": "DOUBLE",
+        "redrawn": "BIGINT",
+    },
+    compute=workload_error,
+    tables=("original", "release"),
+    reads="tables",
+    literals=True,
+    refine=refine,
+)

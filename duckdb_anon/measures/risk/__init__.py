@@ -1,0 +1,1 @@
+"""What an attacker gains: classes and their guarantees, attacks on finished releases."""

@@ -1,0 +1,66 @@
+"""Risk of a table as published: what its equivalence classes give away, all in sql/risk.sql.
+
+k-anonymity (Samarati and Sweeney 1998), l-diversity (Machanavajjhala et al. 2006), t-closeness (Li, Li and
+Venkatasubramanian 2007), re-identification risk (El Emam and Dankar 2008) and class sizes. Classes are formed
+from published values: equal intervals, sets or nodes are one class and NULL is a value of its own. Those of a sliced
+release are its buckets, and for l and t what stands in a bucket beside the sensitive value as well (`slicing_diversity`
+measures slicing's own notion). Noisy counts have no classes and are an error. Nothing is computed here; the entries
+let the columns' roles fill in what a call leaves out. Cost: one hash aggregation.
+"""
+
+from __future__ import annotations
+
+from duckdb_anon.model.entries import Parameter, PureSql
+
+FILE = "risk.sql"
+K_ANONYMITY = PureSql(
+    name="k_anonymity",
+    summary="size of the smallest equivalence class",
+    paper="Samarati and Sweeney (1998)",
+    parameters=(),
+    file=FILE,
+)
+L_DIVERSITY = PureSql(
+    name="l_diversity",
+    summary="distinct, frequency, entropy and recursive diversity of the least diverse class, a row each",
+    paper="Machanavajjhala, Gehrke, Kifer and Venkitasubramaniam (2006)",
+    parameters=(Parameter("l", "l of recursive (c, l)-diversity, whole, from 1", "integer", 2, low=1),),
+    file=FILE,
+    needs=("qi", "sensitive"),
+)
+T_CLOSENESS = PureSql(
+    name="t_closeness",
+    summary="largest earth mover's distance between a class and the table, with its ground distance",
+    paper="Li, Li and Venkatasubramanian (2007)",
+    parameters=(
+        Parameter(
+            "distance", "default: 'hierarchy' with a hierarchy, 'ordered' for numbers and dates, else 'equal'",
+            "text", None, ("equal", "ordered", "hierarchy"),
+        ),
+        Parameter("hierarchy", "table with one row a leaf of the sensitive column: leaf, ancestors, root", "text"),
+    ),
+    file=FILE,
+    needs=("qi", "sensitive"),
+)  # fmt: skip
+REIDENTIFICATION_RISK = PureSql(
+    name="reidentification_risk",
+    summary="highest and average risk of a row, share above a threshold, sample uniques",
+    paper="El Emam and Dankar (2008), prosecutor risk",
+    parameters=(Parameter("threshold", "risk counted as too high, in [0, 1]", "number", 0.2, low=0, high=1),),
+    file=FILE,
+)
+CLASS_STATISTICS = PureSql(
+    name="class_statistics",
+    summary="number and sizes of the classes, discernibility",
+    paper="Bayardo and Agrawal (2005)",
+    parameters=(),
+    file=FILE,
+)
+EQUIVALENCE_CLASSES = PureSql(
+    name="equivalence_classes",
+    summary="one row a class: its quasi-identifiers and class_size",
+    paper="Samarati and Sweeney (1998)",
+    parameters=(),
+    file=FILE,
+)
+MEASURES = (K_ANONYMITY, L_DIVERSITY, T_CLOSENESS, REIDENTIFICATION_RISK, CLASS_STATISTICS, EQUIVALENCE_CLASSES)

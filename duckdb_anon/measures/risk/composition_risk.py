@@ -1,0 +1,176 @@
+"""composition_risk: what somebody learns about persons who are in two independent releases.
+
+The attacker knows a person's quasi-identifiers, takes the sensitive values of all classes they match in either
+release, and intersects. privacy_risk = 100 * true / (true + false) (Hasan, Jiang, Chen and Wang 2018, section
+5.2), in percent. The paper does not say what is counted; `unit` does:
+
+* 'victim': for each person of the overlap, candidates are the values in both sets; a true match is the
+  person's own value among them.
+* 'ec_pair': candidates are triples of a class of each release and a value both hold, the classes meeting in
+  every quasi-identifier; a triple is true if a person of the overlap with that value lies in both.
+
+With `weighted`, a candidate s of a person t counts p_a(t, s) p_b(t, s) instead of 1, p being how surely each
+release links the two (see `evidence`). With `as_published` the rows of a sliced release are taken as printed, as a
+reader would who does not know that its columns were permuted: a class is then a printed combination.
+
+A person lies in a class when her values are covered and the class holds her value. Without any candidate the
+risk is 0 and `defined` is false. Any two shapes can be compared except randomized ones.
+Cost: persons times classes, plus products of classes for 'ec_pair'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.kernels.groups.packed import ranges
+from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.measures.risk.evidence import Evidence, evidence
+from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import IntArray
+
+_BLOCK = 5_000_000
+
+
+def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row: true and false matches and the risk.
+
+    Args:
+        tables: the two releases and the persons who are in both, with their true values.
+        params: `unit`, `weighted`, `as_published` and the roles.
+        rng: not used.
+    """
+    release_a, release_b, overlap = tables
+    qi = [info.name for info in params["roles"].qi]
+    sensitive = params["roles"].one_sensitive("composition_risk").name
+    first, second = (
+        evidence("composition_risk", overlap, r, qi, sensitive, as_published=params["as_published"])
+        for r in (release_a, release_b)
+    )
+    persons = [overlap.columns[name].value_codes().astype(np.int64) for name in qi]
+    secret = overlap.columns[sensitive].value_codes().astype(np.int64)
+    if params["unit"] == "victim":
+        true, total, alone = _victims(first, second, persons, secret, weighted=params["weighted"])
+    else:
+        true, total, alone = _pairs(first, second, persons, secret)
+    return {
+        "unit": [params["unit"]],
+        "persons": [overlap.rows],
+        "true_matches": [float(true)],
+        "false_matches": [float(total - true)],
+        "singled_out": [alone],
+        "privacy_risk": [100.0 * true / total if total else 0.0],
+        "defined": [total > 0],
+    }
+
+
+def _blocks(first: Evidence, second: Evidence, persons: int) -> Iterator[slice]:
+    step = max(1, _BLOCK // max(first.classes, second.classes))
+    return (slice(at, at + step) for at in range(0, persons, step))
+
+
+def _victims(
+    first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray, *, weighted: bool
+) -> tuple[float, float, int]:
+    """True candidates, all candidates, and persons left with their own value alone."""
+    key, _ = mixed_key([*persons, secret], None)
+    _, example, multiplicity = np.unique(key, return_index=True, return_counts=True)
+    true, total, alone = 0.0, 0.0, 0
+    for block in _blocks(first, second, len(example)):
+        who = example[block]
+        known = [codes[who] for codes in persons]
+        both = first.linked(known) * second.linked(known)
+        number = np.count_nonzero(both, axis=1)
+        weight = both if weighted else (both > 0).astype(np.float64)
+        own = weight[np.arange(len(who)), secret[who]]
+        true += float(own @ multiplicity[block])
+        total += float(weight.sum(axis=1) @ multiplicity[block])
+        alone += int(((own > 0) & (number == 1)) @ multiplicity[block])
+    return true, total, alone
+
+
+def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray) -> tuple[int, int, int]:
+    """True triples, all triples, and pairs of classes whose only shared value is a true one."""
+    meeting = np.ones((first.classes, second.classes), dtype=bool)
+    for a in range(len(persons)):
+        one, other = first.covered_codes(a), second.covered_codes(a)
+        meeting &= one.astype(np.float32) @ other.T.astype(np.float32) > 0
+    shared = first.holds.astype(np.float32) @ second.holds.T.astype(np.float32)
+    found = [np.empty(0, dtype=np.int64)]
+    for block in _blocks(first, second, len(secret)):
+        known, own = [codes[block] for codes in persons], secret[block]
+        found.append(_true_triples(first, second, known, own))
+    triples = np.unique(np.concatenate(found))
+    pair = np.unique(triples // first.holds.shape[1])
+    single = shared.ravel()[pair] == 1
+    return len(triples), round(float(shared[meeting].sum(dtype=np.float64))), int(single.sum())
+
+
+def _true_triples(first: Evidence, second: Evidence, known: list[IntArray], own: IntArray) -> IntArray:
+    """Number of each (class, class, value) in which some person lies with her value."""
+    sides = []
+    for release in (first, second):
+        lies = release.matches(known) & release.holds[:, own].T
+        person, place = np.nonzero(lies)
+        sides.append((place, np.bincount(person, minlength=len(own))))
+    (one, one_size), (other, other_size) = sides
+    start = np.cumsum(other_size) - other_size
+    person = np.repeat(np.arange(len(own)), one_size)
+    partner = other[ranges(start[person], other_size[person])]
+    left, who = (np.repeat(values, other_size[person]) for values in (one, person))
+    key: IntArray = (left * second.classes + partner) * first.holds.shape[1] + own[who]
+    return key
+
+
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Weights belong to persons; pairs of classes have none."""
+    if params["weighted"] and params["unit"] != "victim":
+        raise ParameterError(
+            "composition_risk: weighted := true weighs a person's candidates; it goes with unit := 'victim', not with "
+            f"unit := '{params['unit']}'"
+        )
+    return params
+
+
+MEASURE = Report(
+    name="composition_risk",
+    summary="privacy risk of persons who are in two independent releases (composition attack), in percent",
+    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.2; unit of counting is a reading",
+    parameters=(
+        Parameter(
+            "unit",
+            "'victim': values left for each person; 'ec_pair': pairs of classes and a shared value",
+            "text",
+            "victim",
+            ("victim", "ec_pair"),
+        ),
+        Parameter(
+            "weighted",
+            "count a candidate by how surely both releases link it to the person; 'victim' only",
+            "boolean",
+            False,
+        ),
+        Parameter(
+            "as_published", "take the rows of sliced releases as printed, not bucket by bucket", "boolean", False
+        ),
+    ),
+    returns={
+        "unit": "VARCHAR",
+        "persons": "BIGINT",
+        "true_matches": "DOUBLE",
+        "false_matches": "DOUBLE",
+        "singled_out": "BIGINT",
+        "privacy_risk": "DOUBLE",
+        "defined": "BOOLEAN",
+    },
+    compute=composition_risk,
+    tables=("release_a", "release_b", "overlap"),
+    labelled="overlap",
+    reads="tables",
+    needs=("qi", "sensitive"),
+    refine=refine,
+)

@@ -1,0 +1,201 @@
+"""Which published boxes cover which values: shared by measures that match records against releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.reading import BoolArray, Domain, ReadColumn, ReadTable
+from duckdb_anon.model.table import CodeArray, IntArray
+
+
+def is_plain(table: ReadTable, names: Sequence[str]) -> bool:
+    """Whether all these columns are plain values."""
+    return all(table.columns[name].shape == "value" for name in names)
+
+
+def require_columns(function: str, release: ReadTable, names: Sequence[str]) -> None:
+    """Raise unless the release has all these columns."""
+    missing = [name for name in names if name not in release.columns]
+    if missing:
+        raise ColumnError(
+            f"{function}: the release has no column {listed(missing)}{nearest(missing[0], release.columns)}; it has "
+            f"{listed(release.columns) or 'none of them'}. Name the ones it has in qi := [...], sensitive := '...'"
+        )
+
+
+def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
+    """Original row that each released row came from, -1 for fake rows (row_id NULL), shape (released rows,).
+
+    Raises:
+        ColumnError: when there is no row_id, or it does not number the original's rows.
+    """
+    if "row_id" not in release.columns:
+        raise ColumnError(
+            f"{function}: the release has no column row_id, so nobody can say which original each row comes from; make "
+            "it again with row_id := true (for this check only, never for publication)"
+        )
+    ids = release.columns["row_id"]
+    codes = ids.value_codes()
+    fake = codes == ids.domain.null_code
+    number = np.where(fake, -1, ids.domain.positions[codes]) if len(codes) else np.zeros(0)
+    real = number[~fake]
+    if len(codes) and (ids.domain.kind != "ordered" or not len(real) or (real != np.floor(real)).any()):
+        raise ColumnError(
+            f"{function}: the release's row_id does not number rows; take it from a release as it is made"
+        )
+    if len(real) and (real.max() >= original.rows or real.min() < 0):
+        raise ColumnError(
+            f"{function}: the release's row_id goes from {real.min():.0f} to {real.max():.0f}, the original has "
+            f"{original.rows} rows; these two do not belong together"
+        )
+    return number.astype(np.int64)
+
+
+def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
+    """See `source_rows`; None where there is no row_id and boxes or permuted columns do without.
+
+    Raises:
+        ColumnError: the columns are plain values, any of which may have been replaced, and there is no row_id.
+    """
+    sliced = any(release.columns[name].slice for name in names)
+    if "row_id" not in release.columns and (sliced or not is_plain(release, names)):
+        return None
+    return source_rows(function, original, release)
+
+
+def mixed_key(columns: Sequence[IntArray], sizes: Sequence[int] | None) -> tuple[IntArray, int]:
+    """Number the distinct rows of several code columns: key of each row, and how many keys there are."""
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    keys = 1
+    for k, column in enumerate(columns):
+        size = int(sizes[k]) if sizes is not None else int(column.max(initial=0)) + 1
+        key = key * size + column
+        keys *= size
+        if keys > 4 * len(key) + 1024:
+            _, key = np.unique(key, return_inverse=True)
+            keys = int(key.max(initial=-1)) + 1
+    return key.astype(np.int64, copy=False), keys
+
+
+@dataclass
+class DistinctBoxes:
+    """The different boxes of a release.
+
+    Attributes:
+        number: how many there are.
+        of_row: box of each released row.
+        columns: the released quasi-identifiers.
+        first_row: a released row of each box.
+    """
+
+    number: int
+    of_row: IntArray
+    columns: list[ReadColumn]
+    first_row: IntArray
+    known: dict[int, BoolArray] = field(default_factory=dict)
+
+    def covers(self, a: int) -> BoolArray:
+        """Whether box b covers code v of quasi-identifier a, shape (domain, boxes)."""
+        if a not in self.known:
+            self.known[a] = covers(self.columns[a], self.first_row)
+        return self.known[a]
+
+
+def distinct_boxes(original: ReadTable, release: ReadTable, qi: Sequence[str]) -> DistinctBoxes:
+    """Find the different boxes of a release over the quasi-identifiers `qi`.
+
+    Raises:
+        ColumnError: when the release lacks one of them.
+    """
+    missing = [name for name in qi if name not in release.columns]
+    if missing:
+        raise ColumnError(f"the release has no column {', '.join(missing)}; it cannot be compared on it")
+    columns = [release.columns[name] for name in qi]
+    keys = [_identity(column, release.rows) for column in columns]
+    key, _ = mixed_key(keys, None)
+    _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
+    return DistinctBoxes(len(first), of_row.astype(np.int64), columns, first.astype(np.int64))
+
+
+def _identity(column: ReadColumn, rows: int) -> IntArray:
+    """A number for each row, equal where the published cells are equal."""
+    if column.shape == "value" and column.codes is not None:
+        return column.codes.astype(np.int64)
+    if column.shape == "interval" and column.lower is not None and column.upper is not None:
+        return (column.lower.astype(np.int64) + 1) * (column.domain.size + 1) + column.upper + 1
+    if column.shape == "node" and column.node is not None:
+        return column.node.astype(np.int64)
+    members = column.node if column.codes is None else column.codes
+    if column.offsets is None or members is None:
+        raise ColumnError(f"column '{column.domain.name}' is {column.shape}; releases of rows and boxes are read")
+    # the members of a set, in order, as text of fixed width: equal bytes for equal sets
+    lengths = np.diff(column.offsets)
+    width = int(lengths.max(initial=1))
+    table = np.full((rows, width), -1, dtype=np.int32)
+    inside = np.arange(len(members)) - np.repeat(column.offsets[:-1], lengths)
+    row = np.repeat(np.arange(rows), lengths)
+    order = np.lexsort((members, row))
+    table[row, inside] = members[order]
+    _, key = np.unique(np.ascontiguousarray(table).view(np.dtype((np.void, 4 * width))).ravel(), return_inverse=True)
+    return key.astype(np.int64)
+
+
+def covers(column: ReadColumn, rows: IntArray) -> BoolArray:
+    """Whether the cell of row rows[b] covers code v, shape (domain, boxes)."""
+    domain = column.domain
+    codes = np.arange(domain.size, dtype=np.int32)[:, None]
+    if column.shape == "value" and column.codes is not None:
+        same: BoolArray = codes == column.codes[rows]
+        return same
+    if column.shape == "interval" and column.lower is not None and column.upper is not None:
+        lower, upper = column.lower[rows], column.upper[rows]
+        inside: BoolArray = (lower < 0) | ((codes >= lower) & (codes <= upper))
+        return inside
+    if column.shape == "node" and column.node is not None:
+        return _below(domain, column.node[rows])
+    if column.offsets is None:
+        raise ColumnError(f"column '{domain.name}' is {column.shape}; releases of rows and boxes are read")
+    result = np.zeros((domain.size, len(rows)), dtype=bool)
+    lengths = np.diff(column.offsets)[rows]
+    member = np.repeat(column.offsets[rows] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    box = np.repeat(np.arange(len(rows)), lengths)
+    if column.codes is not None:
+        result[column.codes[member], box] = True
+    elif column.node is not None:
+        below = _below(domain, column.node[member])
+        for v in range(domain.size):
+            result[v] = np.bincount(box, weights=below[v], minlength=len(rows)) > 0
+    return result
+
+
+def common_node(domain: Domain, first: CodeArray, second: CodeArray) -> IntArray:
+    """Lowest node of the hierarchy above two values, for each pair of codes.
+
+    Raises:
+        ColumnError: when the domain has no hierarchy.
+    """
+    tree, leaf = domain.hierarchy, domain.leaf_of_code
+    if tree is None or leaf is None:
+        raise ColumnError(f"column '{domain.name}' has no hierarchy")
+    low, high = np.minimum(leaf[first], leaf[second]), np.maximum(leaf[first], leaf[second])
+    node = tree.node_of_leaf[low].astype(np.int64)
+    for _ in range(tree.height + 1):
+        outside = high >= tree.first_leaf[node] + tree.leaf_count[node]
+        if not outside.any():
+            break
+        node[outside] = tree.parent[node[outside]]
+    return node
+
+
+def _below(domain: Domain, node: CodeArray) -> BoolArray:
+    """Whether leaf of code v lies below each node, shape (domain, nodes)."""
+    if domain.hierarchy is None or domain.leaf_of_code is None:
+        raise ColumnError(f"column '{domain.name}' is published as nodes, but no hierarchy is named for it")
+    leaf = domain.leaf_of_code[:, None]
+    first = domain.hierarchy.first_leaf[node]
+    below: BoolArray = (leaf >= first) & (leaf < first + domain.hierarchy.leaf_count[node])
+    return below

@@ -1,0 +1,240 @@
+"""disclosure: how often an attacker who knows some quasi-identifiers of a person finds her row or her secret.
+
+Measures, for each target (an original record), the published rows that match what the attacker knows: every
+quasi-identifier is known with probability `p_match`, redrawn while none is. Identity disclosure is 1/matches when
+the target's own row is among them, attribute disclosure the share of matches that carry her sensitive value; both
+0 without a match; means over targets (Li et al. 2020, section 5.1). A plain value matches when equal, a box when
+it covers the value. A row that shows its sensitive value as counts of a bucket (Anatomy) carries each value to the
+share it has there. Of several sensitive columns the one that is most exposed counts, for each target and
+whatever the attacker knows. Rows of a sliced release are taken as printed, one of the arrangements its buckets allow:
+`attribute_highest` is then of that arrangement, and `slicing_diversity` weighs them all. Range [0, 1].
+
+Departure: the mean over what the attacker may know is taken exactly, over all subsets of the quasi-identifiers
+by their probabilities, where there are at most 12; with more, one subset is drawn for each target.
+Cost: for rows one sort a subset; for boxes targets times distinct boxes a subset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, mixed_key, require_columns, source_rows
+from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import ColumnError, RequirementError
+from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
+from duckdb_anon.model.table import FloatArray, IntArray
+
+EXACT_UP_TO = 12
+_BLOCK = 4_000_000
+
+
+def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row: both disclosures, averaged over the targets."""
+    original, release = tables
+    qi = [info.name for info in params["roles"].qi]
+    sensitive = [info.name for info in params["roles"].sensitive]
+    require_columns("disclosure", release, [*qi, *sensitive])
+    if not original.rows or not release.rows:
+        raise RequirementError("disclosure: the original or the release is empty; there is nobody to look for")
+    own = _own_rows(original, release)
+    targets = _targets(original.rows, params["targets"], rng)
+    identity = np.zeros(len(targets))
+    attribute = np.zeros(len(targets))
+    for name in sensitive:
+        if release.columns[name].shape not in ("value", "counts"):
+            raise ColumnError(
+                f"disclosure: the release's column '{name}' is neither plain values nor counts of them; releases of "
+                "lists or nodes cannot be read"
+            )
+    secrets = [_secret(original.columns[name], release.columns[name], release.rows) for name in sensitive]
+    matcher = (_Rows if is_plain(release, qi) else _Boxes)(original, release, qi, secrets, own)
+    for known, weight in _knowledge(len(qi), len(targets), params["p_match"], rng):
+        tick()
+        picked = np.flatnonzero(weight > 0)
+        own_hit, matches, with_secret = matcher.match(targets[picked], known)
+        found = matches > 0
+        at = picked[found]
+        identity[at] += weight[at] * own_hit[found] / matches[found]
+        attribute[at] += weight[at] * with_secret[found] / matches[found]
+    return {
+        "p_match": [params["p_match"]],
+        "targets": [len(targets)],
+        "identity": [identity.mean()],
+        "attribute": [attribute.mean()],
+        "identity_highest": [identity.max()],
+        "attribute_highest": [attribute.max()],
+    }
+
+
+def _own_rows(original: ReadTable, release: ReadTable) -> IntArray:
+    """Row of the release that came from each original row, -1 where it was not released."""
+    source = source_rows("disclosure", original, release)
+    real = np.flatnonzero(source >= 0)
+    own = np.full(original.rows, -1, dtype=np.int64)
+    own[source[real]] = real
+    if int((own >= 0).sum()) < len(real):
+        raise ColumnError(
+            f"disclosure: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
+            "released once"
+        )
+    return own
+
+
+def _targets(rows: int, wanted: int | None, rng: np.random.Generator) -> IntArray:
+    if wanted is None or wanted >= rows:
+        return np.arange(rows, dtype=np.int64)
+    return np.sort(rng.choice(rows, wanted, replace=False))
+
+
+def _knowledge(qi: int, targets: int, p: float, rng: np.random.Generator) -> list[tuple[BoolArray, FloatArray]]:
+    """Subsets the attacker may know, each with its weight for every target."""
+    if qi <= EXACT_UP_TO:
+        some = 1 - (1 - p) ** qi
+        subsets = [np.array(bits, dtype=bool) for bits in product((False, True), repeat=qi) if any(bits)]
+        weights = [p ** s.sum() * (1 - p) ** (qi - s.sum()) / some for s in subsets]
+        return [(s, np.full(targets, w)) for s, w in zip(subsets, weights, strict=True) if w > 0]
+    drawn = rng.random((targets, qi)) < p
+    while not (known := drawn.any(axis=1)).all():
+        drawn[~known] = rng.random((int((~known).sum()), qi)) < p
+    different, index = np.unique(drawn, axis=0, return_inverse=True)
+    return [(s, (index == k).astype(np.float64)) for k, s in enumerate(different)]
+
+
+@dataclass(frozen=True)
+class _Secret:
+    """One sensitive column, of the targets and as published.
+
+    Attributes:
+        theirs: code of each original record.
+        domain: number of codes.
+        of_row, code, share: published row `of_row[e]` carries `code[e]` to the share `share[e]`.
+    """
+
+    theirs: IntArray
+    domain: int
+    of_row: IntArray
+    code: IntArray
+    share: FloatArray
+
+
+def _secret(original: ReadColumn, column: ReadColumn, rows: int) -> _Secret:
+    """What each row carries: one value, or the values of its bucket by their share in it."""
+    theirs, domain = original.value_codes().astype(np.int64), original.domain.size
+    if column.shape == "value":
+        return _Secret(theirs, domain, np.arange(rows), column.value_codes().astype(np.int64), np.ones(rows))
+    if column.codes is None or column.offsets is None or column.counts is None:
+        raise TypeError(f"column '{column.domain.name}' is {column.shape}, not counts")
+    of_row = np.repeat(np.arange(rows), np.diff(column.offsets))
+    total = np.bincount(of_row, weights=column.counts, minlength=rows)
+    return _Secret(theirs, domain, of_row, column.codes.astype(np.int64), column.counts / total[of_row])
+
+
+class _Rows:
+    """Matching against published values: equal on everything known."""
+
+    def __init__(
+        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], own: IntArray
+    ) -> None:
+        self.theirs = [original.columns[name].value_codes() for name in qi]
+        self.ours = [release.columns[name].value_codes() for name in qi]
+        self.sizes = [original.columns[name].domain.size for name in qi]
+        self.rows = release.rows
+        self.secrets = secrets
+        self.own = own
+
+    def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Whether the own row matches, number of matches, and matches with the target's most exposed secret."""
+        use = np.flatnonzero(known)
+        both = [np.concatenate([self.ours[a], self.theirs[a][targets]]) for a in use]
+        key, keys = mixed_key(both, [self.sizes[a] for a in use])
+        published, asked = key[: self.rows], key[self.rows :]
+        matches = np.bincount(published, minlength=keys)[asked].astype(np.float64)
+        with_secret = np.zeros(len(targets))
+        for secret in self.secrets:
+            values = np.concatenate([secret.code, secret.theirs[targets]])
+            pair, pairs = mixed_key([np.concatenate([published[secret.of_row], asked]), values], [keys, secret.domain])
+            entries = len(secret.code)
+            held = np.bincount(pair[:entries], weights=secret.share, minlength=pairs).astype(np.float64)
+            with_secret = np.maximum(with_secret, held[pair[entries:]])
+        own = self.own[targets]
+        return (own >= 0) & (published[own] == asked), matches, with_secret
+
+
+class _Boxes:
+    """Matching against boxes, sets and nodes: each known value is covered."""
+
+    def __init__(
+        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], own: IntArray
+    ) -> None:
+        self.boxes = distinct_boxes(original, release, qi)
+        self.theirs = [original.columns[name].value_codes() for name in qi]
+        self.secrets = secrets
+        self.held = []
+        for secret in secrets:
+            held = np.zeros((secret.domain, self.boxes.number), dtype=np.float32)
+            np.add.at(held, (secret.code, self.boxes.of_row[secret.of_row]), secret.share)
+            self.held.append(held)
+        self.size = np.bincount(self.boxes.of_row, minlength=self.boxes.number).astype(np.float32)
+        self.own = own
+
+    def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """As `_Rows.match`; targets with equal known values and secrets are matched once."""
+        use = np.flatnonzero(known).tolist()
+        columns = [self.theirs[a][targets].astype(np.int64) for a in use]
+        key, _ = mixed_key([*columns, *(secret.theirs[targets] for secret in self.secrets)], None)
+        _, first, index = np.unique(key, return_index=True, return_inverse=True)
+        matches = np.zeros(len(first))
+        with_secret = np.zeros(len(first))
+        step = max(1, _BLOCK // self.boxes.number)
+        for at in range(0, len(first), step):
+            tick()
+            block = first[at : at + step]
+            covered = self.boxes.covers(use[0])[columns[0][block]]
+            for a, column in zip(use[1:], columns[1:], strict=True):
+                covered = covered & self.boxes.covers(a)[column[block]]
+            matches[at : at + step] = covered @ self.size
+            for secret, held in zip(self.secrets, self.held, strict=True):
+                found = np.einsum("ij,ij->i", covered, held[secret.theirs[targets[block]]])
+                with_secret[at : at + step] = np.maximum(with_secret[at : at + step], found)
+        own = self.own[targets]
+        box = self.boxes.of_row[own]
+        hit = own >= 0
+        for a, column in zip(use, columns, strict=True):
+            hit = hit & self.boxes.covers(a)[column, box]
+        return hit, matches[index], with_secret[index]
+
+
+MEASURE = Report(
+    name="disclosure",
+    summary="identity and attribute disclosure to an attacker who knows each quasi-identifier with probability p_match",
+    paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
+    parameters=(
+        Parameter(
+            "p_match",
+            "probability that the attacker knows a quasi-identifier, in (0, 1]",
+            "number",
+            0.7,
+            high=1,
+            above=0,
+        ),
+        Parameter("targets", "number of randomly chosen targets (default: every original record)", "integer", low=1),
+    ),
+    returns={
+        "p_match": "DOUBLE",
+        "targets": "BIGINT",
+        "identity": "DOUBLE",
+        "attribute": "DOUBLE",
+        "identity_highest": "DOUBLE",
+        "attribute_highest": "DOUBLE",
+    },
+    compute=disclosure,
+    tables=("original", "release"),
+    reads="tables",
+    needs=("qi", "sensitive"),
+)

@@ -1,0 +1,113 @@
+"""fragment_risk: how well some known sensitive values of a person single it out in a release of lists of nodes.
+
+An attacker knows that a person has certain m values (a fragment) and looks for the released persons whose list
+covers them all: each value lies below one of the nodes. The risk is 1 over the number of such candidates
+(Gong, Luo, Yang, Ni & Li 2017, section 3; their theorem 1 bounds it by 1/k). Asked about every fragment of m
+values that the original persons have; a person with fewer values is known by all of them.
+Cost: candidates of all pairs are one product of matrices; larger fragments are looked up one by one in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.fingerprints.hashing import fixed_words, numbered
+from duckdb_anon.kernels.fingerprints.supports import MOST_SUBSETS, Lists, count_subsets, subsets, supports
+from duckdb_anon.measures.utility.sa_ncp import Published, read_published
+from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import IntArray
+
+_CHUNK = 1 << 22
+_MOST_CELLS = 1 << 29
+Flags = NDArray[np.float32]
+
+
+def coverage(published: Published) -> tuple[Flags, IntArray]:
+    """Return which items each distinct list covers, shape (lists, items), 0 or 1, and how many rows have it.
+
+    Raises:
+        ParameterError: the table of lists and items would be too large.
+    """
+    forest, nodes = published.forest, len(published.forest.labels)
+    words = np.zeros(published.rows, dtype=np.uint64)
+    np.add.at(words, published.row, fixed_words(nodes, 1)[published.node])
+    number = numbered(words)
+    count = np.bincount(number)
+    if len(count) * forest.items > _MOST_CELLS:
+        raise ParameterError(
+            f"fragment_risk: {len(count)} distinct lists and {forest.items} values need too large a table; look at a "
+            "sample of the release"
+        )
+    example = np.zeros(len(count), dtype=np.int64)
+    example[number] = np.arange(published.rows)
+    shown = np.flatnonzero(example[number[published.row]] == published.row)
+    entry = (number[published.row[shown]], published.node[shown])
+    has = scipy.sparse.csr_matrix((np.ones(len(shown), dtype=np.float32), entry), shape=(len(count), nodes))
+    depth, item = np.nonzero(np.diff(forest.path, axis=0, prepend=-1))
+    below = scipy.sparse.csr_matrix(
+        (np.ones(len(depth), dtype=np.float32), (forest.path[depth, item], item)), shape=(nodes, forest.items)
+    )
+    return (has @ below).toarray(), count
+
+
+def candidates(covers: Flags, count: IntArray, fragments: IntArray) -> IntArray:
+    """Return how many released persons cover each fragment, shape (fragments,).
+
+    Args:
+        covers: from `coverage`.
+        count: rows of each list.
+        fragments: items of each fragment, shape (fragments, size).
+    """
+    if fragments.shape[1] == 2:
+        together = covers.T @ (covers * count[:, None].astype(np.float32))
+        pairs: IntArray = np.rint(together[fragments[:, 0], fragments[:, 1]]).astype(np.int64)
+        return pairs
+    found = np.empty(len(fragments), dtype=np.int64)
+    step = max(1, _CHUNK // max(1, len(count)))
+    for begin in range(0, len(fragments), step):
+        part = fragments[begin : begin + step]
+        all_covered = np.ones((len(count), len(part)), dtype=np.float32)
+        for place in range(part.shape[1]):
+            all_covered *= covers[:, part[:, place]]
+        found[begin : begin + step] = np.rint(count @ all_covered).astype(np.int64)
+    return found
+
+
+def fragment_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a size of fragments, 1 to m."""
+    original, release = tables
+    info = params["roles"].one_sensitive("fragment_risk")
+    published = read_published("fragment_risk", original, release, info.name, params["roles"].person.name)
+    covers, count = coverage(published)
+    width = np.bincount(published.person)
+    lists = Lists(np.r_[0, np.cumsum(width)].astype(np.int64), published.item.astype(np.int32))
+    rows = []
+    for size in range(1, params["m"] + 1):
+        if count_subsets(lists, size) > MOST_SUBSETS:
+            raise ParameterError(f"fragment_risk: persons have more than {MOST_SUBSETS} fragments of {size}; lower m")
+        fragments, times = supports(subsets(lists, size))
+        risk = 1 / np.maximum(candidates(covers, count, fragments), 1)
+        average = float((risk * times).sum() / times.sum()) if len(times) else 0.0
+        rows.append((size, len(times), float(risk.max(initial=0)), average))
+    names = ("size", "fragments", "max_risk", "mean_risk")
+    return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+MEASURE = Report(
+    name="fragment_risk",
+    summary="risk of finding a person by 1 to m known sensitive values in a release of lists of nodes, a row a size",
+    paper="Gong, Luo, Yang, Ni and Li (2017), section 3, theorem 1",
+    parameters=(Parameter("m", "values the attacker knows, at most, 1 to 4", "integer", 2, low=1, high=4),),
+    returns={"size": "BIGINT", "fragments": "BIGINT", "max_risk": "DOUBLE", "mean_risk": "DOUBLE"},
+    compute=fragment_risk,
+    tables=("original", "release"),
+    reads="tables",
+    needs=("sensitive", "person"),
+)

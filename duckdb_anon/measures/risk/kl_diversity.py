@@ -1,0 +1,35 @@
+"""kl_diversity and km_anonymity: what a 1:M table, or a release of persons, guarantees, all in sql/one_to_m.sql.
+
+(k,l)-diversity (Gong, Luo, Yang, Ni & Li 2017, definition 5): how many persons share each fingerprint, and how
+varied fingerprints are in each class of equal quasi-identifiers. (k,k^m)-anonymity (Poulis, Loukides,
+Gkoulalas-Divanis & Skiadopoulos 2013): how many persons of a class share each set of up to m values. Both read
+lists of nodes, and raw or exploded tables when the person column is known. Cost: hash aggregations; sets of up
+to m values of each person are listed.
+"""
+
+from __future__ import annotations
+
+from duckdb_anon.model.entries import Parameter, PureSql
+
+FILE = "one_to_m.sql"
+_SENSITIVE = Parameter("sensitive", "sensitive column(s), one fingerprint over all (default: by comment)", "names")
+_PERSON = Parameter("person", "column that says whose row it is (default: by comment; none: a row a person)", "text")
+KL_DIVERSITY = PureSql(
+    name="kl_diversity",
+    summary="persons per fingerprint, diversity of fingerprints per class, and the risks these bound, in one row",
+    paper="Gong, Luo, Yang, Ni and Li (2017), definitions 1-5, theorem 1",
+    parameters=(_SENSITIVE, _PERSON),
+    file=FILE,
+)
+KM_ANONYMITY = PureSql(
+    name="km_anonymity",
+    summary="smallest support, within a class, of sets of 0 to m values a person has, a row a size",
+    paper="Poulis, Loukides, Gkoulalas-Divanis and Skiadopoulos (2013)",
+    parameters=(
+        _SENSITIVE,
+        Parameter("m", "largest size of a set, 1 to 4", "integer", 2, low=1, high=4),
+        _PERSON,
+    ),
+    file=FILE,
+)
+MEASURES = (KL_DIVERSITY, KM_ANONYMITY)

@@ -1,0 +1,1 @@
+"""What an analyst loses: loss of information, distances of distributions, what a learner achieves."""

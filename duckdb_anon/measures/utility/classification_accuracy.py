@@ -1,0 +1,191 @@
+"""classification_accuracy: what a learner trained on the release achieves on the original rows.
+
+Folds are drawn on the original records. For each, a decision tree learns `target` from all other labelled
+columns on the published rows of the training records, and predicts the original rows of the fold
+(`test := 'original'`); with `test := 'published'` folds are drawn on published rows, which are learned from and
+predicted (Li et al. 2012, section 6; Hasan et al. 2018, section 5.3, do not say which they did). Beside it: the
+same learner trained on original rows, and always predicting the largest class. Fake rows take part in
+training only; a sampled release is tested on its own records; releases of counts have no records, so all
+their rows take part in training.
+
+Departure: the tree is CART (scikit-learn, at least two records a leaf) on one-hot names, not C4.5 (J48), so
+figures do not compare with printed ones. Accuracies are shares in [0, 1].
+Cost: folds times a tree on the rows; needs scikit-learn (`pip install duckdb-anon[ml]`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.measures.utility.plain_rows import drawn_codes, numbers, repeated_rows
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.reading import BoolArray, ReadTable
+from duckdb_anon.model.table import FloatArray, IntArray
+
+_ONE_HOT_UP_TO = 64
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows for a learner.
+
+    Attributes:
+        features: shape (rows, features).
+        label: class of each row.
+        record: original record of each row, -1 for none.
+    """
+
+    features: FloatArray
+    label: IntArray
+    record: IntArray
+
+
+def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row: accuracy on the release, on the original, and of the largest class.
+
+    Raises:
+        ColumnError: the target is not labelled, or the release does not say whose its rows are.
+        RequirementError: fewer records than folds.
+    """
+    original, release = tables
+    labelled = [info.name for info in params["roles"].qi + params["roles"].sensitive]
+    spelled = {name.lower(): name for name in labelled}
+    target = spelled.get(params["target"].lower())
+    if target is None:
+        raise ColumnError(
+            f"classification_accuracy: target := '{params['target']}' is neither quasi-identifier nor sensitive"
+            f"{nearest(params['target'], labelled)}; there are {listed(labelled)}"
+        )
+    predictors = [name for name in labelled if name != target]
+    missing = [name for name in labelled if name not in release.columns]
+    if missing:
+        raise ColumnError(f"classification_accuracy: the release has no column {listed(missing)}")
+    published = params["test"] == "published"
+    truth = _sample(original, predictors, target, np.arange(original.rows), rng)
+    offered = _sample(release, predictors, target, _records(original, release, published), rng)
+    fold_of_record = rng.permutation(original.rows) % params["folds"]
+    scores = _scores(truth, offered, fold_of_record, params, rng)
+    mean = scores.mean(axis=0)
+    return {
+        "target": [target],
+        "learner": ["CART"],
+        "folds": [params["folds"]],
+        "accuracy": [mean[0]],
+        "deviation": [scores[:, 0].std()],
+        "original_accuracy": [mean[1]],
+        "majority_accuracy": [mean[2]],
+    }
+
+
+def _records(original: ReadTable, release: ReadTable, published: bool) -> IntArray:
+    """Original record of each row of the release, -1 for fakes and counts."""
+    if published or "noisy_count" in release.columns:
+        return np.full(release.rows, -1, dtype=np.int64)
+    if "row_id" not in release.columns:
+        raise ColumnError(
+            "classification_accuracy: the release has no column row_id, so test records cannot be kept out of "
+            "training; make it again with row_id := true (never for publication), or say test := 'published'"
+        )
+    ids = release.columns["row_id"]
+    codes = ids.value_codes()
+    record = np.where(codes == ids.domain.null_code, -1, ids.domain.positions[codes]).astype(np.int64)
+    if record.max(initial=-1) >= original.rows:
+        raise RequirementError(
+            f"classification_accuracy: the release's row_id goes up to {record.max()}, the original has "
+            f"{original.rows} rows; these two do not belong together"
+        )
+    return record
+
+
+def _sample(
+    table: ReadTable, predictors: Sequence[str], target: str, record: IntArray, rng: np.random.Generator
+) -> Sample:
+    rows = repeated_rows(table)
+    features = [_features(table, name, rows, rng) for name in predictors]
+    label = drawn_codes(table.columns[target], rows, rng)
+    return Sample(np.concatenate(features, axis=1), label, record[rows])
+
+
+def _features(table: ReadTable, name: str, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+    column = table.columns[name]
+    if column.domain.kind == "ordered":
+        return numbers(column, rows, rng)[:, None]
+    codes = drawn_codes(column, rows, rng)
+    if column.domain.size > _ONE_HOT_UP_TO:
+        return codes.astype(np.float64)[:, None]
+    hot: FloatArray = (codes[:, None] == np.arange(column.domain.size)).astype(np.float64)
+    return hot
+
+
+def _scores(
+    truth: Sample, offered: Sample, fold_of_record: IntArray, params: Params, rng: np.random.Generator
+) -> FloatArray:
+    """Accuracy of release, original and largest class in each fold, shape (folds, 3)."""
+    published = params["test"] == "published"
+    released = np.zeros(len(fold_of_record), dtype=bool)
+    released[offered.record[offered.record >= 0]] = True
+    tested = released | ~released.any()  # a sample is tested on its own records
+    fold_of_row = np.where(offered.record >= 0, fold_of_record[offered.record], -1)
+    if published:
+        fold_of_row = rng.permutation(len(offered.label)) % params["folds"]
+    in_fold = np.bincount(fold_of_record[tested], minlength=params["folds"])
+    if in_fold.min() == 0 or len(offered.label) < 2 * params["folds"]:
+        raise RequirementError(
+            f"classification_accuracy: {int(in_fold.sum())} records to test and {len(offered.label)} published rows do "
+            f"not fill {params['folds']} folds; ask for fewer folds"
+        )
+    learner = {"min_samples_leaf": params["min_leaf"], "random_state": int(rng.integers(2**31))}
+    scores = np.zeros((params["folds"], 3))
+    for number in range(params["folds"]):
+        train, own_train = fold_of_row != number, fold_of_record != number
+        own_test = tested & ~own_train
+        test, rows = (offered, ~train) if published else (truth, own_test)
+        largest = np.bincount(truth.label[own_train]).argmax()
+        scores[number] = (
+            _accuracy((offered, train), (test, rows), learner),
+            _accuracy((truth, own_train), (truth, own_test), learner),
+            float((truth.label[own_test] == largest).mean()),
+        )
+    return scores
+
+
+def _accuracy(train: tuple[Sample, BoolArray], test: tuple[Sample, BoolArray], learner: Mapping[str, int]) -> float:
+    """Share of the test rows whose class a tree grown on the training rows predicts."""
+    try:
+        from sklearn.tree import DecisionTreeClassifier
+    except ImportError as error:
+        raise AnonError("classification_accuracy: needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
+    (learned, chosen), (asked, rows) = train, test
+    tree = DecisionTreeClassifier(**learner).fit(learned.features[chosen], learned.label[chosen])
+    return float((tree.predict(asked.features[rows]) == asked.label[rows]).mean())
+
+
+MEASURE = Report(
+    name="classification_accuracy",
+    summary="accuracy of a decision tree trained on the release, beside original rows and the largest class",
+    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.3 (CART for C4.5)",
+    parameters=(
+        Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED),
+        Parameter("folds", "number of folds", "integer", 10, low=2),
+        Parameter("test", "rows that are predicted", "text", "original", ("original", "published")),
+        Parameter("min_leaf", "least number of rows in a leaf of the tree", "integer", 2, low=1),
+    ),
+    returns={
+        "target": "VARCHAR",
+        "learner": "VARCHAR",
+        "folds": "BIGINT",
+        "accuracy": "DOUBLE",
+        "deviation": "DOUBLE",
+        "original_accuracy": "DOUBLE",
+        "majority_accuracy": "DOUBLE",
+    },
+    compute=classification_accuracy,
+    tables=("original", "release"),
+    reads="tables",
+    needs=("qi", "sensitive"),
+)

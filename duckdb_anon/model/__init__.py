@@ -1,0 +1,1 @@
+"""What every other room speaks of: coded tables, cells, entries of the registry, errors, progress."""

@@ -1,0 +1,117 @@
+"""Tables as measures see them: originals and releases of any shape, coded on one common domain.
+
+Columns of the same name are coded together over all tables of a call, so that codes can be compared. A
+released column is read by its type: STRUCT(lower, upper) is an interval, a list is a set of values, a MAP is
+value counts, another STRUCT is a slice whose fields become columns, and a text under a hierarchy is a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, Hierarchy, IntArray
+
+Shape = Literal["value", "interval", "set", "node", "counts"]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The common domain of one column name: facts by code, as in `Attribute`, without rows."""
+
+    name: str
+    kind: Literal["ordered", "nominal", "hierarchy"]
+    positions: FloatArray
+    special_from: int
+    null_code: int
+    discrete: bool
+    hierarchy: Hierarchy | None = None
+    leaf_of_code: CodeArray | None = None
+    node_of_label: dict[str, int] = field(default_factory=dict)
+    literals: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of distinct values over all tables, NULL included."""
+        return len(self.positions)
+
+    @property
+    def span(self) -> float:
+        """Largest finite value minus smallest (0 when there is none)."""
+        if self.special_from == 0:
+            return 0.0
+        return float(self.positions[self.special_from - 1] - self.positions[0])
+
+
+@dataclass(frozen=True)
+class Randomization:
+    """How a released column was randomized.
+
+    Attributes:
+        p: probability that a released value is the true one.
+        domain: codes of the values it was drawn from, in the common domain, shape (size,).
+    """
+
+    p: float
+    domain: CodeArray
+
+
+@dataclass(frozen=True)
+class ReadColumn:
+    """One column of one table.
+
+    Attributes:
+        shape: how the cells read; decides which arrays are set.
+        domain: the common domain the codes refer to.
+        codes: 'value': code of each row. 'set' and 'counts': concatenated codes.
+        lower, upper: 'interval': codes of both ends; -1, -1 means anything, NULL included.
+        offsets: 'set' and 'counts': row i has codes[offsets[i]:offsets[i + 1]].
+        counts: 'counts': count of each code.
+        node: 'node': node number in `domain.hierarchy`.
+        slice: name of the STRUCT column it was a field of, '' for none.
+        channel: how it was randomized, where the release's `rr` column says so.
+    """
+
+    shape: Shape
+    domain: Domain
+    codes: CodeArray | None = None
+    lower: CodeArray | None = None
+    upper: CodeArray | None = None
+    offsets: IntArray | None = None
+    counts: IntArray | None = None
+    node: CodeArray | None = None
+    slice: str = ""
+    channel: Randomization | None = None
+
+    def value_codes(self) -> CodeArray:
+        """Codes of a column of plain values.
+
+        Raises:
+            TypeError: for any other shape.
+        """
+        if self.shape != "value" or self.codes is None:
+            raise TypeError(f"column '{self.domain.name}' is {self.shape}, not plain values")
+        return self.codes
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A table of any shape; row i of every column is the same row."""
+
+    rows: int
+    columns: dict[str, ReadColumn]
+
+    def attribute(self, name: str) -> Attribute:
+        """Column `name` (plain values) as an attribute over the common domain."""
+        column = self.columns[name]
+        codes, d = column.value_codes(), column.domain
+        first = np.zeros(d.size, dtype=np.int64)
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
+        return Attribute(
+            d.name, d.kind, codes, d.positions, d.special_from, d.null_code, first, d.hierarchy, d.leaf_of_code,
+            literals=d.literals,
+        )  # fmt: skip

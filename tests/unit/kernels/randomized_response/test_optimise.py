@@ -1,0 +1,136 @@
+"""Optimal parameters: the worked optima, a grid, infeasible requests, derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from duckdb_anon.kernels.randomized_response.descent import log_slack
+from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
+from duckdb_anon.kernels.randomized_response.optimise import optimal_channels
+from duckdb_anon.kernels.randomized_response.problem import Problem
+from duckdb_anon.kernels.randomized_response.risk import RiskModel
+from duckdb_anon.model.errors import RequirementError
+from tests.reference.randomized import PAPER_TABLE, grid_optimum, risk, rows_of
+
+
+def problem_of(counts: np.ndarray, limit: float, scope: str = "both", **options: object) -> Problem:
+    *qi, sensitive = rows_of(counts)
+    table = occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1])
+    return Problem(RiskModel((table,)), limit, scope, **options)
+
+
+@pytest.mark.parametrize(
+    ("level", "scope", "shares", "norm"),
+    [
+        (3, "sensitive", (1, 0.870354), 8.16448),
+        (3, "qi", (0.892353, 1), 7.87200),
+        (3, "both", (0.9284, 0.9566), 7.7672),
+        (4, "sensitive", (1, 0.700829), 15.1636),
+        (4, "qi", (0.740340, 1), 15.9840),
+        (4, "both", (0.8741, 0.8545), 11.9054),
+    ],
+)
+def test_optima_of_the_example_table(level: int, scope: str, shares: tuple[float, float], norm: float) -> None:
+    solution = optimal_channels(problem_of(PAPER_TABLE, 1 / level, scope), "rr_distort")
+    assert solution.norm == pytest.approx(norm, abs=1e-3)
+    np.testing.assert_allclose([c.p for c in solution.channels], shares, atol=1e-3)
+    found = [c.p for c in solution.channels]
+    assert risk(PAPER_TABLE, found[:-1], found[-1]).max() <= 1 / level + 1e-12
+    assert solution.risk <= 1 / level
+
+
+def test_optimum_is_not_worse_than_a_grid() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(3):
+        counts = rng.integers(1, 20, (2, 3, 3))
+        limit = 0.8 * risk(counts, [1, 1], 1).max()
+        solution = optimal_channels(problem_of(counts, limit), "rr_distort")
+        assert solution.norm <= grid_optimum(counts, limit, 10) + 1e-9
+
+
+def test_a_bound_that_does_not_bind_leaves_everything_alone() -> None:
+    solution = optimal_channels(problem_of(PAPER_TABLE, 0.9), "rr_distort")
+    assert all(c.is_identity for c in solution.channels)
+
+
+def test_sensitive_alone_is_infeasible_where_a_cell_has_one_value_and_says_so() -> None:
+    counts = np.array([[5, 5, 5], [1, 0, 0]])
+    with pytest.raises(RequirementError, match=r"1 of 16 records .* 1 of them in cells with a single sensitive value"):
+        optimal_channels(problem_of(counts, 1 / 2, "sensitive"), "rr_distort")
+    with pytest.raises(RequirementError, match=r"min_count := .*target := 'mean'"):
+        optimal_channels(problem_of(counts, 1 / 2, "sensitive"), "rr_distort")
+
+
+def test_infeasible_frequencies_name_the_largest_possible_l() -> None:
+    with pytest.raises(RequirementError, match=r"smallest reachable risk is 0\.9"):
+        optimal_channels(problem_of(np.array([[90, 10]]), 1 / 2, "qi"), "rr_distort")
+
+
+def test_min_count_and_mean_relax_the_bound() -> None:
+    counts = np.array([[5, 5, 5], [1, 0, 0]])
+    left_out = problem_of(counts, 1 / 4, "sensitive", min_count=2)
+    solution = optimal_channels(left_out, "rr_distort")
+    assert solution.excluded == pytest.approx(1 / 16)
+    assert 1 / 3 < solution.channels[1].p < 1
+    mean = optimal_channels(problem_of(counts, 1 / 4, "sensitive", target="mean"), "rr_distort")
+    found = risk(counts, [1], mean.channels[1].p)
+    assert (found * counts).sum() / counts.sum() == pytest.approx(1 / 4, abs=1e-9)
+
+
+def test_mean_bound_over_several_attributes_is_met() -> None:
+    counts = np.random.default_rng(2).integers(0, 9, (3, 4, 3))
+    problem = problem_of(counts, 0.3, target="mean")
+    solution = optimal_channels(problem, "rr_distort")
+    found = risk(counts, [c.p for c in solution.channels[:2]], solution.channels[2].p)
+    assert (found * counts).sum() / counts.sum() == pytest.approx(0.3, abs=1e-6)
+
+
+def test_two_sensitive_attributes_are_both_held_to_the_bound() -> None:
+    rng = np.random.default_rng(6)
+    qi = [rng.integers(0, 3, 400).astype(np.int32), rng.integers(0, 2, 400).astype(np.int32)]
+    sensitive = [rng.integers(0, 4, 400).astype(np.int32), (rng.random(400) ** 2 * 3).astype(np.int32)]
+    tables = tuple(occupied_cells(qi, [3, 2], s, size) for s, size in zip(sensitive, (4, 3), strict=True))
+    problem = Problem(RiskModel(tables), 0.3)
+    solution = optimal_channels(problem, "rr_distort")
+    shares = [c.p for c in solution.channels]
+    worst = []
+    for s, size, own in zip(sensitive, (4, 3), shares[2:], strict=True):
+        counts = np.zeros((3, 2, size), dtype=int)
+        np.add.at(counts, (*qi, s), 1)
+        worst.append(risk(counts, shares[:2], own).max())
+    assert max(worst) == pytest.approx(0.3, abs=1e-6)
+    assert max(worst) <= 0.3 + 1e-12
+
+
+@pytest.mark.parametrize("target", ["max", "mean"])
+def test_derivatives_of_the_risk_match_differences(target: str) -> None:
+    counts = np.random.default_rng(9).integers(0, 6, (3, 2, 4))
+    problem = problem_of(counts, 0.3, target=target)
+    point = np.log(np.array([0.6, 0.8, 0.4]))
+    watched = np.arange(len(problem.model.tables[0].pair_count))
+    _, slope = log_slack(problem, point, watched)
+    for k in range(3):
+        step = np.eye(3)[k] * 1e-6
+        up, down = (log_slack(problem, point + sign * step, watched)[0] for sign in (1, -1))
+        np.testing.assert_allclose(slope[:, k], (up - down) / 2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("level", [2, 5])
+def test_risk_on_adult_stays_within_the_bound(shared_data, level: int) -> None:
+    rows = pd.read_csv(shared_data / "adult.csv").dropna()
+    codes = [pd.factorize(rows[c], sort=True) for c in ("education", "income", "sex", "race", "occupation")]
+    *qi, sensitive = [c.astype(np.int32) for c, _ in codes]
+    sizes = [len(values) for _, values in codes]
+    table = occupied_cells(qi, sizes[:-1], sensitive, sizes[-1])
+    counts = np.zeros(sizes, dtype=int)
+    np.add.at(counts, (*qi, sensitive), 1)
+    norms = {}
+    for scope in ("qi", "both"):
+        solution = optimal_channels(Problem(RiskModel((table,)), 1 / level, scope), "rr_distort")
+        shares = [c.p for c in solution.channels]
+        assert solution.risk <= 1 / level
+        assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / level + 1e-12
+        norms[scope] = solution.norm
+    assert norms["both"] <= norms["qi"] * (1 + 1e-9)

@@ -1,0 +1,108 @@
+"""Disclosure risk: the worked table, and the slow definition on random tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.randomized_response.channel import Channel
+from duckdb_anon.kernels.randomized_response.occupied import joint_key, occupied_cells
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability, require_dense
+from duckdb_anon.model.errors import ParameterError
+from tests.reference.randomized import PAPER_TABLE, channel_matrix, kronecker, reconstruction, risk, rows_of
+
+
+def model_of(counts: np.ndarray, prior: str = "cell") -> RiskModel:
+    *qi, sensitive = rows_of(counts)
+    return RiskModel((occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1]),), prior)
+
+
+def dense(model: RiskModel, found: np.ndarray) -> np.ndarray:
+    table = model.tables[0]
+    result = np.zeros((*table.sizes, table.sensitive_size))
+    result[(*table.cell_codes[:, table.pair_cell], table.pair_value)] = found
+    return result
+
+
+@pytest.mark.parametrize(
+    ("p", "sensitive", "qi", "both"),
+    [
+        (0.9, 0.193712, 0.203152, 0.157412),
+        (0.8, 0.148925, 0.166752, 0.099334),
+        (0.7, 0.114449, 0.140772, 0.064445),
+        (0.6, 0.089318, 0.125192, 0.044728),
+        (0.5, 0.072748, 0.120000, 0.034919),
+        (1.0, 0.25, 0.25, 0.25),
+    ],
+)
+def test_risks_of_the_example_table(p: float, sensitive: float, qi: float, both: float) -> None:
+    model = model_of(PAPER_TABLE)
+    for channels, expected in (((1, p), sensitive), ((p, 1), qi), ((p, p), both)):
+        found = model.risks([Channel(2, channels[0])], [Channel(3, channels[1])])[0]
+        assert dense(model, found)[1, 0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_least_risks_of_the_example_table() -> None:
+    model = model_of(PAPER_TABLE)
+    for channels, expected in (((1, 1 / 3), 0.0625), ((0.5, 1), 0.12), ((0.5, 1 / 3), 0.03)):
+        found = model.risks([Channel(2, channels[0])], [Channel(3, channels[1])])[0]
+        assert dense(model, found)[1, 0] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("prior", ["cell", "marginal"])
+def test_risk_equals_its_definition_on_a_sparse_table(prior: str) -> None:
+    rng = np.random.default_rng(8)
+    counts = rng.integers(0, 4, (3, 2, 4)) * (rng.random((3, 2, 4)) < 0.6)
+    model = model_of(counts, prior)
+    found = model.risks([Channel(3, 0.7), Channel(2, 0.9)], [Channel(4, 0.5)])[0]
+    np.testing.assert_allclose(dense(model, found), risk(counts, [0.7, 0.9], 0.5, prior), atol=1e-12)
+
+
+def test_reconstruction_is_not_that_of_the_merged_categories() -> None:
+    found = reconstruction_probability(np.array([0.5, 0.3, 0.2]), [Channel(3, 0.6)])
+    assert found[0] == pytest.approx(0.58393, abs=5e-6)
+    np.testing.assert_allclose(found, reconstruction(np.array([0.5, 0.3, 0.2]), channel_matrix(3, 0.6)))
+
+
+def test_posterior_sampling_names_the_value_with_its_share_whatever_p_is() -> None:
+    shares = PAPER_TABLE.ravel() / PAPER_TABLE.sum()
+    for p_qi, p_sensitive in ((1.0, 0.4), (0.6, 1.0), (0.55, 0.5)):
+        full = kronecker([2, 3], [p_qi, p_sensitive])
+        posterior = full * shares / (full @ shares)[:, None]
+        guessed = (full @ shares) @ posterior
+        within = guessed.reshape(2, 3) / guessed.reshape(2, 3).sum(1, keepdims=True)
+        table = model_of(PAPER_TABLE).tables[0]
+        np.testing.assert_allclose(within.ravel(), table.conditional, atol=1e-12)
+
+
+def test_without_qi_all_rows_are_one_cell() -> None:
+    model = model_of(np.array([3, 1]))
+    found = model.risks([], [Channel(2, 0.9)])[0]
+    np.testing.assert_allclose(
+        found, np.array([0.75, 0.25]) * reconstruction(np.array([0.75, 0.25]), channel_matrix(2, 0.9))
+    )
+
+
+def test_too_many_cells_say_what_to_do() -> None:
+    with pytest.raises(ParameterError, match=r"bin the ordered attributes.*name fewer qi"):
+        require_dense([1000, 1000, 1000])
+
+
+def test_joint_keys_stay_distinct_beyond_63_bits() -> None:
+    rng = np.random.default_rng(1)
+    columns = [rng.integers(0, 1000, 50).astype(np.int32) for _ in range(9)]
+    columns = [np.concatenate([c, c]) for c in columns]
+    key = joint_key(columns, [1_000_000] * 9, 100)
+    assert len(np.unique(key)) == 50
+    assert (key[:50] == key[50:]).all()
+
+
+def test_qi_left_alone_may_have_any_number_of_combinations() -> None:
+    rng = np.random.default_rng(3)
+    wide = [rng.permutation(60).astype(np.int32) for _ in range(5)]
+    narrow, sensitive = rng.integers(0, 3, 60).astype(np.int32), rng.integers(0, 4, 60).astype(np.int32)
+    table = occupied_cells([*wide, narrow], [10_000] * 5 + [3], sensitive, 4)
+    found = RiskModel((table,)).risks([*[Channel(10_000, 1.0)] * 5, Channel(3, 0.6)], [Channel(4, 1.0)])[0]
+    counts = np.zeros((60, 3, 4), dtype=int)
+    np.add.at(counts, (wide[0], narrow, sensitive), 1)
+    np.testing.assert_allclose(np.sort(found), np.sort(risk(counts, [1.0, 0.6], 1.0)[counts > 0]), atol=1e-12)

@@ -1,0 +1,53 @@
+"""phi squared against its definition and the hospital example."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.slicing.association import association_matrix, equal_width, phi_squared
+from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, attribute, hospital
+from tests.reference.merging import phi_squared as slow_phi
+
+
+def test_hospital_associations_are_those_of_the_worked_example() -> None:
+    # order of the quasi-identifiers: zip, age, sex; age in two intervals; zip codes as names
+    expected = {"A": (0.0044, 0.2, 0.7333), "B": (0.25, 0.75, 0.75)}
+    for name, rows in (("A", HOSPITAL_A), ("B", HOSPITAL_B)):
+        zips = attribute("zip", [str(r[2]) for r in rows], "nominal")
+        _, age, sex = hospital(rows).qi
+        age_sex = phi_squared(equal_width(age, 2), sex.codes.astype(np.int64))
+        sex_zip = phi_squared(sex.codes.astype(np.int64), zips.codes.astype(np.int64))
+        age_zip = phi_squared(equal_width(age, 2), zips.codes.astype(np.int64))
+        assert (age_sex, sex_zip, age_zip) == pytest.approx(expected[name], abs=5e-5)
+
+
+def test_random_columns_agree_with_the_definition() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        n = int(rng.integers(1, 40))
+        left, right = rng.integers(0, rng.integers(1, 7), n), rng.integers(0, rng.integers(1, 7), n)
+        assert phi_squared(left, right) == pytest.approx(slow_phi(left.tolist(), right.tolist()), abs=1e-12)
+
+
+def test_many_categories_take_the_sorted_path_with_the_same_result() -> None:
+    rng = np.random.default_rng(4)
+    left, right = rng.integers(0, 1000, 300), rng.integers(0, 1000, 300)
+    assert phi_squared(left, right) == pytest.approx(slow_phi(left.tolist(), right.tolist()), abs=1e-9)
+
+
+def test_intervals_are_equally_wide_and_the_last_is_closed() -> None:
+    column = attribute("x", [0.0, 1.0, 2.4, 2.5, 9.9, 10.0, None])
+    assert equal_width(column, 4).tolist() == [0, 0, 0, 1, 3, 3, 4]
+
+
+def test_a_constant_column_has_one_interval_and_no_association() -> None:
+    constant, other = attribute("x", [7, 7, 7]), attribute("y", [1, 2, 3])
+    assert equal_width(constant, 10).tolist() == [0, 0, 0]
+    assert association_matrix([constant, other]).tolist() == [[1, 0], [0, 1]]
+
+
+def test_null_is_a_category_of_its_own() -> None:
+    left = attribute("x", [1, 1, None, None])
+    right = attribute("y", ["a", "a", "b", "b"])
+    assert association_matrix([left, right])[0, 1] == pytest.approx(1.0)

@@ -1,0 +1,96 @@
+"""Requirements against the composition attack, with the figures they were checked by."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.groups import Groups
+from duckdb_anon.kernels.slicing.chance import (
+    CommonValue,
+    LinkableValues,
+    Population,
+    belief,
+    chance_of_occurrence,
+    largest_rate,
+    poisson_binomial_tail,
+)
+from tests.reference.merging import attribute
+
+
+@pytest.mark.parametrize(
+    ("alpha", "chance", "rate"), [(0.5, 0.6, 0.61237), (0.3, 0.8704, 0.52123), (0.25, 0.5, 0.37796), (1, 0.1, 1.0)]
+)
+def test_the_largest_rate_meets_the_belief_exactly(alpha: float, chance: float, rate: float) -> None:
+    assert largest_rate(alpha, chance) == pytest.approx(rate, abs=5e-6)
+    if alpha < 1:
+        assert belief(largest_rate(alpha, chance), np.array([chance]))[0] == pytest.approx(alpha)
+
+
+def test_a_value_that_cannot_occur_elsewhere_gives_certainty() -> None:
+    assert belief(0.3, np.array([0.0])).tolist() == [1.0]
+    assert largest_rate(0.5, 0.0) == 0.0
+
+
+def _groups(sizes: dict[int, tuple[int, int, int]]) -> Groups:
+    group = np.concatenate([np.full(sum(c), g) for g, c in sizes.items()])
+    codes = np.concatenate([np.repeat([0, 1, 2], c) for c in sizes.values()])
+    return Groups(group, codes, np.bincount(codes, minlength=4))
+
+
+TAILS = {
+    4: (0.9652, 0.6628, 0.1767),
+    6: (0.9935, 0.8367, 0.3296),
+    8: (0.9988, 0.9202, 0.4660),
+    10: (0.9998, 0.9603, 0.5779),
+}
+
+
+@pytest.mark.parametrize("m", [4, 6, 8, 10])
+def test_tails_of_the_worked_example(m: int) -> None:
+    groups = _groups({0: (m - 2, 1, 1)})
+    population = Population(np.array([0.4, 0.2, 0.1, 0.3]))
+    chance = population.occurrence(groups)
+    if m == 4:
+        assert chance == pytest.approx([0.8704, 0.5904, 0.3439], abs=5e-5)
+    for d, expected in enumerate(TAILS[m], start=1):
+        assert poisson_binomial_tail(chance, groups, d)[0] == pytest.approx(expected, abs=5e-5)
+    assert LinkableValues(2, 0.9, population).holds(groups)[0] == (m >= 8)
+    assert LinkableValues(3, 0.5, population).holds(groups)[0] == (m >= 10)
+
+
+def test_tails_of_many_groups_agree_with_enumeration() -> None:
+    rng = np.random.default_rng(0)
+    group, codes = rng.integers(0, 6, 50), rng.integers(0, 5, 50)
+    group = np.unique(group, return_inverse=True)[1]
+    groups = Groups(group, codes, np.bincount(codes))
+    chance = rng.random(len(groups.cells.code))
+    for d in (1, 2, 3):
+        tail = poisson_binomial_tail(chance, groups, d)
+        for g in range(len(groups)):
+            f = chance[groups.cells.offsets[g] : groups.cells.offsets[g + 1]]
+            outcomes = itertools.product([0, 1], repeat=len(f))
+            slow = sum(np.prod(np.where(o, f, 1 - f)) for o in outcomes if sum(o) >= d)
+            assert tail[g] == pytest.approx(slow)
+
+
+def test_belief_is_asked_of_every_value_in_the_group() -> None:
+    population = Population(np.array([0.5, 0.4, 0.1]))
+    requirement = CommonValue(0.5, 0.4, population)
+    groups = _groups({0: (3, 3, 0), 1: (3, 2, 1), 2: (30, 20, 10)})
+    expected = []
+    for m, values in ((6, [0.5, 0.4]), (6, [0.5, 0.4, 0.1]), (60, [0.5, 0.4, 0.1])):
+        chance = chance_of_occurrence(np.array(values), np.array([float(m)] * len(values)))
+        expected.append(bool((belief(0.5, chance) <= 0.4).all()))
+    assert requirement.holds(groups).tolist() == expected == [True, False, True]
+    assert "0.4" in requirement.attained(groups)
+
+
+def test_own_shares_are_smoothed_towards_the_table() -> None:
+    sensitive = attribute("d", ["a"] * 6 + ["b"] * 2)
+    groups = Groups(np.repeat([0, 1], 4), sensitive.codes, np.array([6, 2]))
+    chance = Population.of(sensitive, "own", 1.0).occurrence(groups)
+    share = np.array([(4 + 0.75) / 5, (2 + 0.75) / 5, (2 + 0.25) / 5])
+    assert chance == pytest.approx(1 - (1 - share) ** 4)

@@ -1,0 +1,83 @@
+"""Kernels that answer whole workloads, against one query at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckdb_anon.measures.queries.answers import exact_answers, group_rows
+from duckdb_anon.measures.queries.overlaps import Intervals, Members
+from duckdb_anon.measures.queries.workload import Workload
+
+
+def random_workload(rng: np.random.Generator, domains: list[int], n: int) -> Workload:
+    matches = tuple(rng.random((n, d)) < 0.4 for d in domains)
+    used = np.ones((n, len(domains)), dtype=bool)
+    return Workload(tuple("abc"[: len(domains)]), (False,) * len(domains), used, matches)
+
+
+def test_exact_answers_equal_a_loop_over_rows_and_queries() -> None:
+    rng = np.random.default_rng(0)
+    workload = random_workload(rng, [7, 5, 3], 29)
+    codes = [rng.integers(0, d, 300).astype(np.int32) for d in (7, 5, 3)]
+    weights = rng.normal(size=300)
+    slow = [
+        sum(
+            w
+            for *row, w in zip(*codes, weights, strict=True)
+            if all(m[q][c] for m, c in zip(workload.matches, row, strict=True))
+        )
+        for q in range(29)
+    ]
+    assert np.allclose(exact_answers(workload, codes, weights), slow)
+
+
+def test_exact_answers_of_no_rows_are_zero() -> None:
+    workload = random_workload(np.random.default_rng(0), [4], 5)
+    assert (exact_answers(workload, [np.zeros(0, dtype=np.int32)], np.zeros(0)) == 0).all()
+
+
+def test_group_rows_survives_products_of_domains_beyond_64_bits() -> None:
+    rng = np.random.default_rng(1)
+    columns = [rng.integers(0, 2**31 - 3, 50).astype(np.int32) for _ in range(5)]
+    twice = [np.concatenate([c, c]) for c in columns]
+    group, first = group_rows(twice)
+    assert len(first) == 50
+    assert (group[:50] == group[50:]).all()
+
+
+def intervals(lower: list[float], upper: list[float], step: float) -> Intervals:
+    places = np.arange(10, dtype=np.float64)
+    return Intervals(np.array(lower), np.array(upper), places, np.arange(10), step)
+
+
+ASKED = np.zeros((1, 10), dtype=bool)
+ASKED[0, 3:7] = True
+
+
+def test_counted_intervals_share_by_number_of_values() -> None:
+    shares = intervals([0, 3, 6, 8], [9, 6, 9, 9], 1.0).shares(ASKED, True)
+    assert np.allclose(shares[:, 0], [0.4, 1, 0.25, 0])
+
+
+def test_measured_intervals_share_by_length_and_points_count_when_inside() -> None:
+    shares = intervals([0, 5, 6, 8], [9, 5, 8, 8], 0.0).shares(ASKED, True)
+    assert np.allclose(shares[:, 0], [3 / 9, 1, 0, 0])
+
+
+def test_null_is_never_asked_for_and_unknown_covers_everything_and_null() -> None:
+    shares = intervals([np.nan, np.nan, 0], [5, np.nan, 9], 1.0).shares(ASKED, True)
+    assert np.allclose(shares[:, 0], [0, 4 / 11, 0.4])
+
+
+def test_sets_of_values_count_members_not_gaps() -> None:
+    asked = np.zeros((1, 10), dtype=bool)
+    asked[0, [2, 9]] = True
+    assert np.allclose(intervals([0], [3], 1.0).shares(asked, False), 0.25)
+
+
+def test_members_share_by_count_and_sum_by_value() -> None:
+    bags = Members(np.array([0, 2, 2, 5]), np.array([0, 1, 1, 2, -1]), np.array([3.0, 1, 1, 1, 2]))
+    asked = np.array([[True, False, True]])
+    assert np.allclose(bags.shares(asked, False)[:, 0], [0.75, 0, 0.25])
+    valued = Members(bags.offsets, bags.codes, bags.counts, np.array([10.0, 20, 30]))
+    assert np.allclose(valued.shares(asked, False)[:, 0], [7.5, 0, 7.5])

@@ -1,0 +1,99 @@
+"""Random workloads: how many values each predicate asks for, and what the queries say."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+
+from duckdb_anon.measures.queries.workload import WorkloadSpec, draw, query_texts, replaced
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.table import Attribute
+
+
+def attribute(name: str, kind: str, domain: int, null: bool = False) -> Attribute:
+    """An attribute whose codes are 0 .. domain - 1, the last one NULL if wanted."""
+    places = np.arange(domain, dtype=np.float64)
+    last = domain - 1 if null else domain
+    codes = np.arange(domain, dtype=np.int32)
+    return Attribute(name, kind, codes, places, last, domain - 1 if null else -1, codes.astype(np.int64))
+
+
+QI = [
+    attribute("age", "ordered", 80, null=True),
+    attribute("sex", "nominal", 3, null=True),
+    attribute("zip", "ordered", 50),
+]
+DISEASE = attribute("disease", "nominal", 12)
+
+
+def test_default_predicates_cover_the_root_of_the_selectivity() -> None:
+    workload = draw(QI, DISEASE, WorkloadSpec(200, 2, 0.05, sensitive=True), np.random.default_rng(0))
+    asked = workload.matches[0][workload.used[:, 0]].sum(axis=1)
+    assert set(asked) == {int(np.ceil(79 * 0.05 ** (1 / 3)))}
+    assert set(workload.matches[3].sum(axis=1)) == {int(np.ceil(12 * 0.05 ** (1 / 3)))}
+
+
+def test_half_style_covers_that_share_of_every_domain() -> None:
+    workload = draw(QI, None, WorkloadSpec(100, 3, 0.5, style="half"), np.random.default_rng(0))
+    assert [set(m.sum(axis=1)) for m in workload.matches] == [{40}, {1}, {25}]
+
+
+def test_random_sizes_never_ask_for_nothing() -> None:
+    workload = draw(QI, None, WorkloadSpec(500, 3, 0.2, style="random_size"), np.random.default_rng(0))
+    sizes = workload.matches[0].sum(axis=1)
+    assert (sizes.min(), sizes.max()) == (1, 15)
+
+
+def test_ordered_attributes_get_intervals_and_null_is_never_asked_for() -> None:
+    workload = draw(QI, None, WorkloadSpec(300, 3, 0.3), np.random.default_rng(1))
+    for place in (0, 2):
+        edges = np.diff(workload.matches[place].astype(int), axis=1)
+        assert (np.abs(edges).sum(axis=1) <= 2).all()
+    assert not workload.matches[0][:, 79].any()
+    assert not workload.matches[1][:, 2].any()
+
+
+def test_every_query_uses_exactly_dims_attributes_and_all_of_them_equally_often() -> None:
+    workload = draw(QI, None, WorkloadSpec(3000, 2), np.random.default_rng(2))
+    assert (workload.used.sum(axis=1) == 2).all()
+    assert np.allclose(workload.used.mean(axis=0), 2 / 3, atol=0.04)
+    assert all(workload.matches[a][~workload.used[:, a]].all() for a in range(3))
+
+
+def test_same_seed_same_workload() -> None:
+    first, second = (draw(QI, None, WorkloadSpec(50, 2), np.random.default_rng(9)) for _ in range(2))
+    assert all((a == b).all() for a, b in zip(first.matches, second.matches, strict=True))
+
+
+def test_more_dims_than_quasi_identifiers_is_an_error() -> None:
+    with pytest.raises(ParameterError, match="dims := 4 is not possible with 3"):
+        draw(QI, None, WorkloadSpec(10, 4), np.random.default_rng(0))
+
+
+def test_sensitive_predicate_needs_a_sensitive_column() -> None:
+    with pytest.raises(ParameterError, match="needs a sensitive column"):
+        draw(QI, None, WorkloadSpec(10, 2, sensitive=True), np.random.default_rng(0))
+
+
+def test_texts_say_what_the_matches_ask_for() -> None:
+    spec = WorkloadSpec(20, 2, 0.2)
+    workload = draw(QI, None, spec, np.random.default_rng(3))
+    literals = {"age": [str(i) for i in range(80)], "sex": ["'f'", "'m'", "NULL"], "zip": [str(i) for i in range(50)]}
+    texts = query_texts(workload, "people", "count(*)", ["age", "sex", "zip"], literals)
+    con = duckdb.connect()
+    con.execute(
+        "create table people as select nullif(a, 79) as age, (['f', 'm', null])[1 + s] as sex, z as zip "
+        "from range(80) t(a), range(3) u(s), range(50) v(z)"
+    )
+    for i, text in enumerate(texts):
+        sizes = [m[i].sum() for m in workload.matches]
+        assert con.execute(text).fetchall() == [(int(np.prod(sizes)),)]
+
+
+def test_replaced_takes_only_the_marked_queries() -> None:
+    first, second = (draw(QI, None, WorkloadSpec(10, 2), np.random.default_rng(s)) for s in (1, 2))
+    which = np.arange(10) < 4
+    mixed = replaced(first, second, which)
+    assert (mixed.matches[0][:4] == second.matches[0][:4]).all()
+    assert (mixed.used[4:] == first.used[4:]).all()

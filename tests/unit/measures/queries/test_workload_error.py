@@ -1,0 +1,183 @@
+"""workload_error, cube_error and compare over releases of every shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import duckdb_anon
+from duckdb_anon.measures.queries.cube_error import plan_cube_error
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.rewrite.schema import TableInfo
+
+RELEASES = {
+    "muco": "muco('people', 0.5, row_id := true, seed := 1)",
+    "mondrian": "mondrian('people', k := 4, seed := 1)",
+    "anatomy": "anatomy('people', 3, seed := 1)",
+    "slicing": "slicing('people', 2, columns := [['age', 'sex'], ['zip']], seed := 1)",
+    "hybrid": "hybrid('people', 4, rho := 0.7, q := 0.6, seed := 1)",
+    "laplace": "laplace_on_groups('people', 5, 1.0, keep := [], seed := 1)",
+    "response": "rr_distort('people', p := 0.8, seed := 1)",
+}
+
+
+@pytest.fixture(scope="module")
+def people() -> duckdb.DuckDBPyConnection:
+    con = duckdb_anon.connect()
+    con.execute(
+        "create table people as select (18 + hash(i, 1) % 40)::integer as age, "
+        "(['f', 'm'])[1 + (hash(i, 2) % 2)::integer] as sex, "
+        "(100 + hash(i, 3) % 20)::integer as zip, (10 + hash(i, 4) % 7)::integer as dose from range(400) t(i)"
+    )
+    for column, role in (("age", "quasi"), ("sex", "quasi"), ("zip", "quasi"), ("dose", "sensitive")):
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    for name, source in RELEASES.items():
+        con.execute(f"create table by_{name} as from {source}")
+    return con
+
+
+@pytest.mark.parametrize("release", sorted(RELEASES))
+@pytest.mark.parametrize(
+    "options",
+    [
+        "aggregate := 'count(*)', predicate_on_sensitive := true",
+        "aggregate := 'sum(dose)', dims := 3",
+        "aggregate := 'sum(age)'",
+    ],
+)
+def test_batched_estimates_equal_the_rewritten_queries(
+    people: duckdb.DuckDBPyConnection, release: str, options: str
+) -> None:
+    options = f"n := 6, selectivity := 0.4, seed := 3, {'dims := 2, ' if 'dims' not in options else ''}{options}"
+    check(people, "people", f"by_{release}", options)
+
+
+def check(con: duckdb.DuckDBPyConnection, original: str, release: str, options: str) -> None:
+    """Compare each answer of a workload with the query's own rewriting."""
+    rows = con.execute(f"select query, original, estimate from workload_error('{original}', '{release}', {options})")
+    for query, truth, estimate in (answered := rows.fetchall()):
+        one = con.execute("select original, estimate from relative_error($1, $2, $3)", [query, original, release])
+        assert np.allclose(one.fetchall()[0], (truth, estimate)), query
+    assert answered
+
+
+@pytest.mark.parametrize("options", ["dims := 3, aggregate := 'sum(height)'", "dims := 1, aggregate := 'sum(born)'"])
+def test_sums_over_boxes_with_gaps_nulls_and_lengths(options: str) -> None:
+    con = duckdb_anon.connect()
+    con.execute(
+        "create table people as select nullif(1900 + 3 * (hash(i, 1) % 40), 1930)::integer as born, "
+        "(hash(i, 2) % 1000) / 7.0::double as height, (hash(i, 3) % 5)::integer as room, i % 4 as dose "
+        "from range(300) as t(i)"
+    )
+    roles = "qi := ['born', 'height', 'room'], sensitive := 'dose'"
+    con.execute(f"create table release as from mondrian('people', k := 6, {roles}, seed := 1)")
+    assert con.execute("select count(*) from release where born is not null and born.lower is null").fetchall() != [
+        (0,)
+    ]
+    check(con, "people", "release", f"{roles}, selectivity := 0.4, n := 8, seed := 2, {options}")
+
+
+@pytest.mark.parametrize("original", ["visits", "persons"])
+def test_lists_of_a_person_count_as_often_as_the_original_has_rows(original: str) -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table tree as select chr((97 + i)::integer) as leaf, (i // 3)::varchar as node, '*' as root "
+                "from range(9) as t(i)")  # fmt: skip
+    con.execute(
+        "create table visits as select i // 3 as person, 20 + i // 3 * 7 % 40 as age, 1 + i // 3 % 3 as ward, "
+        "chr((97 + hash(i, 1) % 9)::integer) as diagnosis from range(240) as t(i) where hash(i, 2) % 4 > 0"
+    )
+    con.execute(
+        "create table persons as select person, age, ward, list(diagnosis) as diagnosis from visits group by all"
+    )
+    for table in ("visits", "persons"):
+        con.execute(f"comment on column {table}.diagnosis is 'anon: sensitive hierarchy=tree'")
+        con.execute(f"comment on column {table}.age is 'anon: quasi'; comment on column {table}.ward is 'anon: quasi'")
+    con.execute("create table release as from one_to_m_generalize('visits', 2, 2, person := 'person', seed := 1)")
+    options = "selectivity := 0.4, n := 6, seed := 2, dims := 1"
+    check(con, original, "release", f"{options}, aggregate := 'sum(age)'")
+    if original == "visits":
+        check(con, original, "release", f"{options}, predicate_on_sensitive := true")
+    else:
+        with pytest.raises(duckdb.Error, match=r"holds lists; ask for list_contains\(diagnosis, value\)"):
+            check(con, original, "release", f"{options}, predicate_on_sensitive := true")
+
+
+def test_error_of_the_original_is_zero(people: duckdb.DuckDBPyConnection) -> None:
+    found = people.execute("select max(relative_error), count(*) from workload_error('people', 'people', dims := 2)")
+    assert found.fetchall() == [(0.0, 1000)]
+
+
+def test_queries_without_an_answer_are_drawn_again(people: duckdb.DuckDBPyConnection) -> None:
+    options = "dims := 3, seed := 1, selectivity := 0.002"
+    text = f"select min(abs(original)) > 0, min(redrawn) > 0 from workload_error('people', 'by_mondrian', {options})"
+    assert people.execute(text).fetchall() == [(True, True)]
+
+
+def test_cube_has_every_cell_once_with_its_dimensions(people: duckdb.DuckDBPyConnection) -> None:
+    text = "from cube_error('people', 'by_muco', dims := ['sex', 'zip'])"
+    found = people.execute(f"select len(dims), count(*), sum(original) {text} group by 1 order by 1").fetchall()
+    pairs = people.execute("select count(*) from (select distinct sex, zip from people)").fetchall()[0][0]
+    assert found == [(0, 1, 400.0), (1, 22, 800.0), (2, pairs, 400.0)]
+    keys = people.execute(f"select dims, map_keys(keys) {text} where dims <> map_keys(keys)").fetchall()
+    assert keys == []
+
+
+def test_cube_without_dims_needs_few_quasi_identifiers() -> None:
+    columns = tuple((f"c{i}", "INTEGER") for i in range(7))
+    wide = TableInfo("wide", columns, roles={name: "quasi" for name, _ in columns})
+    with pytest.raises(ParameterError, match="7 quasi-identifiers"):
+        plan_cube_error(wide, wide)
+
+
+def test_compare_has_a_row_a_release_in_the_order_given(people: duckdb.DuckDBPyConnection) -> None:
+    names = [f"by_{name}" for name in RELEASES]
+    rows = people.execute(f"from compare('people', {names}, n := 50, dims := 2, seed := 1)").fetchall()
+    assert [r[0] for r in rows] == names
+    assert [r[1] for r in rows] == ["rows", "boxes", "buckets", "sliced", "boxes", "counts", "randomized"]
+    assert all(r[-1] is not None for r in rows)
+    mondrian = rows[1]
+    assert mondrian[3] >= 4
+    assert rows[0][5] is not None
+
+
+def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people: duckdb.DuckDBPyConnection) -> None:
+    con = people
+    told = con.execute(
+        "select l, mean_error > 0 from compare('people', ['by_slicing', 'by_anatomy'], n := 20, dims := 2)"
+    ).fetchall()
+    by_slicing = con.execute("select l from slicing_diversity('people', 'by_slicing')").fetchall()[0][0]
+    assert told[0] == (by_slicing, True)
+    assert told[1][1]
+    con.execute("create table linked as from anatomy('people', 3, row_id := true, seed := 1)")
+    row = con.execute("select identity, attribute from compare('people', ['linked'], n := 5, dims := 2)").fetchall()[0]
+    assert row == con.execute("select identity, attribute from disclosure('people', 'linked')").fetchall()[0]
+    con.execute("create table tree as select (10 + i)::integer as dose, 'all' as root from range(7) as t(i)")
+    con.execute("create table visits as select *, rowid // 2 as person from people")
+    for column, role in (("age", "quasi"), ("zip", "quasi"), ("dose", "sensitive hierarchy=tree")):
+        con.execute(f"comment on column visits.{column} is 'anon: {role}'")
+    con.execute("update visits set age = 30 + person % 9, zip = 100 + person % 7")
+    con.execute("create table lists as from one_to_m_generalize('visits', 2, 2, person := 'person', seed := 1)")
+    text = "select shape, k, identity, mean_error >= 0 from compare('visits', ['lists'], n := 20, dims := 2, seed := 1)"
+    assert con.execute(text).fetchall() == [("persons", None, None, True)]
+
+
+def test_compare_asks_all_releases_the_same_workload(people: duckdb.DuckDBPyConnection) -> None:
+    rows = people.execute(
+        "select mean_error from compare('people', ['by_muco', 'by_muco'], n := 50, dims := 2)"
+    ).fetchall()
+    assert rows[0] == rows[1]
+
+
+def test_rewritten_text_runs_without_the_package(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    query = "SELECT sex, count(*) AS n FROM people WHERE age < 30 GROUP BY sex"
+    for release in ("mondrian", "anatomy", "slicing"):
+        text = people.execute("select rewrite_query($1, 'people', $2)", [query, f"by_{release}"]).fetchall()[0][0]
+        plain, copy = duckdb.connect(), tmp_path / f"{release}.parquet"
+        people.execute(f"copy by_{release} to '{copy}'")
+        plain.execute(f"create table by_{release} as from '{copy}'")
+        expected = people.execute(f"select keys, estimate from relative_error($1, 'people', 'by_{release}')", [query])
+        found = plain.execute(text).fetchall()
+        assert np.allclose(sorted(n for _, n in found), sorted(e for _, e in expected.fetchall()))

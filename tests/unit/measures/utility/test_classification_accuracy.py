@@ -1,0 +1,126 @@
+"""classification_accuracy: what a tree learns from releases of several shapes."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+
+from duckdb_anon.measures.utility.plain_rows import drawn_codes, numbers
+from duckdb_anon.model.reading import Domain, ReadColumn
+
+pytest.importorskip("sklearn")
+
+ROLES = "qi := ['age', 'sex', 'job'], sensitive := 'class'"
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """600 people whose class follows from age and sex."""
+    con.execute(
+        """create table people as select age, sex, job, case when age < 40 then 'young' when sex = 'f' then 'old_f'
+        else 'old_m' end as class from (select (20 + hash(i) % 40)::int as age,
+        ['f', 'm'][(hash(i, 1) % 2 + 1)::int] as sex, 'job' || hash(i, 2) % 4 as job from range(600) r(i))"""
+    )
+    return con
+
+
+def _measured(con: duckdb.DuckDBPyConnection, release: str, extra: str = "") -> dict[str, float]:
+    con.execute(f"create or replace table r as {release}")
+    result = con.execute(f"from classification_accuracy('people', 'r', 'class', {ROLES}, seed := 1{extra})")
+    row = dict(zip([c[0] for c in result.description], result.fetchall()[0], strict=True))
+    assert row["learner"] == "CART" and row["target"] == "class"
+    return row
+
+
+def test_the_original_as_its_own_release_is_learned_perfectly(people: duckdb.DuckDBPyConnection) -> None:
+    row = _measured(people, "select *, row_number() over () - 1 as row_id from people")
+    assert row["accuracy"] == row["original_accuracy"] == 1.0
+    share = people.execute("select max(n) / 600 from (select count(*) as n from people group by class)").fetchone()[0]
+    assert row["majority_accuracy"] == pytest.approx(share, abs=0.01)
+
+
+def test_a_release_without_any_information_is_worth_the_largest_class(people: duckdb.DuckDBPyConnection) -> None:
+    blank = "select 30 as age, 'f' as sex, 'job1' as job, class, row_number() over () - 1 as row_id from people"
+    row = _measured(people, blank)
+    assert row["accuracy"] == pytest.approx(row["majority_accuracy"], abs=0.02)
+    assert row["original_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "mondrian('people', k := 5, {roles}, row_id := true)",
+        "merging('people', 1.2, {roles}, columns := [['age', 'sex'], ['job']], fake := 30, row_id := true, seed := 1)",
+        "merging('people', 1.2, {roles}, columns := [['age'], ['sex', 'job']], force_k := ['age'], row_id := true)",
+        "composition('people', 5, {roles}, rho := 0.7, alpha := 0.9, row_id := true)",
+        "hybrid('people', 5, {roles}, row_id := true)",
+        "laplace_on_groups('people', 5, 5.0, {roles})",
+        "diffgen('people', 5.0, {roles}, domain := 'observed')",
+    ],
+)
+def test_every_shape_can_be_learned_from(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    row = _measured(people, "from " + call.format(roles=ROLES))
+    assert 0.2 < row["accuracy"] <= 1
+    assert row["original_accuracy"] > 0.97
+
+
+def test_a_sharper_release_teaches_more(people: duckdb.DuckDBPyConnection) -> None:
+    sharp = _measured(people, f"from mondrian('people', k := 3, {ROLES}, row_id := true)")
+    blunt = _measured(people, f"from mondrian('people', k := 300, {ROLES}, row_id := true)")
+    assert sharp["accuracy"] > blunt["accuracy"] + 0.1
+
+
+def test_test_records_are_kept_out_of_training(people: duckdb.DuckDBPyConnection) -> None:
+    # a column that identifies each record would let the tree look its class up
+    people.execute(
+        "create or replace table people as select * replace (hash(age, sex, job, rowid) % 97 as age) from people"
+    )
+    row = _measured(people, "select *, row_number() over () - 1 as row_id from people", ", min_leaf := 1")
+    assert row["accuracy"] < 0.8
+    assert row["accuracy"] == row["original_accuracy"]
+
+
+def test_published_rows_can_be_tested_without_row_id(people: duckdb.DuckDBPyConnection) -> None:
+    call = f"from mondrian('people', k := 5, {ROLES})"
+    assert _measured(people, call, ", test := 'published'")["accuracy"] > 0.5
+    with pytest.raises(duckdb.Error, match="row_id := true"):
+        _measured(people, call)
+
+
+def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection) -> None:
+    call = f"from classification_accuracy('people', 'people', '{{}}', {ROLES}, test := 'published'{{}})"
+    with pytest.raises(duckdb.Error, match="did you mean 'class'"):
+        people.execute(call.format("clas", "")).fetchall()
+    with pytest.raises(duckdb.Error, match="ask for fewer folds"):
+        people.execute(call.format("class", ", folds := 601")).fetchall()
+
+
+def _domain(positions: list[float]) -> Domain:
+    return Domain("x", "ordered", np.array(positions), len(positions), -1, True)
+
+
+def test_intervals_become_their_middle_and_draws_stay_inside() -> None:
+    column = ReadColumn(
+        "interval",
+        _domain([0.0, 1.0, 5.0, 9.0]),
+        lower=np.array([0, 1, -1], dtype=np.int32),
+        upper=np.array([2, 1, -1], dtype=np.int32),
+    )
+    rows, rng = np.repeat([0, 1, 2], 300), np.random.default_rng(0)
+    assert np.unique(numbers(column, rows, rng)).tolist() == [1.0, 2.5, 4.5]
+    drawn = drawn_codes(column, rows, rng).reshape(3, 300)
+    assert [np.unique(part).tolist() for part in drawn] == [[0, 1, 2], [1], [0, 1, 2, 3]]
+
+
+def test_bucket_counts_are_drawn_by_their_weight() -> None:
+    column = ReadColumn(
+        "counts",
+        _domain([0.0, 1.0, 2.0]),
+        codes=np.array([2, 0, 1], dtype=np.int32),
+        offsets=np.array([0, 2, 3]),
+        counts=np.array([3, 1, 5]),
+    )
+    drawn = drawn_codes(column, np.repeat([0, 1], 4000), np.random.default_rng(0))
+    assert np.bincount(drawn[:4000], minlength=3) / 4000 == pytest.approx([0.25, 0, 0.75], abs=0.03)
+    assert set(drawn[4000:].tolist()) == {1}
