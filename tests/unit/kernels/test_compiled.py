@@ -1,0 +1,105 @@
+"""Compiled functions: nothing at import, kept beside the package or in the user's folder, right either way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels import compiled as home
+from duckdb_anon.kernels.compiled import compiled
+
+
+@compiled
+def doubled(value: int) -> int:
+    return 2 * value
+
+
+@compiled
+def sum_doubled(values: np.ndarray) -> int:
+    total = 0
+    for value in values:
+        total += doubled(value)
+    return total
+
+
+def test_compiled_functions_call_one_another():
+    assert sum_doubled(np.array([1, 2, 3])) == 12
+
+
+def test_import_leaves_numba_alone():
+    code = (
+        "import sys, duckdb_anon, duckdb_anon.cli, duckdb_anon.registry, duckdb; "
+        "con = duckdb.connect(); duckdb_anon.load(con); "
+        "print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+MODULE = """
+import json, sys
+from duckdb_anon.kernels.compiled import compiled, cache_folder
+
+@compiled
+def squared(value):
+    return value * value
+
+answer = squared(7)
+stats = squared.dispatcher().stats
+print(json.dumps([answer, sum(stats.cache_hits.values()), str(cache_folder())]))
+"""
+
+
+def run(module: Path, cache: Path) -> list[object]:
+    env = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run([sys.executable, str(module)], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+def test_a_second_process_finds_what_the_first_compiled(tmp_path):
+    module, cache = tmp_path / "kernel.py", tmp_path / "cache"
+    module.write_text(MODULE)
+    cache.mkdir()
+    assert run(module, cache)[:2] == [49, 0]
+    answer, hits, folder = run(module, cache)
+    assert (answer, hits) == (49, 1) and str(folder).startswith(str(cache))
+
+
+def test_the_users_folder_serves_where_the_package_cannot_be_written_to(tmp_path, monkeypatch):
+    blocked = tmp_path / "package"
+    blocked.write_text("a file where the folder would be")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(home, "_KERNELS", blocked)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    folder = home.cache_folder()
+    assert folder is not None and folder.parent == tmp_path / "user" / "duckdb_anon"
+
+
+def test_without_a_folder_functions_still_compile(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
+    assert home.cache_folder() is None
+
+    def tripled(value: int) -> int:
+        return 3 * value
+
+    assert compiled(tripled)(5) == 15
+
+
+@pytest.mark.parametrize("age, kept", [(0.0, True), (8 * 24 * 3600.0, False)])
+def test_what_other_versions_kept_goes_after_a_week(tmp_path, monkeypatch, age, kept):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    other = tmp_path / "compiled-0123456789abcdef"
+    other.mkdir()
+    stamp = home.time.time() - age
+    os.utime(other, (stamp, stamp))
+    assert home.cache_folder() is not None
+    assert other.exists() == kept
