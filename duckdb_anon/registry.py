@@ -15,7 +15,7 @@ from duckdb_anon.measures.queries.relative_error import MEASURE as RELATIVE_ERRO
 from duckdb_anon.measures.queries.rewrite_query import MEASURE as REWRITE_QUERY
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.queries.workload_error import WORKLOAD
-from duckdb_anon.measures.recommend import MEASURE as RECOMMEND
+from duckdb_anon.measures.recommend import recommending
 from duckdb_anon.measures.risk import classes, kl_diversity
 from duckdb_anon.measures.risk.composition_risk import MEASURE as COMPOSITION_RISK
 from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
@@ -44,9 +44,9 @@ from duckdb_anon.methods.probabilistic import METHOD as PROBABILISTIC
 from duckdb_anon.methods.rmr import METHOD as RMR
 from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
 from duckdb_anon.methods.slicing import METHOD as SLICING
-from duckdb_anon.model.entries import Entry
+from duckdb_anon.model.entries import Entry, Method
 
-METHODS: tuple[Entry, ...] = (
+METHODS: tuple[Method, ...] = (
     MUCO,
     MONDRIAN,
     INCOGNITO,
@@ -78,7 +78,7 @@ MEASURES: tuple[Entry, ...] = (
     WORKLOAD_ERROR,
     COMPARE,
     ANON_REPORT,
-    RECOMMEND,
+    recommending(METHODS),
     DISCLOSURE,
     MUCO_TABLES,
     DELTA_PROBABILITY,

@@ -29,6 +29,7 @@ MEASURE = Query(
     name="anon_report",
     summary="writes one page on risk and utility of releases, with charts, readable offline; returns its path",
     paper="",
+    example="FROM anon_report('people', ['release', 'boxes'], 'report.html')",
     parameters=(
         Parameter("releases", "names of the releases", "names", REQUIRED),
         Parameter("path", "HTML file to write", "text", REQUIRED),

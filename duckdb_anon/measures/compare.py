@@ -100,6 +100,7 @@ MEASURE = Query(
     name="compare",
     summary="releases of one table side by side: classes, disclosure, information loss, query error",
     paper="see k_anonymity, l_diversity, disclosure, information_loss and workload_error",
+    example="FROM compare('people', ['release', 'boxes', 'buckets'], n := 100)",
     parameters=(
         Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
         Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED),

@@ -1,12 +1,11 @@
 """recommend: which method and parameters to take for a table, tried on the table itself.
 
-Families of calls (anatomy, merging, slicing, muco, incognito, rr_distort, mondrian; for several rows a person
-one_to_m_generalize and rmr), each from weak to strong until one meets `max_risk` or none stronger can be had,
-release a random sample of the table. Each release meets the same attacker (disclosure) and answers the same random
-queries (workload_error, with a predicate on the sensitive column). The risk held against `max_risk` is the greater
-of mean identity and mean attribute disclosure at P_match 0.7. What cannot be measured on a release is NULL, and
-`note` says why. Measures nothing of its own and promises nothing: a mean risk over a sample is an estimate, the
-guarantee is the method's.
+The ladders of the methods (where somebody has several rows: of those that protect persons), each climbed from weak to
+strong until a step meets `max_risk` or none stronger can be had, release a random sample of the table. Each release
+meets the same attacker (disclosure) and answers the same random queries (workload_error, with a predicate on the
+sensitive column). The risk held against `max_risk` is the greater of mean identity and mean attribute disclosure at
+P_match 0.7. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own and promises
+nothing: a mean risk over a sample is an estimate, the guarantee is the method's.
 The rows come with the call, so temporary tables work; the trials run in a database of their own, in memory, and
 nothing is written to the caller's. Cost: steps times (method + disclosure + workload) on `rows` rows.
 """
@@ -14,18 +13,16 @@ nothing is written to the caller's. Cost: steps times (method + disclosure + wor
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
-from duckdb_anon.model.entries import ColumnInfo, Parameter, Params, Query, Roles
+from duckdb_anon.model.entries import ColumnInfo, Method, Parameter, Params, Query, Roles
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 
-METHODS = (
-    "anatomy", "merging", "slicing", "muco", "incognito", "rr_distort", "mondrian", "one_to_m_generalize", "rmr",
-)  # fmt: skip
 RETURNS = {
     "method": "VARCHAR",
     "call": "VARCHAR",
@@ -43,10 +40,11 @@ RETURNS = {
 STEPS_TYPE = f"STRUCT({', '.join(f'{ident(name)} {kind}' for name, kind in RETURNS.items())})[]"
 
 
-def plan_recommend(context: Any, params: Params) -> str:
+def plan_recommend(methods: Collection[str], context: Any, params: Params) -> str:
     """Write the SELECT that hands a sample and the roles to the trials.
 
     Args:
+        methods: names of the methods that have a ladder.
         context: planning context of the call.
         params: checked parameters.
 
@@ -74,7 +72,8 @@ def plan_recommend(context: Any, params: Params) -> str:
     call = (
         f"{{tbl: {literal(relation.given)}, roles: {literal(_role_arguments(context.arguments))}, "
         f"unseen: {literal(not relation.visible and context.arguments.get('categorical') is None)}, "
-        f"methods: {literal(_methods(params['methods']))}, labels: {literal(labels)}, workload: {literal(options)}, "
+        f"methods: {literal(_chosen(methods, params['methods']))}, labels: {literal(labels)}, "
+        f"workload: {literal(options)}, "
         f"on_sensitive: {literal(on_sensitive)}, max_risk: {params['max_risk']!r}, "
         f"p_match: {params['p_match']!r}, targets: {params['targets']}, seed: {seed}, "
         f"t0: (select list({{{row}}}) from {sampled}){lists}}}"
@@ -97,12 +96,12 @@ def _label(info: ColumnInfo, roles: Roles, trees: list[str | None]) -> str:
     return f"anon: {role}{' categorical' if info.kind == 'nominal' else ''}"
 
 
-def _methods(given: Sequence[str] | None) -> list[str] | None:
+def _chosen(methods: Collection[str], given: Sequence[str] | None) -> list[str] | None:
     """The methods to try, checked."""
-    unknown = [name for name in given or () if name not in METHODS]
+    unknown = [name for name in given or () if name not in methods]
     if unknown:
         raise ParameterError(
-            f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], METHODS)}; it tries {listed(METHODS)}"
+            f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], methods)}; it tries {listed(methods)}"
         )
     return list(given) if given is not None else None
 
@@ -137,19 +136,23 @@ def _role_arguments(arguments: Mapping[str, Any]) -> str:
     return text
 
 
-MEASURE = Query(
-    name="recommend",
-    summary="tries methods and parameters on a sample: risk, query error and the SQL call of each, best first",
-    paper="see disclosure, information_loss and workload_error",
-    parameters=(
-        Parameter("max_risk", "largest mean disclosure to accept, in [0, 1]", "number", 0.05, low=0, high=1),
-        Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
-        Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
-        Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
-        Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 0.7, above=0, high=1),
-        Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
-        *ROLE_PARAMETERS,
-        Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0),
-    ),
-    plan=plan_recommend,
-)
+def recommending(methods: Iterable[Method]) -> Query:
+    """The entry of `recommend` over the ladders of `methods`."""
+    names = [method.name for method in methods if method.ladders]
+    return Query(
+        name="recommend",
+        summary="tries methods and parameters on a sample: risk, query error and the SQL call of each, best first",
+        paper="see disclosure, information_loss and workload_error",
+        example="FROM recommend('people', max_risk := 0.02, methods := ['muco', 'anatomy'], rows := 2000)",
+        parameters=(
+            Parameter("max_risk", "largest mean disclosure to accept, in [0, 1]", "number", 0.05, low=0, high=1),
+            Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
+            Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
+            Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
+            Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 0.7, above=0, high=1),
+            Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
+            *ROLE_PARAMETERS,
+            Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0),
+        ),
+        plan=partial(plan_recommend, names),
+    )

@@ -18,7 +18,7 @@ import numpy as np
 from duckdb_anon.kernels.anatomy import anatomize
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
@@ -90,10 +90,13 @@ METHOD = Method(
     name=NAME,
     summary="exact quasi-identifiers; sensitive values as counts of buckets of l different ones or more",
     paper="Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation",
+    example="CREATE TABLE buckets AS FROM anatomy('people', 5)",
+    smallest="2",
     parameters=(
         Parameter("l", "sensitive values in each bucket, at least; whole, 1 or more", "integer", REQUIRED, low=1),
     ),
     layout=layout,
     release=release,
     needs=("qi", "sensitive"),
+    ladders=(Ladder("l := {l}", (2, 5, 10)),),
 )  # fmt: skip

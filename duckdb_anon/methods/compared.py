@@ -6,8 +6,7 @@ adds what it asks of a group and what it does to the sensitive values. Cost: O(d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,47 +16,29 @@ from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.kernels.slicing.fakes import taken
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model.cells import Cells, Interval, Node, ValueSet
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Release, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Layout, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodedTable, IntArray
 
 
-def compared(
-    name: str,
-    summary: str,
-    paper: str,
-    release: Release,
-    parameters: Sequence[Parameter] = (),
-    layout: Callable[[str, Roles], tuple[ColumnPlan, ...]] = record_layout,
-    refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
-) -> Method:
-    """Describe a method that takes k, quasi-identifiers and one sensitive column.
+def parameters(*own: Parameter) -> tuple[Parameter, ...]:
+    """Parameters of a method on k-anonymous groups: k, its own, how groups are cut."""
+    return (Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1), *own, *CUTS)
+
+
+def layout_of(name: str, columns: Callable[[str, Roles], tuple[ColumnPlan, ...]] = record_layout) -> Layout:
+    """A layout that first checks that there is one sensitive column.
 
     Args:
-        name: SQL name.
-        summary: see `Method`.
-        paper: see `Method`.
-        release: the kernel.
-        parameters: those besides k and the cuts.
-        layout: (name, roles) -> columns of the release; the sensitive column is known to be one.
-        refine: see `Method`.
+        name: SQL name of the method, for messages.
+        columns: (name, roles) -> columns of the release.
     """
 
-    def checked_layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    def checked(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
         roles.one_sensitive(name)
-        return layout(name, roles)
+        return columns(name, roles)
 
-    k = Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1)
-    return Method(
-        name=name,
-        summary=summary,
-        paper=paper,
-        parameters=(k, *parameters, *CUTS),
-        layout=checked_layout,
-        release=release,
-        needs=("qi", "sensitive"),
-        refine=refine,
-    )
+    return checked
 
 
 def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator) -> IntArray:

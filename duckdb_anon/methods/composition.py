@@ -20,9 +20,9 @@ import numpy as np
 from duckdb_anon.kernels.groups import All, KAnonymity
 from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.kernels.slicing.chance import ESTIMATE, CommonValue, Population, chance_of_occurrence, largest_rate
-from duckdb_anon.methods.compared import boxed_groups, compared, sampled_rows
+from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sampled_rows
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.model.entries import Parameter, Params
+from duckdb_anon.model.entries import Method, Parameter, Params
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.table import CodedTable
 
@@ -75,16 +75,19 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-METHOD = compared(
-    NAME,
-    "a generalized sample against the composition attack (a reading of the abstract, not the original)",
-    "after Baig, Li, Liu, Ding & Wang (2012), DASFAA: (rho, alpha)-anonymization",
-    release,
-    (
+METHOD = Method(
+    name=NAME,
+    summary="a generalized sample against the composition attack (a reading of the abstract, not the original)",
+    paper="after Baig, Li, Liu, Ding & Wang (2012), DASFAA: (rho, alpha)-anonymization",
+    example="CREATE TABLE sampled AS FROM composition('people', 5)",
+    smallest="2",
+    parameters=parameters(
         Parameter("rho", "share of the rows that is released, in (0, 1], or 'auto': the largest possible", "any", 0.5),
         Parameter("alpha", "largest belief that a shared value is the victim's own", "number", 0.5, above=0, high=1),
         *ESTIMATE,
     ),
-    partial(record_layout, constants=("sampling_rate",)),
-    refine,
+    layout=layout_of(NAME, partial(record_layout, constants=("sampling_rate",))),
+    release=release,
+    needs=("qi", "sensitive"),
+    refine=refine,
 )

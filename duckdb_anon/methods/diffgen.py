@@ -168,6 +168,8 @@ METHOD = Method(
     name="diffgen",
     summary="epsilon-differentially private generalization with noisy counts",
     paper="Mohammed, Chen, Fung & Yu (2011), KDD, section 4",
+    example="CREATE TABLE noisy AS FROM diffgen('people', 1.0, domain := 'observed')",
+    smallest="5.0, domain := 'observed'",
     parameters=(
         *SPENDING,
         Parameter("utility", "score of a specialization", "text", "max", ("max", "infogain")),

@@ -18,9 +18,9 @@ import numpy as np
 
 from duckdb_anon.kernels.groups import KAnonymity
 from duckdb_anon.kernels.slicing.boxed import record_layout
-from duckdb_anon.methods.compared import boxed_groups, compared, sampled_rows
+from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sampled_rows
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.model.entries import Parameter, Params
+from duckdb_anon.model.entries import Method, Parameter, Params
 from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "hybrid"
@@ -55,14 +55,17 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     }
 
 
-METHOD = compared(
-    NAME,
-    "sampling, generalization and perturbed sensitive values (a reading of the abstract)",
-    "after Li, Baig, Sattar, Ding, Liu & Vincent (2016), Information Sciences 367-368",
-    release,
-    (
+METHOD = Method(
+    name=NAME,
+    summary="sampling, generalization and perturbed sensitive values (a reading of the abstract)",
+    paper="after Li, Baig, Sattar, Ding, Liu & Vincent (2016), Information Sciences 367-368",
+    example="CREATE TABLE mixed AS FROM hybrid('people', 5)",
+    smallest="2",
+    parameters=parameters(
         Parameter("rho", "share of the rows that is released", "number", 0.8, above=0, high=1),
         Parameter("q", "probability with which a sensitive value is kept", "number", 0.8, low=0, high=1),
     ),
-    partial(record_layout, constants=("sampling_rate", "retention")),
+    layout=layout_of(NAME, partial(record_layout, constants=("sampling_rate", "retention"))),
+    release=release,
+    needs=("qi", "sensitive"),
 )

@@ -27,7 +27,7 @@ from duckdb_anon.kernels.lattice import Counter, cheapest, failing_rows, ladder_
 from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
 from duckdb_anon.kernels.slicing.boxed import box_plans
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
@@ -140,6 +140,8 @@ METHOD = Method(
     name=NAME,
     summary="every attribute generalized to one level; the levels of least loss that satisfy k, l or t",
     paper="LeFevre, K., DeWitt, D. J., Ramakrishnan, R. (2005), Incognito: efficient full-domain k-anonymity",
+    example="CREATE TABLE levels AS FROM incognito('people', 5, l := 2)",
+    smallest="k := 2, l := 1",
     parameters=(
         *parameters_of_guarantee("entropy"),
         Parameter(
@@ -154,4 +156,5 @@ METHOD = Method(
     release=release,
     refine=refine,
     combinations=combinations,
+    ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
 )  # fmt: skip

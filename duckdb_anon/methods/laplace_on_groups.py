@@ -16,9 +16,9 @@ import numpy as np
 
 from duckdb_anon.kernels.groups import KAnonymity
 from duckdb_anon.kernels.slicing.boxed import cell_layout
-from duckdb_anon.methods.compared import boxed_groups, compared
+from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params
+from duckdb_anon.model.entries import REQUIRED, Method, Parameter, Params
 from duckdb_anon.model.table import CodedTable
 
 NAME = "laplace_on_groups"
@@ -50,12 +50,13 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     }
 
 
-METHOD = compared(
-    NAME,
-    "noisy counts in unprotected k-anonymous groups; NOT differentially private, see diffgen",
-    "the epsilon-DP curve of Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5",
-    release,
-    (
+METHOD = Method(
+    name=NAME,
+    summary="noisy counts in unprotected k-anonymous groups; NOT differentially private, see diffgen",
+    paper="the epsilon-DP curve of Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5",
+    example="CREATE TABLE counted AS FROM laplace_on_groups('people', 5, 1.0)",
+    smallest="2, 1.0",
+    parameters=parameters(
         Parameter("epsilon", "budget of the counts, given the groups", "number", REQUIRED, above=0),
         Parameter(
             "neighbours",
@@ -65,5 +66,7 @@ METHOD = compared(
             ("add", "replace"),
         ),
     ),
-    cell_layout,
+    layout=layout_of(NAME, cell_layout),
+    release=release,
+    needs=("qi", "sensitive"),
 )

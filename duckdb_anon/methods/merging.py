@@ -35,9 +35,9 @@ from duckdb_anon.kernels.slicing.rules import Rules, unseen_pairs
 from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
 from duckdb_anon.kernels.slicing.swapping import swapped
 from duckdb_anon.methods.cuts import CUTS, cut_groups
-from duckdb_anon.methods.slicing import find_grouping
+from duckdb_anon.methods.slicing import READ_AS_IT_STANDS, find_grouping
 from duckdb_anon.model.cells import Cells, Source
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, RequirementError, nearest
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
@@ -218,6 +218,8 @@ METHOD = Method(
     name=NAME,
     summary="slicing with fake tuples and generalized cells, against the composition attack",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2 (with readings)",
+    example="CREATE TABLE merged AS FROM merging('people', 3)",
+    smallest="2",
     parameters=(
         Parameter("l", "no sensitive value has a share above 1/l in a bucket", "number", REQUIRED, low=1),
         Parameter("k", "rows in each part of a generalized cell", "integer", 2, low=1),
@@ -247,4 +249,5 @@ METHOD = Method(
     needs=("qi", "sensitive"),
     settle=settle,
     conditions=conditions,
+    ladders=(Ladder("l := {l}", (2, 5, 10), READ_AS_IT_STANDS, finds_columns=True),),
 )

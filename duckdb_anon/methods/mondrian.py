@@ -25,7 +25,7 @@ from duckdb_anon.kernels.guarantees import asked, parameters_of_guarantee, reche
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.table import CodedTable
 
@@ -86,6 +86,8 @@ METHOD = Method(
     name=NAME,
     summary="groups cut top down; quasi-identifiers become intervals, sets or hierarchy nodes",
     paper="LeFevre, K., DeWitt, D. J., Ramakrishnan, R. (2006), Mondrian multidimensional k-anonymity",
+    example="CREATE TABLE boxes AS FROM mondrian('people', 5, l := 3, row_id := true)",
+    smallest="k := 2",
     parameters=(
         *parameters_of_guarantee("frequency"),
         Parameter(
@@ -111,4 +113,5 @@ METHOD = Method(
     layout=layout,
     release=release,
     refine=refine,
+    ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
 )  # fmt: skip

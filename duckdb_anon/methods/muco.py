@@ -29,7 +29,7 @@ from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model import cells
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Report, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Report, Roles
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
@@ -140,6 +140,8 @@ METHOD = Method(
     name="muco",
     summary="quasi-identifiers drawn from random output tables; release has the original's types",
     paper=PAPER + ", sections 3-4",
+    example="CREATE TABLE release AS FROM muco('people', 0.2, row_id := true)",
+    smallest="0.2",
     parameters=(
         *GROUPING,
         Parameter(
@@ -160,12 +162,17 @@ METHOD = Method(
     layout=layout,
     release=release,
     refine=refine,
+    ladders=(
+        Ladder("delta := 1/{n}", (5, 7, 10)),
+        Ladder("delta := 1/{n}, min_changed := 2", (5, 7, 10)),
+    ),
 )
 
 TABLES = Report(
     name="muco_tables",
     summary="the random output tables muco would draw from; for the data holder, never for publication",
     paper=PAPER + ", section 3, definition 1",
+    example="FROM muco_tables('people', 0.2) LIMIT 10",
     parameters=GROUPING,
     returns={
         "group_id": "BIGINT",

@@ -32,11 +32,12 @@ from duckdb_anon.kernels.groups import (
 from duckdb_anon.kernels.guarantees.recheck import classes_of
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "one_to_m_generalize"
+OF_PERSONS = "queries count persons by quasi-identifiers; fragment_risk and kl_diversity measure its risk"
 CHANGING = Parameter(
     "changing",
     "persons whose quasi-identifiers differ between rows: 'error', 'set' (a box around all of a person's values), "
@@ -105,6 +106,8 @@ METHOD = Method(
     name=NAME,
     summary="a row a person: boxes on the quasi-identifiers, a list of hierarchy nodes for the sensitive values",
     paper="Gong, Q., Luo, J., Yang, M., Ni, W., Li, X.-B. (2017), Knowledge-Based Systems 115, algorithm 1",
+    example="CREATE TABLE persons AS FROM one_to_m_generalize('visits', 2, 2, row_id := true)",
+    smallest="2, 2",
     parameters=(
         Parameter("k", "persons who share each list of nodes, at least; 1 or more", "integer", REQUIRED, low=1),
         Parameter("l", "diversity of lists in each class of equal boxes, 1 or more", "number", REQUIRED, low=1),
@@ -122,4 +125,5 @@ METHOD = Method(
     layout=layout,
     release=release,
     needs=("qi", "sensitive", "person"),
+    ladders=(Ladder("k := {n}, l := {l}", (2, 5, 10), OF_PERSONS),),
 )

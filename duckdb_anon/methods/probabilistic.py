@@ -16,9 +16,9 @@ import numpy as np
 
 from duckdb_anon.kernels.groups import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import ESTIMATE, LinkableValues, Population
-from duckdb_anon.methods.compared import boxed_groups, compared
+from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import Parameter, Params
+from duckdb_anon.model.entries import Method, Parameter, Params
 from duckdb_anon.model.table import CodedTable
 
 NAME = "probabilistic"
@@ -43,14 +43,18 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return {**cells, sensitive.name: Coded(sensitive.name, sensitive.codes), ROWS: Source(rows)}
 
 
-METHOD = compared(
-    NAME,
-    "generalization in which d values survive an intersection by chance (a reading of the abstract)",
-    "after Sattar, Li, Liu, Heatherly & Malin (2014), Knowledge-Based Systems 67: (d, alpha)-linkable",
-    release,
-    (
+METHOD = Method(
+    name=NAME,
+    summary="generalization in which d values survive an intersection by chance (a reading of the abstract)",
+    paper="after Sattar, Li, Liu, Heatherly & Malin (2014), Knowledge-Based Systems 67: (d, alpha)-linkable",
+    example="CREATE TABLE second AS FROM probabilistic('people', 5)",
+    smallest="2",
+    parameters=parameters(
         Parameter("d", "values that must survive an intersection", "integer", 2, low=1),
         Parameter("alpha", "probability with which they do", "number", 0.9, low=0, high=1),
         *ESTIMATE,
     ),
+    layout=layout_of(NAME),
+    release=release,
+    needs=("qi", "sensitive"),
 )

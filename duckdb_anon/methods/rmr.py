@@ -24,9 +24,9 @@ from duckdb_anon.kernels.fingerprints.clusters import clusters_of, merge_up_to
 from duckdb_anon.kernels.fingerprints.hashing import starts
 from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
 from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
-from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE
+from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
@@ -111,6 +111,8 @@ METHOD = Method(
     name=NAME,
     summary="a row a person: boxes of clusters, and inside each box lists of nodes that are k^m-anonymous",
     paper="Poulis, G., Loukides, G., Gkoulalas-Divanis, A., Skiadopoulos, S. (2013), RMERGE_R",
+    example="CREATE TABLE clusters AS FROM rmr('visits', 2)",
+    smallest="2",
     parameters=(
         Parameter("k", "persons of a class, and of each set of m nodes in it, at least", "integer", REQUIRED, low=1),
         Parameter("m", "sensitive values an attacker may know, 1 to 4", "integer", 2, low=1, high=4),
@@ -126,4 +128,5 @@ METHOD = Method(
     layout=layout,
     release=release,
     needs=("qi", "sensitive", "person"),
+    ladders=(Ladder("k := {n}", (2, 5, 10), OF_PERSONS),),
 )  # fmt: skip

@@ -32,7 +32,7 @@ from duckdb_anon.kernels.randomized_response.arguments import GIVEN, LEVEL, PAPE
 from duckdb_anon.kernels.randomized_response.choice import choose
 from duckdb_anon.model import cells
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Params, Roles
 from duckdb_anon.model.table import CodedTable
 
 NAME = "rr_distort"
@@ -80,9 +80,14 @@ METHOD = Method(
     name=NAME,
     summary="values randomized with published probabilities; release has the original's types and a column rr",
     paper=f"{PAPER}, sections III-IV",
+    example="CREATE TABLE randomized AS FROM rr_distort('people', p := 0.8)",
+    smallest="p := 0.8",
     parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
     layout=layout,
     release=release,
     needs=(),
     refine=refine,
+    ladders=(
+        Ladder("p := {n}", (0.9, 0.7, 0.6), "the attacker takes each value as it stands; p of them are their owner's"),
+    ),
 )

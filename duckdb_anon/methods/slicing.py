@@ -26,10 +26,11 @@ from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
 from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.table import CodedTable, IntArray
 
 NAME = "slicing"
+READ_AS_IT_STANDS = "the attacker reads each row as it stands; its columns were permuted inside the bucket"
 
 
 def find_grouping(table: CodedTable, params: Params, *, alone: bool) -> Grouping:
@@ -117,6 +118,8 @@ METHOD = Method(
     name=NAME,
     summary="columns of related attributes, permuted independently inside l-diverse buckets",
     paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), sections 3-5",
+    example="CREATE TABLE sliced AS FROM slicing('people', 3, sensitive_column := 'alone')",
+    smallest="2",
     parameters=(
         Parameter("l", "no record is linked to a sensitive value with more than 1/l", "number", REQUIRED, low=1),
         *COLUMNS,
@@ -133,4 +136,5 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive"),
     settle=settle,
+    ladders=(Ladder("l := {l}, sensitive_column := 'alone'", (2, 5, 10), READ_AS_IT_STANDS, finds_columns=True),),
 )

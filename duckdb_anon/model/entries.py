@@ -6,154 +6,29 @@ Four kinds of entry, all plain frozen dataclasses:
 * `Report`: a table function with a fixed schema, computed by a kernel over one or more coded tables.
 * `Query`: a function whose planner writes SQL and nothing else runs.
 * `PureSql`: a macro of `sql/` whose column lists are filled in from the columns' roles.
+
+An entry is whole: all that is told of a function (`anon_functions`, README, `recommend`) stands in it. `example` is a
+statement on the tables that tests/contract makes: `people`, the labelled table of README's example, `visits`, in which
+persons have several rows, and the releases that the methods' examples make of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, listed
+from duckdb_anon.model.parameters import REQUIRED, Parameter, ParameterKind, Params
 from duckdb_anon.model.table import CodedTable
 
-REQUIRED = object()
-ParameterKind = Literal["number", "fraction", "integer", "text", "boolean", "names", "mapping", "any"]
-Params = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One argument of a SQL function.
-
-    Attributes:
-        name: its SQL name.
-        doc: one line: meaning, unit, range.
-        kind: 'number' float, 'fraction' exact (0.2 and 1/6 alike), 'integer', 'text', 'boolean', 'names'
-            (a list of column names; one name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked).
-        default: value when not given; REQUIRED has none.
-        choices: allowed texts, for kind 'text'.
-        low, high: inclusive range for numbers; `above` excludes its own value.
-    """
-
-    name: str
-    doc: str
-    kind: ParameterKind = "any"
-    default: Any = None
-    choices: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-    above: float | None = None
-
-    def check(self, function: str, given: Any) -> Any:
-        """Return `given` as this parameter's type, or raise a ParameterError that says what is allowed."""
-        if given is None:
-            if self.default is REQUIRED:
-                raise ParameterError(f"{function}: '{self.name}' is missing; {self.doc}")
-            return self.default
-        try:
-            value = _CONVERT[self.kind](given)
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise ParameterError(
-                f"{function}: {self.name} := {given!r} is not {_ARTICLE[self.kind]}; {self.doc}"
-            ) from error
-        if self.choices and value not in self.choices:
-            raise ParameterError(
-                f"{function}: {self.name} := {given!r} is none of {listed(self.choices)}"
-                f"{nearest(str(given), self.choices)}"
-            )
-        self._check_range(function, given, value)
-        return value
-
-    def _check_range(self, function: str, given: Any, value: Any) -> None:
-        if self.kind not in ("number", "fraction", "integer"):
-            return
-        finite = np.isfinite(float(value))
-        low = self.low is None or value >= self.low
-        high = self.high is None or value <= self.high
-        above = self.above is None or value > self.above
-        if not (finite and low and high and above):
-            ends = (("above", self.above), ("at least", self.low), ("at most", self.high))
-            allowed = " and ".join(f"{word} {end:g}" for word, end in ends if end is not None) or "finite"
-            raise ParameterError(
-                f"{function}: {self.name} := {given} is out of range, it must be {allowed}; {self.doc}"
-            )
-
-
-def _names(given: Any) -> list[str]:
-    if isinstance(given, str):
-        return [given]
-    if not isinstance(given, Sequence) or not all(isinstance(g, str) for g in given):
-        raise TypeError
-    return list(given)
-
-
-def _mapping(given: Any) -> dict[str, Any]:
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return dict(given)  # a DuckDB MAP arrives as a list of pairs
-    raise TypeError
-
-
-def _integer(given: Any) -> int:
-    if isinstance(given, bool) or float(given) != int(given):
-        raise TypeError
-    return int(given)
-
-
-def _fraction(given: Any) -> Fraction:
-    if isinstance(given, bool):
-        raise TypeError
-    if isinstance(given, float):
-        near = Fraction(given).limit_denominator(10_000)
-        return near if abs(float(near) - given) < 1e-15 else Fraction(given)
-    return Fraction(given)
-
-
-def _number(given: Any) -> float:
-    if isinstance(given, (bool, str)):
-        raise TypeError
-    return float(given)
-
-
-def _boolean(given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise TypeError
-    return given
-
-
-def _text(given: Any) -> str:
-    if not isinstance(given, str):
-        raise TypeError
-    return given
-
-
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "number": _number,
-    "fraction": _fraction,
-    "integer": _integer,
-    "text": _text,
-    "boolean": _boolean,
-    "names": _names,
-    "mapping": _mapping,
-    "any": lambda given: float(given) if isinstance(given, Decimal) else given,
-}
-_ARTICLE = {
-    "number": "a number",
-    "fraction": "a number",
-    "integer": "a whole number",
-    "text": "a text",
-    "boolean": "true or false",
-    "names": "a list of column names",
-    "mapping": "a MAP or STRUCT",
-    "any": "allowed",
-}
+__all__ = [
+    "REQUIRED", "ColumnInfo", "ColumnPlan", "Entry", "Ladder", "Layout", "Method", "Parameter", "ParameterKind",
+    "Params", "PureSql", "Query", "Release", "Report", "Roles",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -217,6 +92,35 @@ Release = Callable[[CodedTable, Params, np.random.Generator], dict[str, Cells]]
 
 
 @dataclass(frozen=True)
+class Ladder:
+    """Calls of one method that differ in strength, for `recommend` to climb.
+
+    A ladder is climbed until a step meets the largest risk, since a stronger one would only lose more, or cannot be
+    taken, since a stronger one asks for more.
+
+    Attributes:
+        arguments: with {n} for the strength and {l} for an l: the strength, but no more than the table can meet.
+        strengths: from weak to strong.
+        note: what to keep in mind when its figures are read.
+        finds_columns: whether the method looks for columns in the rows; the call then names those it found.
+    """
+
+    arguments: str
+    strengths: tuple[float, ...]
+    note: str = ""
+    finds_columns: bool = False
+
+    def calls(self, most: int) -> list[str]:
+        """Arguments of each step, weak to strong, where no l above `most` can be met; each once.
+
+        >>> Ladder("k := {n}, l := {l}", (5, 10, 25)).calls(8)
+        ['k := 5, l := 5', 'k := 10, l := 8', 'k := 25, l := 8']
+        """
+        texts = [self.arguments.format(n=n, l=min(n, max(most, 2))) for n in self.strengths]
+        return list(dict.fromkeys(texts))
+
+
+@dataclass(frozen=True)
 class Method:
     """A method that releases a table.
 
@@ -224,6 +128,9 @@ class Method:
         name: SQL name.
         summary: one line for `anon_functions()`.
         paper: authors, year, section.
+        example: a statement `CREATE TABLE ... AS FROM ...`.
+        smallest: the arguments a call cannot do without, the weakest a tiny table can meet; roles are given beside
+            them. Contract tests call every method so.
         parameters: own parameters; roles, `row_id` and `seed` are added to every method.
         layout: released columns, from roles and parameters, before any row is read.
         release: the kernel. It must shuffle nothing: the engine does.
@@ -234,11 +141,14 @@ class Method:
         conditions: SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in
             each row, 1 or 0.
         combinations: columns whose combinations of values DuckDB counts for `CodedTable.combinations`.
+        ladders: what `recommend` tries of it; () where its figures would not say what it is for.
     """
 
     name: str
     summary: str
     paper: str
+    example: str
+    smallest: str
     parameters: tuple[Parameter, ...]
     layout: Layout
     release: Release
@@ -247,6 +157,7 @@ class Method:
     settle: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
     combinations: Callable[[Roles, Params], Sequence[ColumnInfo]] | None = None
+    ladders: tuple[Ladder, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -268,6 +179,7 @@ class Report:
     name: str
     summary: str
     paper: str
+    example: str
     parameters: tuple[Parameter, ...]
     returns: Mapping[str, str]
     compute: Callable[[Sequence[Any], Params, np.random.Generator], Mapping[str, Any]]
@@ -292,6 +204,7 @@ class Query:
     name: str
     summary: str
     paper: str
+    example: str
     parameters: tuple[Parameter, ...]
     plan: Callable[[Any, Params], str]
     tables: tuple[str, ...] = ("tbl",)
@@ -305,6 +218,7 @@ class PureSql:
     name: str
     summary: str
     paper: str
+    example: str
     parameters: tuple[Parameter, ...]
     file: str
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)

@@ -14,8 +14,9 @@ from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import kind_of_type
 from duckdb_anon.model import progress
+from duckdb_anon.model.entries import Ladder, Method
 from duckdb_anon.model.errors import AnonError, RequirementError
-from duckdb_anon.report.rungs import Family, families
+from duckdb_anon.registry import METHODS
 
 Step = dict[str, Any]
 _FIGURES = ("identity", "attribute", "information_loss", "query_error", "query_error_median")
@@ -54,7 +55,7 @@ class Sample:
 
 
 def try_ladder(con: duckdb.DuckDBPyConnection, call: pa.StructArray) -> list[Step]:
-    """Climb every family and return the steps best first.
+    """Climb every ladder and return the steps best first.
 
     Args:
         con: a loaded connection to an empty database, which is filled.
@@ -76,11 +77,11 @@ def try_ladder(con: duckdb.DuckDBPyConnection, call: pa.StructArray) -> list[Ste
         sample = _fill(con, call, given["labels"])
         if given["unseen"]:
             asked = replace(asked, roles=asked.roles + _kinds(con, given["labels"]))
-        ladder = families(asked.methods, persons=sample.person is not None, repeated=sample.repeated)
+        ladders = ladders_for(asked.methods, persons=sample.person is not None, repeated=sample.repeated)
         steps = []
-        for number, family in enumerate(ladder, start=1):
-            with progress.running(f"recommend ({number} of {len(ladder)})"):
-                steps += _climb(con, asked, family, sample)
+        for number, (method, ladder) in enumerate(ladders, start=1):
+            with progress.running(f"recommend ({number} of {len(ladders)})"):
+                steps += _climb(con, asked, method, ladder, sample)
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
@@ -117,12 +118,30 @@ def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> s
     return f", categorical := {literal(nominal)}" if nominal else ""
 
 
-def _climb(con: duckdb.DuckDBPyConnection, asked: Asked, family: Family, sample: Sample) -> list[Step]:
-    """Steps of one family up to the first that meets the risk or cannot be taken."""
+def ladders_for(methods: Sequence[str] | None, *, persons: bool, repeated: bool) -> list[tuple[Method, Ladder]]:
+    """The ladders to climb.
+
+    Args:
+        methods: names to choose from; None: all.
+        persons: whether a column says whose row it is.
+        repeated: whether somebody has several rows, so that a row must not be taken for a person.
+    """
+    chosen = [m for m in METHODS if methods is None or m.name in methods]
+    suited = [m for m in chosen if (persons if _of_persons(m) else not repeated)]
+    return [(method, ladder) for method in suited for ladder in method.ladders]
+
+
+def _of_persons(method: Method) -> bool:
+    """Whether a method releases a row a person; the others take each row for a person of its own."""
+    return "person" in method.needs
+
+
+def _climb(con: duckdb.DuckDBPyConnection, asked: Asked, method: Method, ladder: Ladder, sample: Sample) -> list[Step]:
+    """Steps of one ladder up to the first that meets the risk or cannot be taken."""
     steps: list[Step] = []
-    for arguments in family.calls(sample.most_l):
-        progress.say(f"{family.method} {arguments}")
-        step, released = _step(con, asked, family, arguments, sample)
+    for arguments in ladder.calls(sample.most_l):
+        progress.say(f"{method.name} {arguments}")
+        step, released = _step(con, asked, method, ladder, arguments, sample)
         steps.append(step)
         if step["meets_max_risk"] or not released:
             break
@@ -130,17 +149,17 @@ def _climb(con: duckdb.DuckDBPyConnection, asked: Asked, family: Family, sample:
 
 
 def _step(
-    con: duckdb.DuckDBPyConnection, asked: Asked, family: Family, arguments: str, sample: Sample
+    con: duckdb.DuckDBPyConnection, asked: Asked, method: Method, ladder: Ladder, arguments: str, sample: Sample
 ) -> tuple[Step, bool]:
     """Release, attack and query once; what cannot be done leaves its reason in `note`. Tell whether it released."""
-    step: Step = {"method": family.method, **dict.fromkeys(_FIGURES), "rows": sample.rows}
+    step: Step = {"method": method.name, **dict.fromkeys(_FIGURES), "rows": sample.rows}
     started = time.perf_counter()
     options = f"{arguments}, row_id := true, seed := {asked.seed}"
-    _, problem = _asked(con, f"create or replace table release as from {family.method}('sample', {options})")
-    columns = "" if problem or not family.finds_columns else f", columns := {literal(_columns_found(con))}"
-    step["call"] = f"FROM {family.method}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
-    notes = [problem] if problem else [family.note]
-    for names, question in () if problem else _questions(asked, family, sample):
+    _, problem = _asked(con, f"create or replace table release as from {method.name}('sample', {options})")
+    columns = "" if problem or not ladder.finds_columns else f", columns := {literal(_columns_found(con))}"
+    step["call"] = f"FROM {method.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
+    notes = [problem] if problem else [ladder.note]
+    for names, question in () if problem else _questions(asked, method, sample):
         answer, reason = _asked(con, question)
         step.update(zip(names, answer, strict=False))
         notes.append(reason)
@@ -177,11 +196,11 @@ def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any
         return (), text.removeprefix("Invalid Input Error: ")
 
 
-def _questions(asked: Asked, family: Family, sample: Sample) -> list[tuple[tuple[str, ...], str]]:
+def _questions(asked: Asked, method: Method, sample: Sample) -> list[tuple[tuple[str, ...], str]]:
     """What is asked of each release, with the columns the answers go to."""
     targets = min(asked.targets, sample.rows)
     # a release of a row a person answers for persons, and shows no plain sensitive value to ask for
-    sensitive = literal(asked.on_sensitive and family.protects == "row")
+    sensitive = literal(asked.on_sensitive and not _of_persons(method))
     return [
         (
             ("identity", "attribute"),

@@ -10,27 +10,10 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.measures.help.examples import EXAMPLES
 from duckdb_anon.model.entries import REQUIRED, Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
 
 PROJECT = Path(__file__).resolve().parents[2]
-SMALLEST_CALL = {
-    "muco": "0.2",
-    "mondrian": "k := 2",
-    "incognito": "k := 2, l := 1",
-    "anatomy": "2",
-    "one_to_m_generalize": "2, 2",
-    "rmr": "2",
-    "rr_distort": "p := 0.8",
-    "slicing": "2",
-    "merging": "2",
-    "composition": "2",
-    "probabilistic": "2",
-    "hybrid": "2",
-    "diffgen": "5.0, domain := 'observed'",
-    "laplace_on_groups": "2, 1.0",
-}
 IDS = [entry.name for entry in ENTRIES]
 
 
@@ -73,31 +56,31 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConne
     con.execute("comment on column visits.age is 'anon: quasi hierarchy=ages'")
     con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=diseases'")
     for entry in METHODS:
-        con.execute(EXAMPLES[entry.name])
+        con.execute(entry.example)
     return con
 
 
-def test_every_function_has_an_example_that_calls_it() -> None:
-    assert set(EXAMPLES) == set(IDS)
-    assert all(f"{name}(" in example for name, example in EXAMPLES.items())
+def test_every_example_calls_its_function_and_is_no_other_ones() -> None:
+    assert all(f"{entry.name}(" in entry.example for entry in ENTRIES)
+    assert len({entry.example for entry in ENTRIES}) == len(ENTRIES)
 
 
-@pytest.mark.parametrize("name", [e.name for e in ENTRIES if e not in METHODS])
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e not in METHODS], ids=lambda e: e.name)
 def test_example_runs_and_gives_rows(
-    documented: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    documented: duckdb.DuckDBPyConnection, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name == "anon_report":
+    if entry.name == "anon_report":
         pytest.importorskip("altair", reason="the report extra is not installed")
         pytest.importorskip("vl_convert", reason="the report extra is not installed")
-    if name == "classification_accuracy":
+    if entry.name == "classification_accuracy":
         pytest.importorskip("sklearn", reason="the ml extra is not installed")
     monkeypatch.chdir(tmp_path)  # a report is a file
-    assert documented.execute(EXAMPLES[name]).fetchall()
+    assert documented.execute(entry.example).fetchall()
 
 
 @pytest.mark.parametrize("entry", METHODS, ids=[m.name for m in METHODS])
 def test_methods_example_makes_its_release(documented: duckdb.DuckDBPyConnection, entry: Method) -> None:
-    made = EXAMPLES[entry.name].split()[2]
+    made = entry.example.split()[2]
     assert documented.execute(f"select count(*) > 0 from {made}").fetchone() == (True,)
 
 
@@ -109,7 +92,7 @@ def test_functions_are_listed_with_all_that_is_known_of_them(documented: duckdb.
     assert {row[0]: row[1] for row in rows} == {e.name: max(1, len(parameters_of(e))) for e in ENTRIES}
     for name, _, texts, about, example in rows:
         entry = next(e for e in ENTRIES if e.name == name)
-        assert example == EXAMPLES[name]
+        assert example == entry.example
         assert texts == (0 if isinstance(entry, PureSql) else 1)
         if isinstance(entry, Method):
             assert len(about) > 200 and "Cost" in about
@@ -146,16 +129,19 @@ def test_unlabelled_columns_never_leave(entry: Method) -> None:
     roles = "qi := ['age', 'sex'], sensitive := 'disease'"
     if "person" in entry.needs:
         roles += ", person := 'pid', hierarchies := {'disease': 'tree'}"
-    con.execute(f"create table release as from {entry.name}('people', {SMALLEST_CALL[entry.name]}, {roles}, seed := 1)")
+    con.execute(f"create table release as from {entry.name}('people', {entry.smallest}, {roles}, seed := 1)")
     text = " ".join(str(row) for row in con.execute("from release").fetchall())
     assert "secret" not in text
     assert "unlabelled" not in str(con.execute("describe release").fetchall())
 
 
-def test_readme_lists_every_function() -> None:
+def test_readme_lists_every_function_with_its_summary_methods_first() -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^\| `(\w+)` \|", readme, flags=re.MULTILINE))
-    assert listed == set(IDS)
+    _, methods, measures, *_ = re.split(r"^\| function \| what it does \|\n\|---\|---\|\n", readme, flags=re.MULTILINE)
+    for table, entries in ((methods, METHODS), (measures, ENTRIES[len(METHODS) :])):
+        rows = re.match(r"(?:\|.*\n)*", table)
+        assert rows is not None
+        assert rows.group().splitlines() == [f"| `{entry.name}` | {entry.summary} |" for entry in entries]
 
 
 def test_readme_examples_run() -> None:

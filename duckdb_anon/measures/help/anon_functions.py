@@ -13,7 +13,6 @@ from typing import Any
 
 from duckdb_anon.engine.plan import parameters_of
 from duckdb_anon.engine.quoting import literal
-from duckdb_anon.measures.help.examples import EXAMPLES
 from duckdb_anon.model.entries import REQUIRED, Entry, Method, Parameter, Params, PureSql, Query, Report
 
 _FUNCTION = ("function", "kind", "signature", "summary", "paper", "example", "about")
@@ -38,6 +37,7 @@ def listing(entries: Callable[[], Iterable[Entry]]) -> Query:
         name="anon_functions",
         summary="this list: one row a function and parameter",
         paper="",
+        example="FROM anon_functions() WHERE \"function\" = 'muco'",
         parameters=(),
         plan=plan,
         tables=(),
@@ -70,7 +70,7 @@ def _values(name: str, columns: Sequence[str], rows: Sequence[Sequence[str | Non
 
 def _about(entry: Entry) -> tuple[str | None, ...]:
     kind = "method" if isinstance(entry, Method) else "measure"
-    return (entry.name, kind, signature(entry), entry.summary, entry.paper, EXAMPLES.get(entry.name), about(entry))
+    return (entry.name, kind, signature(entry), entry.summary, entry.paper, entry.example, about(entry))
 
 
 def about(entry: Entry) -> str | None:

@@ -39,6 +39,7 @@ MEASURE = Report(
     name="delta_probability",
     summary="largest share of one record in a published value, per attribute, in the tables muco would draw from",
     paper="Li et al. (2020), arXiv 2008.10771, section 3, definition 3",
+    example="FROM delta_probability('people', 0.2)",
     parameters=GROUPING,
     returns={
         "attribute": "VARCHAR",

@@ -35,6 +35,7 @@ MEASURE = Report(
     name="diffgen_plan",
     summary="how diffgen spends its budget, step by step",
     paper="Mohammed, Chen, Fung & Yu (2011), KDD, section 4",
+    example="FROM diffgen_plan('people', 1.0)",
     parameters=SPENDING,
     returns={
         "step": "VARCHAR",

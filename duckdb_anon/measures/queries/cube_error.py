@@ -76,6 +76,7 @@ MEASURE = Query(
     name="cube_error",
     summary="relative error of every cell of a data cube, release against original",
     paper="Guo, Ying and Wu (2011), section V",
+    example="FROM cube_error('people', 'boxes', dims := ['gender', 'education'])",
     parameters=(
         Parameter("original", "the original table", "any", REQUIRED),
         Parameter("release", "its release", "any", REQUIRED),

@@ -70,6 +70,7 @@ MEASURE = Query(
     name="relative_error",
     summary="a query's answers on the original beside their estimates from the release, with bounds or 95% intervals",
     paper="relative error: Zhang et al. (2007); Xiao and Tao (2006), Anatomy",
+    example="FROM relative_error('SELECT gender, count(*) FROM people GROUP BY gender', 'people', 'boxes')",
     parameters=(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
         Parameter("original", "the original table", "any", REQUIRED),

@@ -144,6 +144,7 @@ WORKLOAD = Report(
     name="workload",
     summary="texts of random COUNT or SUM queries with predicates on some quasi-identifiers",
     paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
+    example="FROM workload('people', 10, dims := 2)",
     parameters=PARAMETERS,
     returns={"query_id": "BIGINT", "query": "VARCHAR"},
     compute=_workload,
@@ -157,6 +158,7 @@ MEASURE = Report(
     name="workload_error",
     summary="relative error of each query of a random workload, release against original",
     paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
+    example="FROM workload_error('people', 'boxes', 100, dims := 2, aggregate := 'sum(salary)')",
     parameters=PARAMETERS,
     returns={
         "query_id": "BIGINT",

@@ -17,6 +17,7 @@ K_ANONYMITY = PureSql(
     name="k_anonymity",
     summary="size of the smallest equivalence class",
     paper="Samarati and Sweeney (1998)",
+    example="FROM k_anonymity('people')",
     parameters=(),
     file=FILE,
 )
@@ -24,6 +25,7 @@ L_DIVERSITY = PureSql(
     name="l_diversity",
     summary="distinct, frequency, entropy and recursive diversity of the least diverse class, a row each",
     paper="Machanavajjhala, Gehrke, Kifer and Venkitasubramaniam (2006)",
+    example="FROM l_diversity('boxes', ['age', 'gender', 'education', 'hours_per_week'], 'salary')",
     parameters=(Parameter("l", "l of recursive (c, l)-diversity, whole, from 1", "integer", 2, low=1),),
     file=FILE,
     needs=("qi", "sensitive"),
@@ -32,6 +34,7 @@ T_CLOSENESS = PureSql(
     name="t_closeness",
     summary="largest earth mover's distance between a class and the table, with its ground distance",
     paper="Li, Li and Venkatasubramanian (2007)",
+    example="FROM t_closeness('people')",
     parameters=(
         Parameter(
             "distance", "default: 'hierarchy' with a hierarchy, 'ordered' for numbers and dates, else 'equal'",
@@ -46,6 +49,7 @@ REIDENTIFICATION_RISK = PureSql(
     name="reidentification_risk",
     summary="highest and average risk of a row, share above a threshold, sample uniques",
     paper="El Emam and Dankar (2008), prosecutor risk",
+    example="FROM reidentification_risk('people', threshold := 0.2)",
     parameters=(Parameter("threshold", "risk counted as too high, in [0, 1]", "number", 0.2, low=0, high=1),),
     file=FILE,
 )
@@ -53,6 +57,7 @@ CLASS_STATISTICS = PureSql(
     name="class_statistics",
     summary="number and sizes of the classes, discernibility",
     paper="Bayardo and Agrawal (2005)",
+    example="FROM class_statistics('people')",
     parameters=(),
     file=FILE,
 )
@@ -60,6 +65,7 @@ EQUIVALENCE_CLASSES = PureSql(
     name="equivalence_classes",
     summary="one row a class: its quasi-identifiers and class_size",
     paper="Samarati and Sweeney (1998)",
+    example="FROM equivalence_classes('people') ORDER BY class_size LIMIT 10",
     parameters=(),
     file=FILE,
 )

@@ -140,6 +140,7 @@ MEASURE = Report(
     name="composition_risk",
     summary="privacy risk of persons who are in two independent releases (composition attack), in percent",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.2; unit of counting is a reading",
+    example="FROM composition_risk('boxes', 'second', 'people')",
     parameters=(
         Parameter(
             "unit",

@@ -214,6 +214,7 @@ MEASURE = Report(
     name="disclosure",
     summary="identity and attribute disclosure to an attacker who knows each quasi-identifier with probability p_match",
     paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
+    example="FROM disclosure('people', 'release', p_match := 0.7)",
     parameters=(
         Parameter(
             "p_match",

@@ -18,6 +18,7 @@ KL_DIVERSITY = PureSql(
     name="kl_diversity",
     summary="persons per fingerprint, diversity of fingerprints per class, and the risks these bound, in one row",
     paper="Gong, Luo, Yang, Ni and Li (2017), definitions 1-5, theorem 1",
+    example="FROM kl_diversity('persons', ['age'], 'disease')",
     parameters=(_SENSITIVE, _PERSON),
     file=FILE,
 )
@@ -25,6 +26,7 @@ KM_ANONYMITY = PureSql(
     name="km_anonymity",
     summary="smallest support, within a class, of sets of 0 to m values a person has, a row a size",
     paper="Poulis, Loukides, Gkoulalas-Divanis and Skiadopoulos (2013)",
+    example="FROM km_anonymity('persons', ['age'], 'disease', m := 2)",
     parameters=(
         _SENSITIVE,
         Parameter("m", "largest size of a set, 1 to 4", "integer", 2, low=1, high=4),

@@ -71,6 +71,7 @@ MEASURE = Report(
     name=NAME,
     summary="disclosure risk under randomized response, for given p or the p found for l",
     paper=f"{PAPER}, section IV.A, Result 1",
+    example="FROM rr_risk('people', p := 0.8)",
     parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
     returns={
         "attribute": "VARCHAR",

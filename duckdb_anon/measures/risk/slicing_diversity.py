@@ -121,6 +121,7 @@ MEASURE = Report(
     name="slicing_diversity",
     summary="l of a sliced release by slicing's own definition, over all original records",
     paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), section 5",
+    example="FROM slicing_diversity('people', 'sliced')",
     parameters=(),
     returns={"records": "BIGINT", "matched": "BIGINT", "highest": "DOUBLE", "average": "DOUBLE", "l": "DOUBLE"},
     compute=slicing_diversity,

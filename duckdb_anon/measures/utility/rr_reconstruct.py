@@ -126,6 +126,7 @@ MEASURE = Query(
     name=NAME,
     summary="the original's cells estimated from a randomized release, raw and projected, with standard errors",
     paper=f"{PAPER}, section III.B, equation 2",
+    example="FROM rr_reconstruct('randomized', ['gender'])",
     parameters=(
         Parameter("columns", "columns whose cells to estimate", "names", REQUIRED),
         Parameter(
