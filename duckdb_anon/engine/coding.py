@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.quoting import literal
+from duckdb_anon.engine.scales import scale_of
 from duckdb_anon.engine.trees import Tree, tree_leaves
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
@@ -80,7 +81,9 @@ def code_column(
     codes = np.append(rank, np.int32(len(order)))[indices].astype(np.int32, copy=False)
     domain = len(order) + (null_code >= 0)
     special_from = len(order) - special
+    scale = None
     if kind == "ordered":
+        scale = scale_of(values.take(pa.array(order[:special_from])))
         positions = _positions(values, order, special_from, domain)
     else:
         positions = np.arange(domain, dtype=np.float64)
@@ -89,7 +92,9 @@ def code_column(
     first_row[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
     labels = values.take(pa.array(order)).cast(pa.string()).to_pylist() if declared or kind == "hierarchy" else []
     unseen = tuple(sorted(set(declared) - set(labels)))
-    attribute = Attribute(name, kind, codes, positions, special_from, null_code, first_row, declared=unseen)
+    attribute = Attribute(
+        name, kind, codes, positions, special_from, null_code, first_row, declared=unseen, scale=scale
+    )
     if literals:
         attribute = replace(attribute, literals=sql_literals(values.take(pa.array(order)), null_code >= 0))
     if kind != "hierarchy":

@@ -6,7 +6,8 @@ order and ask for lists in the same order, so that a list's number is its meanin
 
 The kernel's answer is one struct: `i` lists of integers, `d` lists of doubles, `s` lists of texts, `l` lists
 of integer lists. Codes travel as the row number of a row that has the value, once a code, so every value is
-read from the source and keeps its type.
+read from the source and keeps its type. New values travel as text, once a value, and are cast to the type of their
+column when the call runs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.scales import texts
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.errors import ColumnError
@@ -56,6 +58,7 @@ class Decoder:
     domains: list[str] = field(default_factory=list)
     dictionaries: dict[str, tuple[int, str]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+    new: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, kind: str) -> str:
         """Ask for the next list of `kind`; return the SQL that reads it from `_anon_r`."""
@@ -108,6 +111,8 @@ class Decoder:
             if plan.frame not in self.sources:
                 self.sources[plan.frame] = self.value(self.row("i"))
             return f"_anon_s{list(self.sources).index(plan.frame)}.{ident(attribute)}"
+        if plan.cells is c.Value:
+            return self.value(f"{self._new_values(attribute)}[{self.row('i')} + 1]")
         if plan.cells in (c.Whole, c.Real):
             return self.value(self.row("i" if plan.cells is c.Whole else "d"))
         if plan.cells in (c.Node, c.NodeSet):
@@ -117,6 +122,11 @@ class Decoder:
                 return self._framed(plan, f"{labels}[{self.grouped(plan.frame, 'i')} + 1]")
             return self._framed(plan, f"list_select({labels}, {self.grouped(plan.frame, 'l')})")
         return self._valued(plan, self.dictionary(attribute, plan.declared_type))
+
+    def _new_values(self, attribute: str) -> str:
+        """SQL of the list of new values of one column: their texts, cast to the type it has when the call runs."""
+        self.new.append((self.ask("s"), attribute))
+        return f"_anon_new.v{len(self.new) - 1}"
 
     def constant(self, sql: str) -> str:
         """Have `sql` computed once; return the column to select."""
@@ -150,12 +160,13 @@ class Decoder:
 
     def sql(self, columns: Mapping[str, str]) -> str:
         """CTEs and SELECT around the column expressions; `_anon_src` and `_anon_run` stand before it."""
-        values = ", _anon_dict" if self.dictionaries else ""
+        values = (", _anon_dict" if self.dictionaries else "") + (", _anon_new" if self.new else "")
         looked_up = "".join(f", {sql} as _x{k}" for k, sql in enumerate(self.row_values))
         parts = [
             "_anon_r as materialized (select r from _anon_run where "
             "case when r.error is null then true else error(r.error) end)",
             *self._dictionary_ctes(),
+            *self._new_value_ctes(),
             f"_anon_rows as (select {', '.join(['unnest(range(r.n)) as _ord', *self.row_lists])} from _anon_r)",
             f"_anon_cells as (select _ord{looked_up} from _anon_rows{values})",
         ]
@@ -181,6 +192,17 @@ class Decoder:
             each = ", ".join(f"{ident(n) if n in varying else told.format(columns[n])} as {ident(n)}" for n in columns)
             rows = f"select {each} from ({rows}) as _anon_out cross join _anon_const"
         return ",\n".join(parts) + f"\n{rows}"
+
+    def _new_value_ctes(self) -> list[str]:
+        """The lists of new values. An empty list of a column's own values lends its type to the cast."""
+        if not self.new:
+            return []
+        types = ", ".join(f"list({ident(attribute)}) as t{k}" for k, (_, attribute) in enumerate(self.new))
+        lists = ", ".join(f"cast_to_type({texts}, t{k}) as v{k}" for k, (texts, _) in enumerate(self.new))
+        return [
+            f"_anon_types as (select {types} from (select * from _anon_src limit 0) as _anon_none)",
+            f"_anon_new as materialized (select {lists} from _anon_r, _anon_types)",
+        ]
 
     def _dictionary_ctes(self) -> list[str]:
         if not self.dictionaries:
@@ -249,6 +271,10 @@ class Packer:
                 self.sources.add(plan.frame)
                 rows = cells.rows[self.order]
                 self.lists.i.append(np.where(rows < 0, -1, self.source_row[rows]))
+        elif isinstance(cells, c.Value):
+            scale = self.attributes[attribute].scale_for("Value")
+            self.lists.s.append(texts(scale, cells.numbers))
+            self.lists.i.append(cells.index[self.order])
         elif isinstance(cells, c.Whole):
             self.lists.i.append(cells.values[self.order])
         elif isinstance(cells, c.Real):

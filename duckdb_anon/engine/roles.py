@@ -16,9 +16,7 @@ _COMMENT = re.compile(
     r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:\"[^\"]+\"|[^\s;,]+)))*)", re.IGNORECASE
 )
 _HIERARCHY = re.compile(r"hierarchy=(?:\"([^\"]+)\"|([^\s;,]+))", re.IGNORECASE)
-_ORDERED = re.compile(
-    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|DATE|TIME\b.*|TIMESTAMP.*|BIGNUM)$"
-)
+_ORDERED = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|DATE|TIME.*|BIGNUM)$")
 _NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]$|INTERVAL$|VARIANT$")
 
 ROLE_PARAMETERS = (

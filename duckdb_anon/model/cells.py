@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.scale import Numbers
 from duckdb_anon.model.table import CodeArray, IntArray
 
 ROWS = "*"
@@ -35,6 +36,28 @@ class Coded:
 
     attribute: str
     codes: CodeArray
+
+
+@dataclass(frozen=True)
+class Value:
+    """New values of the column's own type, which no row need have: numbers[index[i]]; index -1 gives NULL.
+
+    For ordered attributes (numbers, decimals, dates, times, timestamps). `numbers` are on the attribute's own
+    `Attribute.scale`, whole steps of the type or anything between, which the engine rounds half to even and moves
+    to the ends of the type: a mean of integers becomes an integer, one of dates a date. To make some:
+
+        scale = attribute.scale_for("microaggregate")
+        means = scale.numbers[attribute.codes[rows_of_group]].mean()  # finite values only: codes < special_from
+        Value(attribute.name, means_of_groups, group_of_row)
+
+    int64 numbers are exact over the whole type; float64 ones to 53 bits (timestamps: 1 us up to the year 2255).
+    Steps far from 0 (microseconds since 1970, nanoseconds) are summed without loss as differences from one of
+    them: `scale.numbers - scale.numbers[0]`.
+    """
+
+    attribute: str
+    numbers: Numbers
+    index: IntArray
 
 
 @dataclass(frozen=True)
@@ -124,4 +147,4 @@ class Struct:
     fields: dict[str, Cells]
 
 
-Cells = Source | Coded | Interval | ValueSet | Node | NodeSet | Counts | Whole | Real | Channel | Struct
+Cells = Source | Coded | Value | Interval | ValueSet | Node | NodeSet | Counts | Whole | Real | Channel | Struct

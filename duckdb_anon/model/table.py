@@ -13,6 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.scale import Scale
+
 IntArray = NDArray[np.int64]
 CodeArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
@@ -70,6 +73,7 @@ class Attribute:
         leaf_of_code: leaf number of each code, for kind 'hierarchy'. NULL is a leaf of its own under the root.
         declared: text of the values that an enum or a hierarchy declares and no row has.
         literals: SQL literal of each code, for the functions that write queries; empty for all others.
+        scale: the exact numbers behind the codes of an ordered attribute, for methods that make new values.
     """
 
     name: str
@@ -83,6 +87,22 @@ class Attribute:
     leaf_of_code: CodeArray | None = None
     declared: tuple[str, ...] = ()
     literals: tuple[str, ...] = ()
+    scale: Scale | None = None
+
+    def scale_for(self, function: str) -> Scale:
+        """The exact numbers behind the codes, for a method that makes new values.
+
+        Raises:
+            ColumnError: the attribute is not ordered, or its values are more than 2^63 steps apart.
+        """
+        if self.scale is None and self.kind != "ordered":
+            raise ColumnError(f"{function}: column '{self.name}' is taken as names, of which no new ones can be made")
+        if self.scale is None:
+            raise ColumnError(
+                f"{function}: the values of '{self.name}' are of a type that cannot be reckoned with exactly, or more "
+                "than 2^63 of its steps apart; release it as DOUBLE, or with fewer decimal places"
+            )
+        return self.scale
 
     @property
     def domain(self) -> int:
