@@ -16,10 +16,9 @@ import duckdb
 
 from duckdb_anon import __version__, connect
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report import command as report
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
-from duckdb_anon.shell import demo
+from duckdb_anon.shell import demo, report
 from duckdb_anon.shell.dot import Quit, StopScript
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import MODES

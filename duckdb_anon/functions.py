@@ -8,6 +8,7 @@ connection and leave nothing in the file.
 from __future__ import annotations
 
 import itertools
+import json
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -18,10 +19,10 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import interrupt, run
 from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.plan import Context, parameters_of, plan
+from duckdb_anon.engine.plan import Context, parameters_of, plan, task_function
+from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.sqlfiles import macro_statements
-from duckdb_anon.measures.recommend import RETURNS, STEPS_TYPE
-from duckdb_anon.model.entries import Entry, Method, PureSql, Query, Report
+from duckdb_anon.model.entries import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.errors import AnonError, unexpected
 from duckdb_anon.registry import ENTRIES, PURE_FILES
 
@@ -29,14 +30,7 @@ from duckdb_anon.registry import ENTRIES, PURE_FILES
 _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _NUMBERS = itertools.count()
-_ARROW_TYPES = {
-    "VARCHAR": pa.string(),
-    "DOUBLE": pa.float64(),
-    "BIGINT": pa.int64(),
-    "BOOLEAN": pa.bool_(),
-}
-_STEP = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in RETURNS.items()])
-_RECOMMENDED = pa.struct([("error", pa.string()), ("steps", pa.list_(_STEP))])
+_ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
@@ -126,56 +120,60 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         parts = [_ran(_whole(call).slice(k, 1)) for k in range(len(call))]
         return pa.concat_arrays(parts)
 
-    def reporter(call: pa.Array) -> pa.Array:
-        return pa.array([_reported(number, c) for c in _whole(call).to_pylist()], pa.string())
-
-    def recommender(call: pa.Array) -> pa.Array:
-        whole = _whole(call)
-        return pa.array([_recommended(whole.slice(k, 1)) for k in range(len(whole))], _RECOMMENDED)
-
-    _KEEP.extend([instance, planner, runner, reporter, recommender])
+    _KEEP.extend([instance, planner, runner])
     con.create_function("_anon_instance", instance, [], "BIGINT")
     arrow, special = PythonUDFType.ARROW, FunctionNullHandling.SPECIAL
     con.create_function("_anon_plan", planner, None, "VARCHAR", type=arrow, null_handling=special)
     con.create_function(
         "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
-    con.create_function("_anon_report", reporter, None, "VARCHAR", type=arrow, null_handling=special, side_effects=True)
-    con.create_function(
-        "_anon_recommend",
-        recommender,
-        None,
-        f"STRUCT(error VARCHAR, steps {STEPS_TYPE})",
-        type=arrow,
-        null_handling=special,
-        side_effects=True,
-    )
+    for entry in ENTRIES:
+        if isinstance(entry, Task):
+            _register(con, number, entry)
     return number
 
 
-def _reported(number: int, call: dict[str, Any]) -> str:
-    """Write a report when the call runs, on a connection of its own; errors come back as '!' and their text."""
-    from duckdb_anon.report.write import write_report  # reports stand on these functions
+def _register(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
+    """Make the function that runs a task: one struct of its error or its rows for each call."""
+    columns = ", ".join(f"{ident(name)} {kind}" for name, kind in entry.returns.items())
+    row = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in entry.returns.items()])
+    shape = pa.struct([("error", pa.string()), ("rows", pa.list_(row))])
 
-    cursor = _cursor(number)
+    def doer(call: pa.Array) -> pa.Array:
+        whole = _whole(call)
+        return pa.array([_done(number, entry, whole.slice(k, 1)) for k in range(len(whole))], shape)
+
+    _KEEP.append(doer)
+    con.create_function(
+        task_function(entry),
+        doer,
+        None,
+        f"STRUCT(error VARCHAR, rows STRUCT({columns})[])",
+        type=PythonUDFType.ARROW,
+        null_handling=FunctionNullHandling.SPECIAL,
+        side_effects=True,
+    )
+
+
+def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
+    """Do the work of one call on a connection of its own; errors travel as text."""
+    told, database, schema = (call.field(name)[0].as_py() for name in ("told", "database", "schema"))
+    rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in ("told", "database", "schema")}
+    con = _cursor(number) if entry.database == "callers" else duckdb.connect()
     try:
-        return write_report(load(cursor) if cursor else None, call)
+        if con is None:
+            raise AnonError(f"{entry.name}: there is no open connection to work on")
+        if entry.database == "callers":
+            Catalog(con, database, schema)  # the caller's place, and no DataFrame of ours in scope
+        with interrupt.interrupting(load(con)):
+            return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
-        return f"!{error}"
+        return {"error": str(error).removeprefix("Invalid Input Error: "), "rows": None}
+    except Exception as error:  # a traceback would show paths, the message might show data
+        return {"error": unexpected(entry.name, error), "rows": None}
     finally:
-        if cursor is not None:
-            cursor.close()
-
-
-def _recommended(call: pa.StructArray) -> dict[str, Any]:
-    """Try methods on the rows of a call, in a database that goes when it is answered."""
-    from duckdb_anon.report.ladder import answer  # the trials stand on these functions
-
-    con = connect()
-    try:
-        return answer(call, con)
-    finally:
-        con.close()
+        if con is not None:
+            con.close()
 
 
 def _whole(array: pa.Array) -> pa.Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from duckdb_anon.measures.anon_report import MEASURE as ANON_REPORT
-from duckdb_anon.measures.compare import MEASURE as COMPARE
 from duckdb_anon.measures.help import anon_functions
 from duckdb_anon.measures.help.anatomy_tables import QIT, ST
 from duckdb_anon.measures.help.anon_sample import MEASURE as ANON_SAMPLE
@@ -15,7 +13,6 @@ from duckdb_anon.measures.queries.relative_error import MEASURE as RELATIVE_ERRO
 from duckdb_anon.measures.queries.rewrite_query import MEASURE as REWRITE_QUERY
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.queries.workload_error import WORKLOAD
-from duckdb_anon.measures.recommend import recommending
 from duckdb_anon.measures.risk import classes, kl_diversity
 from duckdb_anon.measures.risk.composition_risk import MEASURE as COMPOSITION_RISK
 from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
@@ -45,6 +42,9 @@ from duckdb_anon.methods.rmr import METHOD as RMR
 from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
 from duckdb_anon.methods.slicing import METHOD as SLICING
 from duckdb_anon.model.entries import Entry, Method
+from duckdb_anon.report.anon_report import MEASURE as ANON_REPORT
+from duckdb_anon.report.compare import MEASURE as COMPARE
+from duckdb_anon.report.recommend import recommending
 
 METHODS: tuple[Method, ...] = (
     MUCO,

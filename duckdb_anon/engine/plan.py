@@ -5,6 +5,7 @@ Nothing is read here but names, types and comments.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,7 @@ from duckdb_anon.model.entries import (
     Query,
     Report,
     Roles,
+    Task,
 )
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.table import CodedTable
@@ -51,7 +53,7 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
         tables = (Parameter("tbl", "a table"),)
     taken = {p.name for p in entry.parameters}
     added: tuple[Parameter, ...] = ()
-    if not isinstance(entry, Query) and (tables or isinstance(entry, PureSql)):
+    if not isinstance(entry, (Query, Task)) and (tables or isinstance(entry, PureSql)):
         added += ROLE_PARAMETERS
     if isinstance(entry, Method):
         added += (ROW_ID,)
@@ -125,6 +127,8 @@ def plan(entry: Entry, context: Context) -> str:
         return _plan_report(entry, context, params)
     if isinstance(entry, PureSql):
         return _plan_pure(entry, context, params)
+    if isinstance(entry, Task):
+        return _plan_task(entry, context, params)
     return entry.plan(context, params)
 
 
@@ -320,6 +324,25 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     return f"from _anon_{entry.name}({', '.join(arguments)}{named})"
+
+
+def _plan_task(entry: Task, context: Context, params: Params) -> str:
+    """SELECT over the rows of a task's answer; the task runs once, when the SELECT does."""
+    told, lists = entry.plan(context, params)
+    place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
+    rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
+    call = f"{{{place}, told: {literal(json.dumps(told))}{rows}}}"
+    shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
+    return (
+        f"with _anon_done as materialized (select {task_function(entry)}({call}) as r)\n"
+        f"select {shown} from (select unnest(case when r.error is not null then error(r.error) else r.rows end) "
+        "as _anon_row from _anon_done)"
+    )
+
+
+def task_function(entry: Task) -> str:
+    """SQL name of the function that runs a task."""
+    return f"_anon_task_{entry.name}"
 
 
 def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:

@@ -1,10 +1,11 @@
 """What a registry entry says about a function: its parameters, what it reads and what it gives back.
 
-Four kinds of entry, all plain frozen dataclasses:
+Five kinds of entry, all plain frozen dataclasses:
 
 * `Method`: a table function that releases a table. Its kernel is pure (coded table in, cells out).
 * `Report`: a table function with a fixed schema, computed by a kernel over one or more coded tables.
 * `Query`: a function whose planner writes SQL and nothing else runs.
+* `Task`: a function whose work is done when the call runs, with the package's own functions on a connection.
 * `PureSql`: a macro of `sql/` whose column lists are filled in from the columns' roles.
 
 An entry is whole: all that is told of a function (`anon_functions`, README, `recommend`) stands in it. `example` is a
@@ -27,7 +28,7 @@ from duckdb_anon.model.table import CodedTable
 
 __all__ = [
     "REQUIRED", "ColumnInfo", "ColumnPlan", "Entry", "Ladder", "Layout", "Method", "Parameter", "ParameterKind",
-    "Params", "PureSql", "Query", "Release", "Report", "Roles",
+    "Params", "PureSql", "Query", "Release", "Report", "Roles", "Task",
 ]  # fmt: skip
 
 
@@ -212,6 +213,32 @@ class Query:
 
 
 @dataclass(frozen=True)
+class Task:
+    """A table function whose work is done when the call runs, with the other functions on a connection handed to it.
+
+    Attributes:
+        returns: released column to DuckDB type (VARCHAR, DOUBLE, BIGINT or BOOLEAN).
+        plan: (planning context, checked parameters) -> what the work needs to know, as JSON takes it, and name to
+            scalar subquery of each list of rows it needs, as the caller's statement sees them.
+        work: (loaded connection, what `plan` said, name to rows) -> rows of the answer, in order.
+        database: 'callers': the connection is another one to the caller's database, in the caller's schema; it sees
+            committed tables, and what it commits stays. 'own': to a database in memory that goes when the work is done.
+        tables: names of the parameters that are tables.
+    """
+
+    name: str
+    summary: str
+    paper: str
+    example: str
+    parameters: tuple[Parameter, ...]
+    returns: Mapping[str, str]
+    plan: Callable[[Any, Params], tuple[Mapping[str, Any], Mapping[str, str]]]
+    work: Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+    database: Literal["callers", "own"] = "callers"
+    tables: tuple[str, ...] = ("tbl",)
+
+
+@dataclass(frozen=True)
 class PureSql:
     """A table macro of sql/ with the signature (tbl, qi, [sensitive, ...]); roles fill what is not given."""
 
@@ -224,4 +251,4 @@ class PureSql:
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
 
 
-Entry = Method | Report | Query | PureSql
+Entry = Method | Report | Query | Task | PureSql

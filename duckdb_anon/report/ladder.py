@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import kind_of_type
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Ladder, Method
-from duckdb_anon.model.errors import AnonError, RequirementError
-from duckdb_anon.registry import METHODS
+from duckdb_anon.model.errors import RequirementError
 
 Step = dict[str, Any]
 _FIGURES = ("identity", "attribute", "information_loss", "query_error", "query_error_median")
@@ -54,12 +53,20 @@ class Sample:
     repeated: bool
 
 
-def try_ladder(con: duckdb.DuckDBPyConnection, call: pa.StructArray) -> list[Step]:
+def try_ladders(
+    con: duckdb.DuckDBPyConnection,
+    methods: Sequence[Method],
+    told: Mapping[str, Any],
+    rows: Mapping[str, pa.StructArray],
+) -> list[Step]:
     """Climb every ladder and return the steps best first.
 
     Args:
         con: a loaded connection to an empty database, which is filled.
-        call: one call as planned: sample `t0`, hierarchies `h{k}`, labels and options.
+        methods: the methods there are.
+        told: the fields of `Asked`; `labels`, column and comment of each column of the sample; `unseen`, whether
+            planning saw no types.
+        rows: sample `t0`, hierarchies `h{k}`.
 
     Returns:
         One mapping a step with the columns of recommend. Steps that meet the largest risk come first, by query
@@ -70,27 +77,24 @@ def try_ladder(con: duckdb.DuckDBPyConnection, call: pa.StructArray) -> list[Ste
         RequirementError: when the table has no rows.
         Interrupted: when the user stops the call.
     """
-    names = [field.name for field in call.type]
-    given = {name: call.field(name)[0].as_py() for name in names if name[:1] not in "h" and name != "t0"}
-    asked = Asked(**{name: given[name] for name in Asked.__dataclass_fields__})
-    with interrupt.interrupting(con):
-        sample = _fill(con, call, given["labels"])
-        if given["unseen"]:
-            asked = replace(asked, roles=asked.roles + _kinds(con, given["labels"]))
-        ladders = ladders_for(asked.methods, persons=sample.person is not None, repeated=sample.repeated)
-        steps = []
-        for number, (method, ladder) in enumerate(ladders, start=1):
-            with progress.running(f"recommend ({number} of {len(ladders)})"):
-                steps += _climb(con, asked, method, ladder, sample)
+    asked = Asked(**{name: told[name] for name in Asked.__dataclass_fields__})
+    sample = _fill(con, rows, told["labels"])
+    if told["unseen"]:
+        asked = replace(asked, roles=asked.roles + _kinds(con, told["labels"]))
+    ladders = ladders_for(methods, asked.methods, persons=sample.person is not None, repeated=sample.repeated)
+    steps = []
+    for number, (method, ladder) in enumerate(ladders, start=1):
+        with progress.running(f"recommend ({number} of {len(ladders)})"):
+            steps += _climb(con, asked, method, ladder, sample)
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
 
-def _fill(con: duckdb.DuckDBPyConnection, call: pa.StructArray, labels: Sequence[Sequence[str]]) -> Sample:
+def _fill(
+    con: duckdb.DuckDBPyConnection, rows: Mapping[str, pa.StructArray], labels: Sequence[Sequence[str]]
+) -> Sample:
     """Make the labelled table `sample`, the hierarchies `tree{k}` and `asked`, which queries are asked of."""
-    for name in (field.name for field in call.type if field.name == "t0" or field.name[:1] == "h"):
-        flat = call.field(name).flatten()
-        flat = flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+    for name, flat in rows.items():
         if name == "t0" and len(flat) == 0:
             raise RequirementError("recommend: the table is empty; there is nothing to try methods on")
         made = "sample" if name == "t0" else f"tree{name[1:]}"
@@ -100,14 +104,14 @@ def _fill(con: duckdb.DuckDBPyConnection, call: pa.StructArray, labels: Sequence
     person = next((column for column, label in labels if label == "anon: person"), None)
     sensitive = ident(next(column for column, label in labels if label.startswith("anon: sensitive")))
     counts = f"select count(*) as n from sample group by {sensitive}"
-    rows, most = con.execute(f"select sum(n)::bigint, sum(n)::bigint // max(n) from ({counts})").fetchall()[0]
-    people = con.execute(f"select count(distinct {ident(person)}) from sample").fetchall()[0][0] if person else rows
+    total, most = con.execute(f"select sum(n)::bigint, sum(n)::bigint // max(n) from ({counts})").fetchall()[0]
+    people = con.execute(f"select count(distinct {ident(person)}) from sample").fetchall()[0][0] if person else total
     con.execute(f"create table asked as from sample qualify row_number() over (partition by {ident(person)}) = 1"
                 if person else "create view asked as from sample")  # fmt: skip
     for column, label in labels:
         for table in ("sample", "asked"):
             con.execute(f"comment on column {table}.{ident(column)} is {literal(label)}")
-    return Sample(int(rows), int(most), person, people < rows)
+    return Sample(int(total), int(most), person, people < total)
 
 
 def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> str:
@@ -118,15 +122,18 @@ def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> s
     return f", categorical := {literal(nominal)}" if nominal else ""
 
 
-def ladders_for(methods: Sequence[str] | None, *, persons: bool, repeated: bool) -> list[tuple[Method, Ladder]]:
+def ladders_for(
+    methods: Sequence[Method], names: Sequence[str] | None, *, persons: bool, repeated: bool
+) -> list[tuple[Method, Ladder]]:
     """The ladders to climb.
 
     Args:
-        methods: names to choose from; None: all.
+        methods: the methods there are.
+        names: those to choose from; None: all.
         persons: whether a column says whose row it is.
         repeated: whether somebody has several rows, so that a row must not be taken for a person.
     """
-    chosen = [m for m in METHODS if methods is None or m.name in methods]
+    chosen = [m for m in methods if names is None or m.name in names]
     suited = [m for m in chosen if (persons if _of_persons(m) else not repeated)]
     return [(method, ladder) for method in suited for ladder in method.ladders]
 
@@ -244,11 +251,3 @@ def _rank(step: Step) -> tuple[int, float]:
     if risk is None:
         return 2, float(error)
     return (0, float(error)) if step["meets_max_risk"] else (1, risk)
-
-
-def answer(call: pa.StructArray, con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Answer one call as DuckDB takes it: the steps, or the text of an error."""
-    try:
-        return {"error": None, "steps": try_ladder(con, call)}
-    except (AnonError, duckdb.Error) as error:
-        return {"error": str(error), "steps": None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -94,6 +95,7 @@ def test_functions_are_listed_with_all_that_is_known_of_them(documented: duckdb.
         entry = next(e for e in ENTRIES if e.name == name)
         assert example == entry.example
         assert texts == (0 if isinstance(entry, PureSql) else 1)
+        assert about is None or about.partition("\n")[0] != (functools.__doc__ or "").partition("\n")[0]
         if isinstance(entry, Method):
             assert len(about) > 200 and "Cost" in about
 

@@ -13,15 +13,15 @@ nothing is written to the caller's. Cost: steps times (method + disclosure + wor
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
-from duckdb_anon.model.entries import ColumnInfo, Method, Parameter, Params, Query, Roles
+from duckdb_anon.model.entries import ColumnInfo, Method, Parameter, Params, Roles, Task
 from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.report.ladder import Step, try_ladders
 
 RETURNS = {
     "method": "VARCHAR",
@@ -37,11 +37,10 @@ RETURNS = {
     "seconds": "DOUBLE",
     "note": "VARCHAR",
 }
-STEPS_TYPE = f"STRUCT({', '.join(f'{ident(name)} {kind}' for name, kind in RETURNS.items())})[]"
 
 
-def plan_recommend(methods: Collection[str], context: Any, params: Params) -> str:
-    """Write the SELECT that hands a sample and the roles to the trials.
+def plan_recommend(methods: Collection[str], context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """Say what the trials need: a sample, hierarchies, roles and options.
 
     Args:
         methods: names of the methods that have a ladder.
@@ -49,7 +48,7 @@ def plan_recommend(methods: Collection[str], context: Any, params: Params) -> st
         params: checked parameters.
 
     Returns:
-        SELECT with the columns of `RETURNS`, best step first.
+        The fields of `ladder.Asked`, and the lists of rows: the sample `t0` and the hierarchies `h{k}`.
 
     Raises:
         ColumnError: when no quasi-identifier or no sensitive column is labelled or named.
@@ -66,24 +65,21 @@ def plan_recommend(methods: Collection[str], context: Any, params: Params) -> st
     sampled = f"(select * from {numbered} order by hash({drawn}, {seed}), _anon_rn limit {params['rows']})"
     trees = dict.fromkeys(info.hierarchy for info in columns if info.hierarchy)
     named = {info.hierarchy: info for info in columns if info.hierarchy}
-    lists = "".join(f", h{k}: {context.tree_sql(named[tree])}" for k, tree in enumerate(trees))
-    labels = [[info.name, _label(info, roles, list(trees))] for info in columns]
+    lists = {"t0": f"(select list({{{row}}}) from {sampled})"}
+    lists |= {f"h{k}": context.tree_sql(named[tree]) for k, tree in enumerate(trees)}
     options, on_sensitive = _workload(params["workload"], len(roles.qi))
-    call = (
-        f"{{tbl: {literal(relation.given)}, roles: {literal(_role_arguments(context.arguments))}, "
-        f"unseen: {literal(not relation.visible and context.arguments.get('categorical') is None)}, "
-        f"methods: {literal(_chosen(methods, params['methods']))}, labels: {literal(labels)}, "
-        f"workload: {literal(options)}, "
-        f"on_sensitive: {literal(on_sensitive)}, max_risk: {params['max_risk']!r}, "
-        f"p_match: {params['p_match']!r}, targets: {params['targets']}, seed: {seed}, "
-        f"t0: (select list({{{row}}}) from {sampled}){lists}}}"
-    )
-    checked = "case when r.error is not null then error(r.error) else r.steps end"
-    shown = ", ".join(f"_anon_step.{ident(name)} as {ident(name)}" for name in RETURNS)
-    return (
-        f"with _anon_tried as materialized (select _anon_recommend({call}) as r)\n"
-        f"select {shown} from (select unnest({checked}) as _anon_step from _anon_tried)"
-    )
+    told = {
+        "tbl": relation.given,
+        "roles": _role_arguments(context.arguments),
+        "unseen": not relation.visible and context.arguments.get("categorical") is None,
+        "methods": _chosen(methods, params["methods"]),
+        "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
+        "workload": options,
+        "on_sensitive": on_sensitive,
+        **{name: params[name] for name in ("max_risk", "p_match", "targets")},
+        "seed": seed,
+    }
+    return told, lists
 
 
 def _label(info: ColumnInfo, roles: Roles, trees: list[str | None]) -> str:
@@ -136,10 +132,17 @@ def _role_arguments(arguments: Mapping[str, Any]) -> str:
     return text
 
 
-def recommending(methods: Iterable[Method]) -> Query:
+def recommending(methods: Sequence[Method]) -> Task:
     """The entry of `recommend` over the ladders of `methods`."""
     names = [method.name for method in methods if method.ladders]
-    return Query(
+
+    def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+        return plan_recommend(names, context, params)
+
+    def work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[Step]:
+        return try_ladders(con, methods, told, rows)
+
+    return Task(
         name="recommend",
         summary="tries methods and parameters on a sample: risk, query error and the SQL call of each, best first",
         paper="see disclosure, information_loss and workload_error",
@@ -154,5 +157,8 @@ def recommending(methods: Iterable[Method]) -> Query:
             *ROLE_PARAMETERS,
             Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0),
         ),
-        plan=partial(plan_recommend, names),
+        returns=RETURNS,
+        plan=plan,
+        work=work,
+        database="own",
     )

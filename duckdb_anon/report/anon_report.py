@@ -7,25 +7,30 @@ runs. The page holds figures on the original: it is for the data holder. Cost: t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from duckdb_anon.engine.quoting import literal
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Task
+from duckdb_anon.report.gather import Plan
+from duckdb_anon.report.write import write_page
 
 
-def _plan(context: Any, params: Params) -> str:
-    original = context.relation("original").given
-    releases = [context.relation("releases", name).given for name in params["releases"]]
-    call = (
-        f"{{original: {literal(original)}, releases: {literal(releases)}, path: {literal(params['path'])}, "
-        f"targets: {params['targets']}, queries: {params['queries']}, seed: {params['seed']}, "
-        f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}}}"
-    )
-    checked = "case when starts_with(_page, '!') then error(_page[2:]) else _page end"
-    return f"select {checked} as path from (select _anon_report({call}) as _page)"
+def _plan(context: Any, params: Params) -> tuple[dict[str, Any], dict[str, str]]:
+    told = {
+        "original": context.relation("original").given,
+        "releases": [context.relation("releases", name).given for name in params["releases"]],
+        **{name: params[name] for name in ("path", "targets", "queries", "seed")},
+    }
+    return told, {}
 
 
-MEASURE = Query(
+def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, str]]:
+    plan = Plan(told["original"], tuple(told["releases"]), told["targets"], told["queries"], told["seed"])
+    write_page(con, plan, told["path"])
+    return [{"path": told["path"]}]
+
+
+MEASURE = Task(
     name="anon_report",
     summary="writes one page on risk and utility of releases, with charts, readable offline; returns its path",
     paper="",
@@ -37,6 +42,8 @@ MEASURE = Query(
         Parameter("queries", "queries of the workload", "integer", 300, low=1),
         Parameter("seed", "makes targets and queries repeatable", "integer", 1, low=0),
     ),
+    returns={"path": "VARCHAR"},
     plan=_plan,
+    work=_work,
     tables=("original",),
 )
