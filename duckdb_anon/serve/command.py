@@ -1,68 +1,76 @@
 """`duckdb-anon serve`: start an endpoint and stay until the process is told to end.
 
-Quack offers no way to end one client's query. An analyst's endpoint holds nothing but a file opened read-only, so
-one with a query that runs for too long is replaced as a whole: the process becomes a new one, with the same
-arguments, process id, address and token.
+This process is the front: it holds no database and passes on what known clients ask, within limits. The database
+is held by a worker, a process of its own that is ended and started again when a statement takes too long or too
+much, with the address, the token and the clients' sessions as they were.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import secrets
 import signal
 import sys
-import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.serve.server import Analyst, Curator, Limits, listen
+from duckdb_anon.serve.limits import Limits, bytes_of
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token
 _LEAST_TOKEN = 16
-_BEAT = 0.5  # seconds
 _HERE = ("localhost", "127.0.0.1", "[::1]")
+_CURATORS_STATEMENT = 64 << 20  # bytes; the curator is not limited otherwise
 
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until SIGINT or SIGTERM."""
     given = _parser().parse_args(arguments)
-    host = given.listen.rsplit(":", 1)[0]
+    host, _, port = given.listen.rpartition(":")
+    if not host or not port.isdecimal():
+        raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT, for instance localhost:9494")
     if host not in _HERE and not given.anywhere:
         raise AnonError(f"serve: {host} may be reached from other machines; add --anywhere if that is meant")
-    token = _token(given.token_file)
-    ended = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
-    # From here on the process ends in order: a curator's file must be left clean.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    limits = Limits(given.memory, given.threads, given.timeout)
-    served = Curator(given.database) if given.role == "curator" else Analyst(given.database, limits)
+    limits = Limits(
+        given.memory, given.threads, given.timeout, bytes_of("--statement", given.statement), given.connections
+    )
+    limits.memory_bytes  # noqa: B018 - an amount that makes no sense is named before anything starts
+    if given.role == "curator":
+        limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
+    if not Path(given.database).exists():
+        raise AnonError(f"serve: there is no file {given.database}")
     try:
-        uri = listen(served, given.listen, token.text, given.anywhere)
-        sys.stdout.write(f"{given.role} endpoint at {uri}\n{token.shown}")
-        sys.stdout.write(f"FROM quack_query('{uri}', $$FROM anon_functions()$$, token := '...');\n")
-        sys.stdout.flush()
-        while not ended.wait(_BEAT):
-            if isinstance(served, Analyst) and served.overrun():
-                sys.stderr.write(f"a query ran for more than {given.timeout:g} s; ending it and starting again\n")
-                _start_again(token.text)
-    finally:
-        served.close()
+        asyncio.run(_serve(given.role, given.database, (host, int(port)), _token(given.token_file), limits))
+    except OSError as error:
+        raise AnonError(f"serve: cannot listen at {given.listen}: {error.strerror}") from error
     return 0
 
 
-def _start_again(token: str) -> NoReturn:
-    """Become a new process with the same command line; what runs in this one ends here."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _TOKEN_VARIABLE: token})  # noqa: S606 - itself
+async def _serve(role: str, database: str, address: tuple[str, int], token: _Token, limits: Limits) -> None:
+    from duckdb_anon.serve.front import Front
+    from duckdb_anon.serve.supervisor import Supervisor
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    # From here on the process ends in order: a curator's file must be left clean.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    supervisor = Supervisor(role, database, limits, len(token.text.encode()))
+    try:
+        await supervisor.start()
+        host, port = address
+        server = await Front(supervisor, token.text, limits).listen(host.strip("[]"), port)
+        uri = f"quack:{host}:{port}"
+        sys.stdout.write(f"{role} endpoint at {uri}\n{token.shown}")
+        sys.stdout.write(f"FROM quack_query('{uri}', $$FROM anon_functions()$$, token := '...');\n")
+        sys.stdout.flush()
+        await ended.wait()
+        server.close()
+    finally:
+        await supervisor.close()
 
 
 def _seconds(text: str) -> float:
@@ -92,14 +100,22 @@ def _parser() -> argparse.ArgumentParser:
     analyst = parser.add_argument_group("limits for analysts")
     analyst.add_argument(
         "--timeout", type=_seconds, default=Limits.seconds, metavar="SECONDS",
-        help="a query that runs for longer is ended, and with it whatever else runs on the endpoint, which is there "
-        f"again within seconds; 0: no limit (default: {Limits.seconds:g})",
+        help="a query that takes longer, planning included, is ended, and with it whatever else runs on the endpoint, "
+        f"which is there again within seconds; 0: no limit (default: {Limits.seconds:g})",
     )  # fmt: skip
     analyst.add_argument(
         "--memory", default=Limits.memory, metavar="SIZE",
-        help=f"memory of all queries together; nothing is spilled to disk (default: {Limits.memory})",
+        help="memory of all queries together, enforced by the system; nothing is spilled to disk "
+        f"(default: {Limits.memory})",
     )  # fmt: skip
+    analyst.add_argument(
+        "--statement", default="256KB", metavar="SIZE", help="largest request, its text included (default: 256KB)"
+    )
     analyst.add_argument("--threads", type=_threads, metavar="N", help="threads of all queries (default: every core)")
+    parser.add_argument(
+        "--connections", type=_threads, default=Limits.connections, metavar="N",
+        help=f"clients connected at once; silent ones make room (default: {Limits.connections})",
+    )  # fmt: skip
     parser.add_argument(
         "--token-file", metavar="FILE",
         help=f"file with the token clients must present (default: ${_TOKEN_VARIABLE}, else a new one, shown once)",

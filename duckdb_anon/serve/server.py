@@ -1,8 +1,8 @@
-"""Two endpoints over Quack, each a process of its own, on this machine unless told otherwise.
+"""What is served over Quack, in a worker's process behind the front that clients reach.
 
 The curator's endpoint is the database itself: whoever holds its token may do what this program may. The analyst's
 endpoint holds a published file alone, opened read-only, with external access off and its configuration locked,
-and every statement passes the guard. Analysts share limited memory, and a query that runs for too long is ended.
+and every statement passes the guard. Analysts share limited memory.
 
 Quack gives each client a fresh connection, which sees no temporary macro. The analyst's functions therefore live
 in the in-memory database that its process starts from; the curator's are written into the served file while it is
@@ -11,9 +11,7 @@ served and removed when serving ends.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.functions import load, macros
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.serve.guard import Guard
+from duckdb_anon.serve.limits import Limits
 from duckdb_anon.serve.publish import is_release, is_shape
 
 ANALYST_FUNCTIONS = ("rewrite_query", "anon_functions", "anatomy_qit", "anatomy_st")
@@ -104,21 +103,6 @@ class Curator:
         return f"{ident(database)}.main.{ident(name)}"
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What analysts may use of the machine, all of them together unless said otherwise.
-
-    Attributes:
-        memory: as DuckDB writes it, '2GB'; nothing is spilled to disk.
-        threads: None leaves it to DuckDB.
-        seconds: how long one query may run; 0 for as long as it takes.
-    """
-
-    memory: str = "2GB"
-    threads: int | None = None
-    seconds: float = 60.0
-
-
 class Analyst:
     """A published file, read-only, in a process that can reach nothing else."""
 
@@ -151,15 +135,6 @@ class Analyst:
             ) from error
         if self.limits.threads is not None:
             self.con.execute(f"set global threads = {self.limits.threads}")
-
-    def overrun(self) -> bool:
-        """Tell whether some client's query has run for longer than the limit allows."""
-        if not self.limits.seconds:
-            return False
-        started = self.con.execute(
-            "select min(epoch(query_started_at)) from quack_active_connections() where state = 'active'"
-        ).fetchall()[0][0]
-        return started is not None and time.time() - started > self.limits.seconds
 
     def lock(self) -> None:
         """Close every way out; called once the server listens, since afterwards nothing can be loaded."""
@@ -206,14 +181,13 @@ class Analyst:
             self.con.execute(f"comment on column main.{ident(name)}.{ident(column)} is {literal(comment)}")
 
 
-def listen(served: Curator | Analyst, address: str, token: str, anywhere: bool = False) -> str:
-    """Start serving; return the URI clients connect to.
+def listen(served: Curator | Analyst, address: str, token: str) -> None:
+    """Start serving.
 
     Args:
         served: what to serve.
         address: host:port.
         token: what clients must present.
-        anywhere: allow an address that other machines can reach.
     """
     con = served.con
     load_quack(con)
@@ -226,10 +200,6 @@ def listen(served: Curator | Analyst, address: str, token: str, anywhere: bool =
         _KEEP.append(authorize)
         con.create_function("_anon_authorize", authorize, ["VARCHAR", "VARCHAR"], "BOOLEAN")
         con.execute("set global quack_authorization_function = '_anon_authorize'")
-    rows = con.execute(
-        f"call quack_serve({literal('quack:' + address)}, token := {literal(token)}, "
-        f"allow_other_hostname := {literal(anywhere)})"
-    ).fetchall()
+    con.execute(f"call quack_serve({literal('quack:' + address)}, token := {literal(token)})")
     if isinstance(served, Analyst):
         served.lock()
-    return str(rows[0][0])

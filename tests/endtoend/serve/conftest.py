@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -54,9 +55,9 @@ class Endpoint:
     uri: str
     process: subprocess.Popen[str]
 
-    def attached(self, script: str) -> subprocess.CompletedProcess[str]:
+    def attached(self, script: str, from_file: bool = False) -> subprocess.CompletedProcess[str]:
         """Run a script in the stock shell, attached to the server as r."""
-        return stock_shell(f"attach '{self.uri}' as r (type quack, token '{TOKEN}');\n{script};")
+        return stock_shell(f"attach '{self.uri}' as r (type quack, token '{TOKEN}');\n{script};", from_file)
 
     def attached_rows(self, script: str) -> list[list[str]]:
         """The rows that such a script ends with."""
@@ -66,12 +67,16 @@ class Endpoint:
         """Send one query to the server through the stock shell."""
         return stock_shell(f"from quack_query('{self.uri}', $text${query}$text$, token := '{token}');")
 
+    def asked_from_a_file(self, query: str) -> subprocess.CompletedProcess[str]:
+        """Send a query that is too long for a command line."""
+        return stock_shell(f"from quack_query('{self.uri}', $text${query}$text$, token := '{TOKEN}');", True)
+
     def rows(self, query: str) -> list[list[str]]:
         """The rows of a query's answer."""
         return rows_of(self.ask(query))
 
 
-def stock_shell(script: str) -> subprocess.CompletedProcess[str]:
+def stock_shell(script: str, from_file: bool = False) -> subprocess.CompletedProcess[str]:
     """Run a script in the stock shell with the Quack extension loaded."""
     loads = ""
     for name in ("httpfs", "quack"):
@@ -79,9 +84,16 @@ def stock_shell(script: str) -> subprocess.CompletedProcess[str]:
         assert spec is not None and spec.submodule_search_locations is not None
         path = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{duckdb.__version__}"
         loads += f"load '{path / name}.duckdb_extension';\n"
-    return subprocess.run(
-        [str(SHELL), "-csv", "-c", loads + script], capture_output=True, text=True, timeout=60, check=False
-    )
+    if from_file:
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+            file.write(loads + script)
+            file.flush()
+            return _run([str(SHELL), "-csv", "-bail", "-f", file.name])
+    return _run([str(SHELL), "-csv", "-c", loads + script])
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def rows_of(done: subprocess.CompletedProcess[str]) -> list[list[str]]:

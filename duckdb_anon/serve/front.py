@@ -1,0 +1,310 @@
+"""What clients reach of an endpoint: a small bounded relay before the worker that holds the database.
+
+A request says who sends it in its first bytes: the token when a client says hello, the number of its session
+afterwards. Until these are seen nothing else of it is read; whoever does not show them in time is let go, first
+come first when places are short. A known client's request is bounded in size and time. The relay holds no
+database, so nothing that happens to the worker is felt here: a client whose session a new worker does not know is
+introduced to it again, and a statement that had barely begun is asked again.
+
+Framing is h11's; of Quack's own messages only the places of the token and of the session's number are known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import re
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import h11
+
+from duckdb_anon.serve.limits import Limits
+from duckdb_anon.serve.supervisor import Supervisor, Worker
+
+_HEAD = 16 << 10  # bytes of a request's head
+_INTRODUCTION = 4 << 10  # bytes of a body in which the token or the session's number must show
+_CHUNK = 64 << 10
+_SESSION = re.compile(rb"[0-9A-F]{32}")
+_SESSIONS = 10_000
+_BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
+_NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
+_KEPT = (b"content-type", b"keep-alive", b"access-control-allow-origin")
+# What a worker says to a wrong token: its frame carries the front's own messages to clients that know the token.
+_WRONG = b"\x15Authentication failed"
+_LONGEST_LINE = 127  # what one byte of length can say
+
+
+class _Refused(Exception):
+    """The request is answered with a status and a line of text: it is not passed on, or came to nothing."""
+
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(line)
+        self.status, self.line = status, line
+
+
+class _Gone(Exception):
+    """The worker went before it answered."""
+
+
+@dataclass
+class _Session:
+    """A client that has shown the token.
+
+    Attributes:
+        hello: the request with which it did, target and body.
+        generation: which worker knows it.
+        number: the number that worker gave it.
+    """
+
+    hello: _Request
+    generation: int
+    number: bytes
+
+
+@dataclass(frozen=True)
+class _Request:
+    target: bytes
+    content_type: bytes
+    body: bytes
+
+
+class Front:
+    """The relay of one endpoint."""
+
+    def __init__(self, supervisor: Supervisor, token: str, limits: Limits) -> None:
+        """Relay to the supervisor's worker what those who know `token` send, within `limits`."""
+        self._supervisor, self._token, self._limits = supervisor, token.encode(), limits
+        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
+        self._strangers: OrderedDict[asyncio.StreamWriter, None] = OrderedDict()
+        self._connected = 0
+        self._running = asyncio.Semaphore(limits.at_once)
+        self._frame: tuple[bytes, bytes] | None = None
+
+    async def listen(self, host: str, port: int) -> asyncio.Server:
+        """Accept clients at an address from now on."""
+        return await asyncio.start_server(self._client, host, port, limit=_CHUNK, backlog=self._limits.connections)
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection: one request, one answer."""
+        self._connected += 1
+        self._strangers[writer] = None
+        if self._connected > self._limits.connections:
+            # somebody who has not said yet who she is makes room, the one who has been silent for longest
+            longest, _ = self._strangers.popitem(last=False)
+            longest.transport.abort()
+        try:
+            await self._converse(reader, writer)
+        except (OSError, h11.ProtocolError, TimeoutError):
+            pass  # a client that went, was too slow, or does not speak the protocol
+        finally:
+            self._connected -= 1
+            self._strangers.pop(writer, None)
+            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD)
+        known = False
+        try:
+            request = await self._read(http, reader, writer)
+            known = True
+            async with contextlib.aclosing(self._answered(request)) as answer:
+                async for event in answer:
+                    await self._send(http, writer, event)
+        except _Refused as refused:
+            if http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+                raise ConnectionAbortedError from refused  # half an answer is out: the client must see it end early
+            status, kind, text = refused.status, b"text/plain", f"{refused.line}\n".encode()
+            if known and self._frame is not None:
+                line = refused.line.encode()[:_LONGEST_LINE]
+                status, kind = 200, b"application/vnd.duckdb"
+                text = self._frame[0] + bytes([len(line)]) + line + self._frame[1]
+            head = [(b"content-type", kind), (b"content-length", b"%d" % len(text)), (b"connection", b"close")]
+            for event in (h11.Response(status_code=status, headers=head), h11.Data(data=text), h11.EndOfMessage()):
+                await self._send(http, writer, event)
+
+    async def _send(self, http: h11.Connection, writer: asyncio.StreamWriter, event: h11.Event) -> None:
+        data = http.send(event)
+        if data:
+            writer.write(data)
+            async with asyncio.timeout(self._limits.patience):
+                await writer.drain()
+
+    async def _read(self, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Request:
+        """A request of a client that has shown who it is."""
+        async with asyncio.timeout(self._limits.patience):
+            head = await _next(http, reader)
+            if not isinstance(head, h11.Request):
+                raise _Refused(400, "not a request")
+            given = dict(head.headers)
+            length = given.get(b"content-length", b"")
+            if head.method != b"POST" or not length:
+                raise _Refused(411, "a POST with a Content-Length is what is answered here")
+            if len(length) > 15 or int(length) > self._limits.statement:
+                raise _Refused(413, f"the request has {length.decode()} bytes, {self._limits.statement} are allowed")
+            body = bytearray()
+            while len(body) < min(int(length), _INTRODUCTION):
+                body += await _data(http, reader)
+            self._know(bytes(body[:_INTRODUCTION]), int(length))
+            self._strangers.pop(writer, None)
+            while len(body) < int(length):
+                body += await _data(http, reader)
+        return _Request(head.target, given.get(b"content-type", b"application/octet-stream"), bytes(body))
+
+    def _know(self, start: bytes, length: int) -> None:
+        """Refuse a request that shows neither the token nor a session's number in its first bytes."""
+        if self._session_in(start) is None and not (length <= _INTRODUCTION and self._token_in(start) is not None):
+            raise _Refused(401, "wrong token, or a session that has ended; connect again")
+
+    def _session_in(self, start: bytes) -> bytes | None:
+        found = _SESSION.search(start[:128])
+        return found[0] if found and found[0] in self._sessions else None
+
+    def _token_in(self, start: bytes) -> int | None:
+        """Where the token stands; every place is compared, in the same time."""
+        size = len(self._token)
+        places = [k for k in range(len(start) - size + 1) if hmac.compare_digest(start[k : k + size], self._token)]
+        return places[0] if places else None
+
+    async def _answered(self, request: _Request) -> AsyncGenerator[h11.Event, None]:
+        """The worker's answer, event by event."""
+        for again in (False, True):
+            started = time.monotonic()
+            try:
+                async with self._running:
+                    async for event in self._relayed(request):
+                        yield event
+                return
+            except _Gone:
+                if again or time.monotonic() - started > _BARELY:
+                    break
+                await asyncio.sleep(_NOTICED)
+        raise _Refused(503, "the endpoint was started again while this was asked; ask again")
+
+    async def _relayed(self, request: _Request) -> AsyncGenerator[h11.Event, None]:
+        try:
+            worker = await self._supervisor.worker(self._limits.patience)
+        except TimeoutError as error:
+            raise _Refused(503, "the endpoint is being started again; ask again in a moment") from error
+        number = self._session_in(request.body[:_INTRODUCTION])
+        if number is None:
+            if self._frame is None:
+                # once an endpoint: what the worker says to a token that is not its own shows how to say no
+                self._frame = _frame_of([event async for event in self._exchange(worker, request)])
+            answer = [event async for event in self._exchange(worker, self._introduced(request, worker))]
+            self._remember(request, worker, answer)
+        else:
+            session = self._sessions[number]
+            self._sessions.move_to_end(number)
+            if session.generation != worker.generation:
+                await self._introduce(session, worker)
+            passed = _Request(request.target, request.content_type, request.body.replace(number, session.number, 1))
+            async for event in self._exchange(worker, passed):
+                yield event
+            return
+        for event in answer:
+            yield event
+
+    def _introduced(self, hello: _Request, worker: Worker) -> _Request:
+        """A hello with the worker's own token in place of the clients'."""
+        place = self._token_in(hello.body)
+        if place is None:
+            raise _Refused(401, "the session has ended; connect again")
+        body = hello.body[:place] + worker.token + hello.body[place + len(worker.token) :]
+        return _Request(hello.target, hello.content_type, body)
+
+    def _remember(self, hello: _Request, worker: Worker, answer: list[h11.Event]) -> None:
+        found = _session_given(answer)
+        if found is not None:
+            self._sessions[found] = _Session(hello, worker.generation, found)
+            while len(self._sessions) > _SESSIONS:
+                self._sessions.popitem(last=False)
+
+    async def _introduce(self, session: _Session, worker: Worker) -> None:
+        """Say a client's hello again, to a worker that does not know it."""
+        answer = [event async for event in self._exchange(worker, self._introduced(session.hello, worker))]
+        found = _session_given(answer)
+        if found is None:
+            raise _Refused(401, "the session has ended; connect again")
+        session.number, session.generation = found, worker.generation
+
+    async def _exchange(self, worker: Worker, request: _Request) -> AsyncGenerator[h11.Event, None]:
+        """Send a request to the worker; its answer, event by event. A statement that takes too long ends the worker.
+
+        Raises:
+            _Gone: when the worker went before its answer began.
+        """
+        limit = self._limits.seconds or None
+        writer: asyncio.StreamWriter | None = None
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", worker.port)
+            http = h11.Connection(h11.CLIENT)
+            headers = [
+                (b"host", b"localhost"), (b"content-type", request.content_type),
+                (b"content-length", b"%d" % len(request.body)), (b"connection", b"close"),
+            ]  # fmt: skip
+            asked: tuple[h11.Event, ...] = (
+                h11.Request(method=b"POST", target=request.target, headers=headers),
+                h11.Data(data=request.body),
+                h11.EndOfMessage(),
+            )
+            for event in asked:
+                writer.write(http.send(event) or b"")
+            async with asyncio.timeout(limit):
+                head = await _next(http, reader)
+                if not isinstance(head, h11.Response):
+                    raise _Gone
+            kept = [(name, value) for name, value in head.headers if name in (*_KEPT, b"content-length")]
+            yield h11.Response(status_code=head.status_code, headers=[*kept, (b"connection", b"close")])
+            while True:
+                async with asyncio.timeout(limit):
+                    event = await _next(http, reader)
+                yield event
+                if isinstance(event, h11.EndOfMessage):
+                    return
+        except TimeoutError as error:
+            self._supervisor.replace(worker, f"a query ran for more than {self._limits.seconds:g} s")
+            raise _Refused(504, f"the query took more than {self._limits.seconds:g} s and was ended") from error
+        except (OSError, h11.ProtocolError) as error:
+            raise _Gone from error
+        finally:
+            if writer is not None:
+                writer.transport.abort()
+
+
+async def _next(http: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:
+    """The next event of a connection."""
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(await reader.read(_CHUNK))
+        elif isinstance(event, h11.Event):
+            return event
+        else:
+            raise ConnectionResetError
+
+
+async def _data(http: h11.Connection, reader: asyncio.StreamReader) -> bytes:
+    event = await _next(http, reader)
+    if not isinstance(event, h11.Data):
+        raise ConnectionResetError
+    return bytes(event.data)
+
+
+def _frame_of(answer: list[h11.Event]) -> tuple[bytes, bytes] | None:
+    """What stands before and after the text of a worker's error; None where it is worded otherwise."""
+    before, found, after = _body_of(answer).partition(_WRONG)
+    return (before, after) if found else None
+
+
+def _body_of(answer: list[h11.Event]) -> bytes:
+    return b"".join(bytes(event.data) for event in answer if isinstance(event, h11.Data))
+
+
+def _session_given(answer: list[h11.Event]) -> bytes | None:
+    """The number a worker gave to a client that said hello."""
+    found = _SESSION.search(_body_of(answer)[:128])
+    return found[0] if found else None

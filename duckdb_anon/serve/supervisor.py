@@ -1,0 +1,184 @@
+"""Keeps a worker running: starts it, ends it when it must, starts it again, later each time it fails soon.
+
+Nothing here needs memory of the worker's or an answer from it: how long a statement takes is timed in the front,
+how much memory the worker has in use is read from the system, and ending it is a signal it cannot refuse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.serve.limits import Limits, resident
+
+_BEAT = 0.1  # seconds between looks at the worker's memory
+_START = 60.0  # seconds a worker may take to start
+_CLOSE = 15.0  # seconds a worker may take to close
+_SOON = 10.0  # a worker that lives for less has failed soon
+_LONGEST_PAUSE = 5.0
+# Fewer maps that nobody uses, so that the limit speaks of what queries take.
+_LEAN = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "4"}
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A running worker: its place and the token only its supervisor knows."""
+
+    generation: int
+    port: int
+    token: bytes
+    process: asyncio.subprocess.Process
+    at_start: int
+
+
+class Supervisor:
+    """One worker at a time for one database."""
+
+    def __init__(self, role: str, database: str, limits: Limits, token_length: int) -> None:
+        """Say what is served.
+
+        Args:
+            role: 'analyst' or 'curator'.
+            database: path of the file.
+            limits: what a worker may use; the curator's is unbounded.
+            token_length: bytes of the token clients present; the worker's own has as many.
+        """
+        self.role, self.database, self.limits = role, database, limits
+        self._length = token_length
+        self._generation = 0
+        self._worker: Worker | None = None
+        self._ready = asyncio.Event()
+        self._ending = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the first worker.
+
+        Raises:
+            AnonError: when it cannot serve; the message is the worker's.
+        """
+        self._worker = await self._launch()
+        self._ready.set()
+        self._task = asyncio.create_task(self._keep())
+
+    async def worker(self, patience: float) -> Worker:
+        """The worker, once there is one.
+
+        Raises:
+            TimeoutError: when there is none for `patience` seconds.
+        """
+        async with asyncio.timeout(patience):
+            await self._ready.wait()
+        if self._worker is None:
+            raise TimeoutError
+        return self._worker
+
+    def replace(self, worker: Worker, reason: str) -> None:
+        """End `worker`, unless it is gone already; another is started."""
+        if self._worker is worker and self._ready.is_set():
+            _say(f"{reason}; ending it and starting again")
+            self._ready.clear()
+            _kill(worker)
+
+    async def close(self) -> None:
+        """End the worker and start no other; a curator's is given time to leave its file clean."""
+        self._ending = True
+        worker = self._worker
+        if worker is not None and worker.process.returncode is None:
+            worker.process.send_signal(signal.SIGTERM if self.role == "curator" else signal.SIGKILL)
+            try:
+                await asyncio.wait_for(worker.process.wait(), _CLOSE)
+            except TimeoutError:
+                _kill(worker)
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _keep(self) -> None:
+        """Watch the worker; when it ends, start the next, after a pause that doubles while workers fail soon."""
+        pause = 0.0
+        while not self._ending:
+            worker, since = self._worker, time.monotonic()
+            if worker is not None:
+                await self._watch(worker)
+            self._ready.clear()
+            if self._ending:
+                return
+            failed_soon = time.monotonic() - since < _SOON
+            pause = min(max(2 * pause, 0.25), _LONGEST_PAUSE) if failed_soon and pause else 0.25 * failed_soon
+            await asyncio.sleep(pause)
+            try:
+                self._worker = await self._launch()
+                self._ready.set()
+                _say("the endpoint is there again")
+            except AnonError as error:
+                self._worker = None
+                _say(str(error))
+
+    async def _watch(self, worker: Worker) -> None:
+        """Return when the worker has ended; end it when it has more memory in use than its limit."""
+        most = worker.at_start + self.limits.memory_bytes
+        over = 0
+        while worker.process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(worker.process.wait()), _BEAT)
+            used = resident(worker.process.pid) if self.role == "analyst" else None
+            over = over + 1 if used is not None and used > most else 0
+            # memory is returned when a statement fails, a moment after it was refused more
+            if over > 5:
+                self.replace(worker, f"queries took more than {self.limits.memory}")
+        if self._ready.is_set() and not self._ending:
+            _say(f"the {self.role}'s process ended (exit code {worker.process.returncode}); starting again")
+
+    async def _launch(self) -> Worker:
+        self._generation += 1
+        port = _free_port()
+        token = secrets.token_urlsafe(self._length)[: self._length]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "duckdb_anon.serve.worker",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env={**os.environ, **_LEAN},
+        )  # fmt: skip
+        if process.stdin is None or process.stdout is None:
+            raise AnonError("serve: the worker has no standard input or output")
+        job = {
+            "role": self.role, "database": self.database, "address": f"127.0.0.1:{port}", "token": token,
+            "memory": self.limits.memory, "threads": self.limits.threads,
+        }  # fmt: skip
+        try:
+            process.stdin.write(json.dumps(job).encode() + b"\n")
+            said = json.loads(await asyncio.wait_for(process.stdout.readline(), _START) or b"{}")
+        except (TimeoutError, OSError) as error:
+            process.kill()
+            raise AnonError(f"serve: the worker did not start within {_START:g} s") from error
+        if "ready" not in said:
+            await process.wait()
+            raise AnonError(said.get("error", f"serve: the worker ended with exit code {process.returncode}"))
+        if not said["bounded"] and self._generation == 1:
+            _say("this system does not enforce --memory; only DuckDB's own accounting does")
+        return Worker(self._generation, port, token.encode(), process, said["resident"])
+
+
+def _kill(worker: Worker) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        worker.process.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,82 @@
+"""The process behind an endpoint that holds the database: `python -m duckdb_anon.serve.worker`.
+
+Its supervisor writes one line of JSON to its standard input and reads one from its output: ready, or what is
+wrong. The token it listens with is known to the supervisor alone, so nobody on the machine passes the front by.
+When the supervisor goes, for whatever reason, standard input ends and this process ends with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from types import FrameType
+
+import duckdb
+
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.serve.limits import Limits, bound_this_process, resident
+from duckdb_anon.serve.server import Analyst, Curator, listen
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is to serve, as the supervisor tells it."""
+
+    role: str
+    database: str
+    address: str
+    token: str
+    memory: str
+    threads: int | None
+
+
+def main() -> int:
+    """Serve until told to end."""
+    job = Job(**json.loads(sys.stdin.readline()))
+    ended = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        ended.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key pressed at the terminal is the supervisor's to answer
+    try:
+        served = _open(job)
+        listen(served, job.address, job.token)
+        # before the process is bounded, and before the first statement can take what there is
+        threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()
+        bounded = job.role == "curator" or bound_this_process(Limits(job.memory).memory_bytes)
+    except (AnonError, duckdb.Error) as error:
+        _say({"error": str(error)})
+        return 1
+    _say({"ready": True, "bounded": bounded, "resident": resident(os.getpid()) or 0})
+    ended.wait()
+    served.close()
+    return 0
+
+
+def _open(job: Job) -> Analyst | Curator:
+    if job.role == "curator":
+        return Curator(job.database)
+    return Analyst(job.database, Limits(job.memory, job.threads))
+
+
+def _end_with_supervisor(ended: threading.Event, role: str) -> None:
+    sys.stdin.read()
+    if role == "curator":
+        ended.set()  # its file is left clean
+    else:
+        os._exit(0)
+
+
+def _say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

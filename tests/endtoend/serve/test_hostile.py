@@ -1,0 +1,187 @@
+"""What a hostile analyst, or somebody without the token, can do to an endpoint that others use."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CROSS = "select len(list(a.disease || b.disease || a.cost || b.cost)) from covered a, covered b"
+LONG = "select count(*) from covered a, covered b, covered c, covered d where a.cost * b.cost * c.cost * d.cost % 7 = 3"
+GREEDY = [
+    "select len(list_resize([1], 2000000000, 7))",
+    "select len(range(2000000000))",
+    "select length(format('{:>1000000000}', 'x'))",
+    "select damerau_levenshtein(repeat('a', 30000), repeat('b', 30000))",
+    "select length(lpad('x', 2000000000, 'y'))",
+    "select length(repeat('abc', 700000000))",
+    "select length(array_to_string(list_transform(range(400000000), lambda x: 'x'), ','))",
+]
+ANSWER = [["2000"]]
+
+
+def worker_of(endpoint: Any) -> int:
+    """Process number of the worker behind a front."""
+    tasks = Path(f"/proc/{endpoint.process.pid}/task/{endpoint.process.pid}/children")
+    return int(tasks.read_text().split()[0])
+
+
+def peak(process: int) -> int:
+    """Most memory a process has had in use, in MB; 0 when it has ended."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return 0
+    return max((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), default=0)
+
+
+@contextmanager
+def watched(process: int) -> Iterator[list[int]]:
+    """Peaks of a process, read until the block ends or the process does."""
+    over, peaks = threading.Event(), [peak(process)]
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            peaks.append(peak(process))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peaks
+    finally:
+        over.set()
+        watcher.join()
+
+
+@contextmanager
+def connections(endpoint: Any, count: int, said: bytes) -> Iterator[list[socket.socket]]:
+    """Open connections that say something and then nothing more."""
+    host, port = endpoint.uri.removeprefix("quack:").rsplit(":", 1)
+    opened = [socket.create_connection((host, int(port)), timeout=5) for _ in range(count)]
+    try:
+        for one in opened:
+            one.sendall(said)
+        yield opened
+    finally:
+        for one in opened:
+            one.close()
+
+
+@pytest.fixture(scope="module")
+def small(folder: Path, serve: Any) -> Iterator[Any]:
+    """An endpoint with little memory."""
+    with serve(folder / "releases.duckdb", "analyst", "--memory", "300MB") as endpoint:
+        yield endpoint
+
+
+@pytest.mark.parametrize("query", GREEDY)
+def test_function_that_asks_for_gigabytes_is_refused_them_by_the_system(small: Any, query: str) -> None:
+    with watched(worker_of(small)) as peaks:
+        assert small.ask(query).returncode == 1
+    assert max(peaks) < max(peaks[0], 250) + 450
+    assert small.rows("select count(*) from covered") == ANSWER
+
+
+def test_clients_that_fill_the_memory_end_nobody_but_themselves(folder: Path, serve: Any) -> None:
+    with serve(folder / "releases.duckdb", "analyst", "--memory", "150MB") as endpoint:
+        over = time.monotonic() + 15
+        failed: list[bool] = []
+
+        def attack() -> None:
+            while time.monotonic() < over:
+                failed.append(endpoint.ask(CROSS).returncode == 1)
+
+        attackers = [threading.Thread(target=attack) for _ in range(3)]
+        for one in attackers:
+            one.start()
+        answered = 0
+        while time.monotonic() < over:
+            answered += endpoint.rows("select count(*) from covered") == ANSWER
+            time.sleep(0.5)
+        for one in attackers:
+            one.join()
+        assert failed and all(failed)
+        assert answered
+        assert endpoint.process.poll() is None
+        assert endpoint.rows("select count(*) from covered") == ANSWER
+
+
+def test_other_clients_are_answered_after_a_long_query_is_ended(folder: Path, serve: Any) -> None:
+    with serve(folder / "releases.duckdb", "analyst", "--timeout", "3", "--threads", "1") as endpoint:
+        for _ in range(2):
+            done = endpoint.ask(LONG)
+            assert done.returncode == 1 and "took more than 3 s" in done.stderr
+            assert endpoint.rows("select count(*) from covered") == ANSWER
+
+
+def test_attached_client_goes_on_after_the_worker_was_replaced(folder: Path, serve: Any) -> None:
+    with serve(folder / "releases.duckdb", "analyst") as endpoint:
+        counted = "select count(*) as {} from r.covered;\n"
+        end = f".shell kill -9 {worker_of(endpoint)}\n"
+        done = endpoint.attached(counted.format("first") + end + counted.format("second"), from_file=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == ["first", "2000", "second", "2000"]
+
+
+@pytest.mark.parametrize("text", ["or", "in"])
+def test_text_that_takes_long_to_plan_is_refused_or_ended(folder: Path, serve: Any, text: str) -> None:
+    terms = " or ".join(f"cost = {i}" for i in range(30_000))
+    query = {
+        "or": f"select count(*) from covered where {terms}",
+        "in": f"select count(*) from covered where cost in ({', '.join(map(str, range(1_000_000)))})",
+    }[text]
+    with serve(folder / "releases.duckdb", "analyst", "--timeout", "3") as endpoint:
+        refused = endpoint.asked_from_a_file(query)
+        assert refused.returncode == 1
+        assert endpoint.rows("select count(*) from covered") == ANSWER
+    with serve(folder / "releases.duckdb", "analyst", "--timeout", "3", "--statement", "50MB") as endpoint:
+        ended = endpoint.asked_from_a_file(query)
+        assert ended.returncode == 1 and "took more than 3 s" in ended.stderr
+        assert endpoint.rows("select count(*) from covered") == ANSWER
+
+
+def test_stranger_cannot_have_a_large_body_stored(analyst: Any) -> None:
+    before = peak(analyst.process.pid)
+    head = b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000000\r\n\r\n"
+    with connections(analyst, 1, head) as (one,), closing(one):
+        sent = 0
+        try:
+            while sent < 300 << 20:
+                one.sendall(b"x" * (1 << 20))
+                sent += 1 << 20
+        except OSError:
+            pass
+        assert sent < 50 << 20
+    assert peak(analyst.process.pid) < before + 50
+    assert analyst.rows("select count(*) from covered") == ANSWER
+
+
+def test_half_open_connections_keep_nobody_waiting(folder: Path, serve: Any) -> None:
+    # patience is 10 s and there are 64 places: were the silent ones served in turn, nobody else would be
+    with serve(folder / "releases.duckdb", "analyst", "--connections", "64") as endpoint:
+        with connections(endpoint, 300, b"POST /quack HTTP/1.1\r\nContent-Le"):
+            assert endpoint.rows("select count(*) from covered") == ANSWER
+            assert endpoint.ask("select 1", token="another-token-altogether").returncode == 1
+
+
+def test_worker_ends_with_its_front(folder: Path, serve: Any) -> None:
+    with serve(folder / "releases.duckdb", "analyst") as endpoint:
+        worker = worker_of(endpoint)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{worker}/cmdline").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{worker}/cmdline").exists()
+
+
+def test_worker_shows_its_token_to_nobody_on_the_machine(analyst: Any) -> None:
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "duckdb_anon.serve.worker" in listed and "token" not in "".join(
+        line for line in listed.splitlines() if "serve.worker" in line
+    )
