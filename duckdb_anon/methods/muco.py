@@ -1,16 +1,18 @@
 """MuCo: records of a group cover for one another by random output tables.
 
-Releases every quasi-identifier value drawn from its record's row of a random output table; sensitive and
-insensitive columns and the number of rows are untouched. Guarantee: every table satisfies
-delta-probability, so that no record has more than the share delta in the mass of a published value of its
-group, and no record keeps all its quasi-identifiers (except rows counted as stuck). Delta is not a bound on the
-risk of re-identification: it bounds one attribute's table as if groups were known.
+Releases every quasi-identifier permuted inside groups of at least ceil(1/delta) rows that resemble one another;
+sensitive and insensitive columns stay with their rows, and every column keeps its values and its type. That is a draw
+from uniform random output tables, in which each record has the share 1 / |group| <= delta of every value.
+Guarantee: with `repair := false` an attacker who knows the method, the groups and all quasi-identifiers of everybody
+finds a person's row with probability 1 / |group|, at most delta. By default cells are then exchanged inside groups
+until what three columns tell together is nearly what the table says; that raises her chance by less than .01 on the
+tables measured, which is no theorem. Each sensitive column is frequency l-diverse in every group. A
+quasi-identifier tuple may come out as it was: the bound is on linking it to a person, not on its being seen.
 
-Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where that saves most
-(`cut := 'loss'`) instead of at medians; `balance` mixes the cheapest table with one that keeps each group's
-histogram; records that drew nothing new exchange values within their group instead of being redrawn; all draws
-come from one generator. Cost: O(n log n d) for the groups, then one small linear program for each distinct pattern
-of gaps, solved together.
+Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4; their own tables, which change values as little as delta
+allows, are `tables := 'linear'` (see `linear_tables`). Departures: least change is not least error at equal risk, so
+the tables are uniform, drawn without replacement; groups are cut by squared error (`kernels.groups.sse`).
+Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 """
 
 from __future__ import annotations
@@ -22,95 +24,119 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.kernels.cover import Cover, cover
-from duckdb_anon.kernels.cover.unchanged import randomize_unchanged
-from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, assign
+from duckdb_anon.kernels.cover import Cover
+from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, sse_partition
 from duckdb_anon.kernels.guarantees import every_column, joined
-from duckdb_anon.methods.cuts import CUTS, cut_groups
-from duckdb_anon.model import cells
+from duckdb_anon.kernels.permutation import permuted, repaired, uniform_cover
+from duckdb_anon.methods import linear_tables
+from duckdb_anon.model import cells, progress
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Report, Roles
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
+DEFAULT_L = 2.0
+LINEAR = (
+    Parameter("cut", "linear: 'loss' (default) cuts where boxes would save most, 'median' as Mondrian", "text", None,
+              ("loss", "median")),
+    Parameter("width", "linear: attribute a median cut takes first: 'range' (default), distinct values or squared "
+              "spread", "text", None, ("range", "distinct", "spread")),
+    Parameter("subdivide", "linear: 'assign' deals each group into small ones of distinct sensitive values (default: "
+              "'none')", "text", None, ("none", "assign")),
+    Parameter("balance", "linear: 0 least expected change, 1 each group's histogram kept on average; in [0, 1] "
+              "(default: 0.75)", "number", None, low=0, high=1),
+)  # fmt: skip
 GROUPING = (
     Parameter(
-        "delta", "largest share of one record in a published value, in (0, 1]", "fraction", REQUIRED, high=1, above=0
+        "delta", "largest share of one record in a published value, in (0, 1]; groups have at least 1/delta rows",
+        "fraction", REQUIRED, high=1, above=0,
     ),
-    Parameter("l", "frequency l-diversity of the groups, at least 1/delta (default: ceil(1/delta))", "number", low=1),
-    *CUTS,
-    Parameter(
-        "subdivide", "'assign' deals each group into small ones of distinct sensitive values", "text", "none",
-        ("none", "assign"),
-    ),
-    Parameter(
-        "balance", "0: least expected change; 1: each group's histogram is kept on average; in [0, 1]", "number", 0.75,
-        low=0, high=1,
-    ),
+    Parameter("l", "frequency l-diversity of each sensitive column in the groups (default: 2; linear: ceil(1/delta), "
+              "which is the least)", "number", low=1),
+    Parameter("tables", "'uniform': columns permuted inside groups; 'linear': the paper's tables of least expected "
+              "change", "text", "uniform", ("uniform", "linear")),
+    *LINEAR,
 )  # fmt: skip
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
-    """Fill in l and check it against delta."""
-    least = ceil(1 / params["delta"])
-    if params["l"] is None:
-        params["l"] = float(least)
-    if params["l"] < 1 / params["delta"] - 1e-9:
-        raise ParameterError(
-            f"muco: l := {params['l']:g} is below 1/delta = {float(1 / params['delta']):g}; groups would be too small "
-            f"for delta. Take l := {least} or more, or a larger delta"
-        )
+    """Check parameters that must fit together, and fill in those of the paper's tables."""
+    if params["tables"] == "linear":
+        if params.get("repair") is not None:
+            raise ParameterError("muco: repair belongs to tables := 'uniform'; leave it out")
+        return linear_tables.refine(params)
+    for name in linear_tables.DEFAULTS:
+        if params.get(name) is not None:
+            raise ParameterError(
+                f"muco: {name} := {params[name]!r} belongs to the paper's random output tables; say tables := 'linear' "
+                "with it, or leave it out"
+            )
+    if "repair" in params and params["repair"] is None:
+        params["repair"] = True
     return params
 
 
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
     """Group of each row under the grouping parameters, shape (n,).
 
-    Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse in every group.
+    Raises:
+        RequirementError: the table has too few rows for delta, or one sensitive value too often for l.
     """
-    # dealing needs whole numbers of different sensitive values
-    least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
+    if params["tables"] == "linear":
+        return linear_tables.groups_of(table, params, function)
+    parts: list[Requirement] = [KAnonymity(ceil(1 / params["delta"]))]
+    least = DEFAULT_L if params["l"] is None else params["l"]
     sensitive: CodeArray | None = None
-    requirement: Requirement = KAnonymity(ceil(least))
-    if table.sensitive:
+    if table.sensitive and least > 1:
         sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
-        requirement = joined(each)
+        parts += each
     try:
-        groups = cut_groups(function, table.qi, sensitive, requirement, params)
+        return sse_partition(table.qi, sensitive, joined(parts), tick=tick, function=function)
     except RequirementError as error:
         most = table.rows / max((int(np.bincount(a.codes).max()) for a in table.sensitive), default=1)
+        if table.rows < ceil(1 / params["delta"]):
+            raise RequirementError(f"{error}; delta := 1/{table.rows} is the strictest it can have") from error
         raise RequirementError(
-            f"{error}; so l := {floor(most * 1000 + 1e-6) / 1000:g} and delta := 1/{max(1, floor(most))} are the "
-            "strictest it can have"
+            f"{error}; say l := {floor(most * 1000 + 1e-6) / 1000:g}, or l := 1 to leave sensitive values as they fall"
         ) from error
-    if params["subdivide"] == "assign":
-        if sensitive is None or len(table.sensitive) > 1:
-            raise ParameterError(
-                f"{function}: subdivide := 'assign' deals by one sensitive column; name it in sensitive := '...'"
-            )
-        groups = assign(groups, sensitive, ceil(least))
-    return groups
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[Cover]:
     """Random output tables of each quasi-identifier, verified."""
-    return [cover(attribute, groups, params["delta"], params["balance"], tick) for attribute in table.qi]
+    if params["tables"] == "linear":
+        return linear_tables.covers(table, params, groups)
+    return [uniform_cover(attribute, groups, params["delta"]) for attribute in table.qi]
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Draw the released codes of every quasi-identifier; everything else passes through."""
-    groups = groups_of(table, params)
-    tables = covers(table, params, groups)
-    drawn = [c.draw(rng) for c in tables]
-    swap = params["unchanged"] == "exchange"
-    published, _ = randomize_unchanged(tables, drawn, params["min_changed"], rng, exchange=swap, tick=tick)
+    published = (
+        linear_tables.drawn(table, params, rng) if params["tables"] == "linear" else _permuted(table, params, rng)
+    )
     released: dict[str, Cells] = {
         a.name: cells.Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)
     }
     released |= {a.name: cells.Coded(a.name, a.codes) for a in table.sensitive}
     released[cells.ROWS] = cells.Source(np.arange(table.rows, dtype=np.int64))
     return released
+
+
+def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> list[CodeArray]:
+    """Codes of each quasi-identifier, permuted inside groups and, where asked for, repaired."""
+    progress.say("groups")
+    groups = groups_of(table, params)
+    source = permuted(groups, len(table.qi), rng)
+    if params["repair"]:
+        progress.say("repair")
+        source = repaired(table.qi, table.sensitive, groups, source, rng, tick)
+    for rows in source:
+        inside = (groups[rows] == groups).all()
+        if not inside or np.bincount(rows, minlength=table.rows).max() != 1:
+            raise RequirementError(
+                "muco: a column left its groups; nothing is released. This is an error of the package, not of the call"
+            )
+    return [a.codes[rows] for a, rows in zip(table.qi, source, strict=True)]
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
@@ -138,35 +164,30 @@ def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.r
 
 METHOD = Method(
     name="muco",
-    summary="quasi-identifiers drawn from random output tables; release has the original's types",
+    summary="quasi-identifiers permuted inside groups of similar rows; release has the original's types",
     paper=PAPER + ", sections 3-4",
     example="CREATE TABLE release AS FROM muco('people', 0.2, row_id := true)",
     smallest="0.2",
     parameters=(
         *GROUPING,
         Parameter(
-            "min_changed",
-            "quasi-identifiers that differ from the original in every row; 1.5 adds one in half of them",
-            "number",
-            1.0,
-            low=0,
+            "repair", "exchange cells inside groups until marginals of three columns fit; false: delta is exact "
+            "(default: true)", "boolean",
         ),
         Parameter(
-            "unchanged",
-            "rows that drew too few new values: 'exchange' them with others of the group, or 'redraw' as in the paper",
-            "text",
-            "exchange",
-            ("exchange", "redraw"),
+            "min_changed", "linear: quasi-identifiers that differ from the original in every row; 1.5 adds one in half "
+            "of them (default: 1)", "number", low=0,
+        ),
+        Parameter(
+            "unchanged", "linear: rows that drew too few new values: 'exchange' them with others of the group "
+            "(default), or 'redraw' as in the paper", "text", None, ("exchange", "redraw"),
         ),
     ),
     layout=layout,
     release=release,
     refine=refine,
-    ladders=(
-        Ladder("delta := 1/{n}", (5, 7, 10)),
-        Ladder("delta := 1/{n}, min_changed := 2", (5, 7, 10)),
-    ),
-)
+    ladders=(Ladder("delta := 1/{n}", (5, 10, 20)),),
+)  # fmt: skip
 
 TABLES = Report(
     name="muco_tables",

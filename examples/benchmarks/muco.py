@@ -16,7 +16,9 @@ import duckdb
 
 import duckdb_anon
 
-PAPER_SETTING = "cut := 'median', width := 'spread', subdivide := 'assign', balance := 0, unchanged := 'redraw'"
+PAPER_SETTING = (
+    "tables := 'linear', cut := 'median', width := 'spread', subdivide := 'assign', balance := 0, unchanged := 'redraw'"
+)
 
 
 def open_census(path: str | None) -> duckdb.DuckDBPyConnection:
@@ -49,7 +51,8 @@ def speed(con: duckdb.DuckDBPyConnection, table: str, rounds: int) -> None:
     print(f"{table}: plain copy {copy:.3f} s")
     for name, more in (
         ("default, delta 0.2", "0.2"),
-        ("default, 1/6, l = 10", "1/6, l := 10"),
+        ("not repaired, delta 0.2", "0.2, repair := false"),
+        ("linear, 1/6, l = 10", "1/6, l := 10, tables := 'linear'"),
         ("paper's setting, 1/6, l = 10", f"1/6, l := 10, {PAPER_SETTING}"),
     ):
         took = seconds(con, f"muco('{table}', {more})", rounds)
@@ -66,7 +69,7 @@ def worth(con: duckdb.DuckDBPyConnection) -> None:
     ).fetchone()
     categorical = f"categorical := {nominal[0]}," if nominal and nominal[0] else ""
     print("\nsetting  delta   error mean / median   loss   disclosure at 0.7, identity / attribute")
-    for name, more in (("default", ""), ("paper", f", {PAPER_SETTING}")):
+    for name, more in (("default", ""), ("linear", ", tables := 'linear'"), ("paper", f", {PAPER_SETTING}")):
         for d in (5, 6, 7, 8, 10):
             con.execute(f"create or replace table release as from muco('census', 1/{d}, l := 10{more}, row_id := true)")
             error = con.execute(

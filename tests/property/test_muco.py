@@ -1,39 +1,26 @@
-"""Promises of muco on random tables, re-checked in SQL by what muco_tables and the release show."""
+"""Promises of muco's default on random tables of all kinds of columns, and the insider on real ones."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
+from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, sse_partition
+from duckdb_anon.kernels.permutation import permuted, repaired
+from tests.reference.cover_lp import nominal, ordered
+from tests.reference.sse import insider
 
-DELTAS = {"1/2": 1 / 2, "1/3": 1 / 3, "0.3": 0.3, "0.37::double": 0.37, "1/5::double": 1 / 5, "0.2::decimal(3,1)": 0.2}
-ROLES = "qi := ['age', 'day', 'pay', 'sex', 'code', 'town'], sensitive := 'disease', keep := ['note'], " \
+ROLES = "qi := ['age', 'day', 'pay', 'sex', 'code', 'town'], sensitive := ['disease', 'ward'], keep := ['note'], " \
         "categorical := 'code', hierarchies := {'town': 'towns'}"  # fmt: skip
-# a record's share of a published value, and the sum of its row, from the tables alone
-BROKEN = """
-    with tables as (from muco_tables('t', {delta}, {more} {roles})),
-        rows as (select group_id, attribute, original, sum(probability) as total from tables group by all),
-        masses as (
-            select group_id, attribute, output, max(probability) as most, sum(probability * records) as mass
-            from tables group by all
-        ),
-        members as (select distinct group_id, attribute, original, records from tables),
-        sizes as (select group_id, attribute, sum(records) as members from members group by all)
-    select
-        (select count(*) from rows where abs(total - 1) > 1e-7),
-        (select count(*) from masses where most > ({value} + 1e-7) * mass),
-        (select count(*) from sizes where members * {value} < 1 - 1e-7),
-        (select count(distinct members) from (select attribute, sum(members) as members from sizes group by all)),
-        (select count(*) from tables where output not in (
-            select o.original from members o where o.group_id = tables.group_id and o.attribute = tables.attribute)
-            and output is not null)
-"""
+COLUMNS = ("age", "day", "pay", "sex", "code", "town")
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +36,21 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, Any]:
-    """Rows, NULL share and domain sizes of a random table, and the setting muco runs in."""
     return {
         "rows": draw(st.integers(20, 90)),
         "seed": draw(st.integers(0, 10**6)),
         "ages": draw(st.sampled_from([1, 2, 7, 60])),
         "nulls": draw(st.sampled_from([0, 4, 10])),
-        "delta": draw(st.sampled_from(sorted(DELTAS))),
-        "cut": draw(st.sampled_from(["loss", "median"])),
-        "width": draw(st.sampled_from(["range", "distinct", "spread"])),
-        "subdivide": draw(st.sampled_from(["none", "assign"])),
-        "balance": draw(st.sampled_from([0, 0.25, 0.75, 1])),
-        "unchanged": draw(st.sampled_from(["exchange", "redraw"])),
-        "min_changed": draw(st.sampled_from([0, 1, 2, 3])),
+        "k": draw(st.integers(1, 20)),
+        "l": draw(st.sampled_from([1, 2, 2.5, 4])),
+        "repair": draw(st.booleans()),
     }
 
 
-def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=tables())
+def test_promises_hold_on_random_tables(database: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
+    con = database
     h, null = f"hash(i, {case['seed']}, {{}})::hugeint", f"i % 10 < {case['nulls'] // 2}"
     con.execute(f"""
         create or replace table t as select
@@ -75,34 +60,83 @@ def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
             (['f', 'm'])[1 + ({h.format(3)} % 2)::integer]::enum('m', 'f', 'x') as sex,
             ({h.format(4)} % 4)::integer * 100 as code,
             case when {null} then null else 'town ' || {h.format(5)} % 6 end as town,
-            'd' || i % 6 as disease, i * 1.5 as note, i as row_id
+            'd' || i % 6 as disease, i % 5 as ward, i * 1.5 as note, i as row_id
         from range({case["rows"]}) r(i)
     """)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=tables())
-def test_promises_hold_on_random_tables(database: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
-    con = database
-    build(con, case)
-    grouping = (
-        "".join(f"{k} := '{case[k]}', " for k in ("cut", "width", "subdivide")) + f"balance := {case['balance']},"
-    )
-    broken = con.execute(
-        BROKEN.format(delta=case["delta"], value=DELTAS[case["delta"]], more=grouping, roles=ROLES)
-    ).fetchone()
-    # no bad row, no record above delta, no small group, every attribute covers all records, outputs of the group
-    assert broken == (0, 0, 0, 1, 0)
-    con.execute(f"""
-        create or replace table r as from muco('t', {case["delta"]}, {grouping} min_changed := {case["min_changed"]},
-            unchanged := '{case["unchanged"]}', row_id := true, {ROLES})
-    """)
-    differs = " + ".join(
-        f"(r.{q} is distinct from t.{q})::integer" for q in ("age", "day", "pay", "sex", "code", "town")
-    )
-    least, rows, touched = con.execute(f"""
-        select min({differs}), count(*), count(*) filter (r.disease <> t.disease or r.note <> t.note)
+    call = f"1/{case['k']}, l := {case['l']}, {ROLES}"
+    con.execute(f"create or replace table tables as from muco_tables('t', {call})")
+    con.execute(f"create or replace table r as from muco('t', {call}, repair := {case['repair']}, row_id := true)")
+    rows, touched = con.execute("""
+        select count(*), count(*) filter (r.disease <> t.disease or r.ward <> t.ward or r.note <> t.note)
         from r join t using (row_id)
-    """).fetchone() or (0, 0, 0)
-    assert least >= case["min_changed"]
+    """).fetchone() or (0, 0)
     assert (rows, touched) == (case["rows"], 0)
+    small = con.execute(f"""
+        select count(*) from (select sum(records) as members
+            from (select distinct group_id, attribute, original, records from tables) group by group_id, attribute)
+        where members < {case["k"]}
+    """).fetchone()
+    assert small == (0,)
+    for name in COLUMNS:
+        histogram = f"select {name}, count(*) from {{}} group by all order by all"
+        assert con.execute(histogram.format("r")).fetchall() == con.execute(histogram.format("t")).fetchall()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 12), least=st.sampled_from([1.0, 2.0, 2.4]), repair=st.booleans())
+def test_histograms_of_every_group_are_exact(seed: int, k: int, least: float, repair: bool) -> None:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(30, 200))
+    qi = [
+        ordered(rng.integers(0, 40, rows)),
+        nominal(rng.integers(0, 5, rows).tolist()),
+        ordered(rng.integers(0, 3, rows)),
+    ]
+    secret = nominal((np.arange(rows) % 4).tolist(), "s")
+    group = sse_partition(qi, secret.codes, All((KAnonymity(k), FrequencyDiversity(least))))
+    source = permuted(group, 3, rng)
+    if repair:
+        source = repaired(qi, [secret], group, source, rng)
+    for attribute, taken in zip(qi, source, strict=True):
+        before = Counter(zip(group.tolist(), attribute.codes.tolist(), strict=True))
+        assert before == Counter(zip(group.tolist(), attribute.codes[taken].tolist(), strict=True))
+
+
+def census_columns(shared: Any) -> tuple[list[Any], Any]:
+    table = duckdb.read_csv(str(shared / "census.csv")).df().sample(20_000, random_state=1)
+    kinds = {"RELATE": nominal, "SEX": nominal, "AGE": ordered, "MARST": nominal, "RACE": nominal, "EDUC": nominal,
+             "UHRSWORK": ordered}  # fmt: skip
+    return [kind(table[name].tolist()) for name, kind in kinds.items()], ordered(table["INCWAGE"].tolist())
+
+
+def adult_columns(shared: Any) -> tuple[list[Any], Any]:
+    table = duckdb.read_csv(str(shared / "adult.csv")).df().sample(20_000, random_state=1).fillna("")
+    kinds = {"age": ordered, "workclass": nominal, "education": nominal, "marital_status": nominal, "race": nominal,
+             "sex": nominal, "native_country": nominal}  # fmt: skip
+    return [kind(table[name].tolist()) for name, kind in kinds.items()], nominal(table["occupation"].tolist())
+
+
+@pytest.mark.parametrize("columns", [census_columns, adult_columns])
+@pytest.mark.parametrize("repair", [False, True])
+def test_an_insider_stays_at_delta_on_real_tables(shared_data: Any, columns: Any, repair: bool) -> None:
+    rng = np.random.default_rng(1)
+    qi, secret = columns(shared_data)
+    delta = 1 / 10
+
+    def call(attributes: list[Any]) -> tuple[list[np.ndarray], np.ndarray]:
+        group = sse_partition(attributes, secret.codes, All((KAnonymity(10), FrequencyDiversity(2))))
+        source = permuted(group, len(attributes), rng)
+        if repair:
+            source = repaired(attributes, [secret], group, source, rng)
+        return [a.codes[rows] for a, rows in zip(attributes, source, strict=True)], group
+
+    released, group = call(qi)
+    kinds = {"ordered": ordered, "nominal": nominal}
+    again, _ = call([kinds[a.kind](codes.tolist()) for a, codes in zip(qi, released, strict=True)])
+    targets = rng.choice(len(group), 4000, replace=False)
+    found = insider([a.codes for a in qi], released, again, group, targets)
+    fair = float(np.mean(1 / np.bincount(group)[group[targets]]))
+    error = 4 * np.sqrt(fair / 4000)
+    assert found <= delta + 0.01 + (error if not repair else 0.0)
+    if not repair:
+        assert abs(found - fair) < error

@@ -15,6 +15,7 @@ from duckdb_anon.kernels.groups.requirements import (
     RecursiveDiversity,
     Requirement,
 )
+from duckdb_anon.kernels.groups.sse import sse_partition
 
 __all__ = [
     "All",
@@ -33,4 +34,5 @@ __all__ = [
     "boxes",
     "combine",
     "partition",
+    "sse_partition",
 ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def features_of(attributes: Sequence[Attribute]) -> Features:
     order = order[value[order] != 0.0]
     start = np.searchsorted(code[order], np.arange(first_code[-1] + 1)).astype(np.int64)
     entries = np.diff(start)
-    most = sum(int(entries[a:b].max()) for a, b in zip(first_code, first_code[1:], strict=False))
+    most = sum(int(entries[a:b].max()) for a, b in pairwise(first_code))
     return Features(first_code, start, feature[order].astype(np.int32), value[order], int(shift[-1]), most)
 
 

@@ -6,8 +6,8 @@ targets: the sum of |published - target| must not rise. Columns are read in bins
 
 What it gives away: exchanges are steered by counts of the table. The targets are the counts rounded at random to
 multiples of `BASE` (up with the probability that makes the rounding right on average), and cells of fewer than
-`LEAST_COUNT` rows steer nothing, so that no exact and no small count does. Still a release after it is no longer equally likely
-under every assignment inside a group: the insider's chance rises by less than .01 on the tables tried.
+`LEAST_COUNT` rows steer nothing, so that no exact and no small count does. Still a release after it is no longer
+equally likely under every assignment inside a group: the insider's chance rises by less than .01 on the tables tried.
 Cost: `ROUNDS` proposals a cell of the table, each linear in the pairs of other columns.
 """
 
@@ -103,7 +103,9 @@ class _Marginals:
         many = range(len(widths))
         # a table of two columns is one of three whose third has the step 0
         chosen = (
-            list(combinations(many, 3)) if 3 <= len(widths) <= _MOST_FOR_TRIPLES else [(a, b, a) for a, b in combinations(many, 2)]
+            list(combinations(many, 3))
+            if 3 <= len(widths) <= _MOST_FOR_TRIPLES
+            else [(a, b, a) for a, b in combinations(many, 2)]
         )
         tables, first = [], [0]
         of_column: list[list[tuple[int, ...]]] = [[] for _ in many]
@@ -118,7 +120,9 @@ class _Marginals:
             for own in set(columns):
                 place = columns.index(own)
                 (b, step_b), (c, step_c) = (
-                    [pair for k, pair in enumerate(tables[-1]) if k != place] if three or place == 0 else [tables[-1][0], (own, 0)]
+                    [pair for k, pair in enumerate(tables[-1]) if k != place]
+                    if three or place == 0
+                    else [tables[-1][0], (own, 0)]
                 )
                 of_column[own].append((first[-1], steps[place], b, step_b, c, step_c))
             first.append(first[-1] + cells)

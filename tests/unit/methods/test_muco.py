@@ -1,4 +1,4 @@
-"""muco as a SQL function: what is touched, what is not, and what every setting promises."""
+"""muco as it is by default: what it promises, re-checked in SQL, and what it refuses."""
 
 from __future__ import annotations
 
@@ -8,18 +8,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.methods.muco import METHOD, groups_of
-from duckdb_anon.model.table import CodedTable
-from tests.reference.cover_lp import distances, merged_cost, nominal, ordered
-from tests.reference.muco import attained_delta, carriers, mean_change, row_sums
-
-PAPER = "cut := 'median', width := 'spread', subdivide := 'assign', balance := 0, unchanged := 'redraw'"
 QI = ("born", "pay", "kind", "ward")
 ROLES = "qi := ['born', 'pay', 'kind', 'ward'], sensitive := 'disease', hierarchies := {'ward': 'wards'}"
-DELTAS = [
-    ("1/5", 1 / 5), ("1/6", 1 / 6), ("0.3", 0.3), ("0.37::double", 0.37), ("0.25::decimal(4, 2)", 0.25),
-    ("0.1666666667", 1 / 6), ("1.0", 1.0),
-]  # fmt: skip
 
 
 @pytest.fixture
@@ -40,124 +30,102 @@ def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def tables_of(
-    con: duckdb.DuckDBPyConnection, delta: str, more: str = ""
-) -> list[tuple[int, str, str, str, float, int]]:
-    return con.execute(f"from muco_tables('patients', {delta}, {ROLES}{more})").fetchall()
-
-
-@pytest.mark.parametrize(("text", "delta"), DELTAS)
-@pytest.mark.parametrize("more", ["", ", balance := 0", ", balance := 1", ", cut := 'median', subdivide := 'assign'"])
-def test_tables_satisfy_delta_whatever_it_is_written_as(
-    patients: duckdb.DuckDBPyConnection, text: str, delta: float, more: str
+@pytest.mark.parametrize(("text", "delta"), [("0.2", 0.2), ("1/6", 1 / 6), ("0.37::double", 0.37), ("1.0", 1.0)])
+def test_tables_are_uniform_and_hold_every_record_once(
+    patients: duckdb.DuckDBPyConnection, text: str, delta: float
 ) -> None:
-    entries = tables_of(patients, text, more)
-    assert {entry[1] for entry in entries} == set(QI)
-    assert all(0 < entry[4] <= 1 + 1e-9 for entry in entries)
-    assert all(total == pytest.approx(1, abs=1e-7) for total in row_sums(entries).values())
-    assert attained_delta(entries) <= delta + 1e-7
-    assert min(carriers(entries).values()) >= ceil(1 / delta - 1e-9)
+    patients.execute(f"create table tables as from muco_tables('patients', {text}, {ROLES})")
+    members = "(select distinct group_id, attribute, original, records from tables)"
+    sizes = f"(select group_id, attribute, sum(records) as members from {members} group by all)"
+    assert patients.execute(f"select min(members) from {sizes}").fetchone()[0] >= ceil(1 / delta - 1e-9)
+    assert patients.execute(f"select distinct sum(members) from {sizes} group by attribute").fetchall() == [(300,)]
+    # every record shows a value as often as its group has it
+    assert patients.execute(f"""
+        select count(*) from tables t join {sizes} z using (group_id, attribute) join {members} o
+        on o.group_id = t.group_id and o.attribute = t.attribute and o.original is not distinct from t.output
+        where abs(t.probability - o.records / z.members) > 1e-12
+    """).fetchone() == (0,)
+    found = patients.execute(f"select attribute, holds, attained from delta_probability('patients', {text}, {ROLES})")
+    for attribute, holds, attained in found.fetchall():
+        assert attribute in QI and holds and attained <= delta + 1e-9
 
 
-def test_tables_hold_every_record_once(patients: duckdb.DuckDBPyConnection) -> None:
-    wrong = patients.execute(f"""
-        with classes as (
-            select distinct group_id, attribute, original, records from muco_tables('patients', 0.2, {ROLES})
-        )
-        select attribute, sum(records) from classes group by attribute having sum(records) <> 300
-    """).fetchall()
-    assert wrong == []
-
-
-@pytest.mark.parametrize("setting", ["", ", " + PAPER])
-@pytest.mark.parametrize("min_changed", [0, 1, 1.5, 2, 4])
-def test_rows_differ_on_at_least_min_changed_quasi_identifiers(
-    patients: duckdb.DuckDBPyConnection, setting: str, min_changed: float
-) -> None:
-    differs = " + ".join(f"(r.{name} is distinct from p.{name})::integer" for name in QI)
-    changed = patients.execute(f"""
-        select {differs} from muco('patients', 0.2, min_changed := {min_changed}, row_id := true, {ROLES}{setting}) r
-        join (select *, row_number() over () - 1 as row_id from patients) p using (row_id)
-    """).fetchall()
-    assert len(changed) == 300
-    assert min(n for (n,) in changed) >= int(min_changed)
-    if min_changed % 1:
-        # half of the rows, drawn at random, differ on one more
-        assert sum(n > min_changed for (n,) in changed) >= 100
-
-
-def test_other_columns_and_the_number_of_rows_are_untouched(patients: duckdb.DuckDBPyConnection) -> None:
-    patients.execute(f"create table release as from muco('patients', 1/6, keep := ['note'], {ROLES})")
-    pairs = "select disease, note from {} order by all"
-    assert patients.execute(pairs.format("release")).fetchall() == patients.execute(pairs.format("patients")).fetchall()
+@pytest.mark.parametrize("more", ["", ", repair := false", ", l := 1", ", l := 3"])
+def test_every_group_keeps_its_values_and_is_diverse(patients: duckdb.DuckDBPyConnection, more: str) -> None:
+    patients.execute(f"""
+        create table release as from muco('patients', 0.1, keep := ['note'], row_id := true, {ROLES}{more});
+        create table original as select *, row_number() over () - 1 as row_id from patients
+    """)
     types = "select column_name, data_type from duckdb_columns() where table_name = '{}' order by column_name"
-    assert patients.execute(types.format("release")).fetchall() == patients.execute(types.format("patients")).fetchall()
-
-
-def test_published_values_are_values_of_the_table(patients: duckdb.DuckDBPyConnection) -> None:
-    patients.execute(f"create table release as from muco('patients', 1/6, {ROLES})")
+    assert patients.execute(types.format("release")).fetchall() == patients.execute(types.format("original")).fetchall()
+    whole = patients.execute("""
+        select count(*), count(*) filter (r.disease <> o.disease or r.note <> o.note)
+        from release r join original o using (row_id)
+    """).fetchone()
+    assert whole == (300, 0)
     for name in QI:
-        assert patients.execute(f"select {name} from release except select {name} from patients").fetchall() == []
+        values = f"select {name} from {{}} order by all"
+        assert (
+            patients.execute(values.format("release")).fetchall()
+            == patients.execute(values.format("original")).fetchall()
+        )
 
 
-@pytest.mark.parametrize("setting", ["", ", " + PAPER])
-def test_seeds_repeat(patients: duckdb.DuckDBPyConnection, setting: str) -> None:
-    def release(seed: int) -> list[tuple[object, ...]]:
-        return patients.execute(f"from muco('patients', 0.2, seed := {seed}, {ROLES}{setting})").fetchall()
-
-    assert release(3) == release(3)
-    assert release(3) != release(4)
+def test_groups_show_nowhere_in_the_order_of_rows(patients: duckdb.DuckDBPyConnection) -> None:
+    ids = patients.execute(f"select row_id from muco('patients', 0.1, row_id := true, {ROLES})").fetchnumpy()["row_id"]
+    assert sorted(ids) == list(range(300)) and np.abs(np.corrcoef(ids, np.arange(300))[0, 1]) < 0.3
 
 
-def test_information_loss_is_the_mean_change(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table t as select range * 7 % 31 as a, range * 5 % 11 as b, range % 9 as s from range(200)")
-    con.execute("create table r as from muco('t', 0.2, qi := ['a', 'b'], sensitive := 's', row_id := true)")
-    loss = con.execute(
-        "select iloss from information_loss('t', 'r', qi := ['a', 'b']) where attribute = '(all)'"
-    ).fetchone()
-    both = con.execute("select t.a, t.b, r.a, r.b from r join (select *, row_number() over () - 1 as row_id from t) t "
-                       "using (row_id)").fetchall()  # fmt: skip
-    assert loss is not None
-    assert loss[0] == pytest.approx(mean_change([row[:2] for row in both], [row[2:] for row in both]))
+def test_seeds_repeat_whatever_the_number_of_threads(patients: duckdb.DuckDBPyConnection) -> None:
+    def release(seed: int, threads: int) -> list[tuple[object, ...]]:
+        patients.execute(f"set threads = {threads}")
+        return patients.execute(f"from muco('patients', 0.2, seed := {seed}, {ROLES})").fetchall()
+
+    assert release(3, 1) == release(3, 4)
+    assert release(3, 1) != release(4, 1)
 
 
-def test_categorical_numbers_cost_the_same_whatever_they_are_replaced_by(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table t as select (range % 6) * (range % 6) as a, range % 9 as s from range(90)")
-    call = "muco_tables('t', 1/9, qi := 'a', sensitive := 's', balance := 0{})"
-    nominal_cost, ordered_cost = (
-        con.execute(
-            f"select sum(records * probability * (original <> output)::integer) from {call.format(more)}"
-        ).fetchone()
-        for more in (", categorical := 'a'", "")
-    )
-    assert nominal_cost is not None and ordered_cost is not None
-    assert nominal_cost[0] <= ordered_cost[0] + 1e-9
+def test_without_a_seed_every_run_draws_afresh(patients: duckdb.DuckDBPyConnection) -> None:
+    call = f"from muco('patients', 0.1, repair := false, {ROLES}) order by all"
+    assert patients.execute(call).fetchall() != patients.execute(call).fetchall()
 
 
-def test_groups_are_diverse() -> None:
-    rng = np.random.default_rng(4)
-    secrets = nominal(rng.integers(0, 12, 600).tolist(), "s")
-    table = CodedTable(600, (ordered(rng.integers(0, 50, 600)), nominal(rng.integers(0, 6, 600).tolist())), (secrets,))
-    defaults = {p.name: p.default for p in METHOD.parameters}
-    for more in ({}, {"cut": "median"}, {"cut": "median", "width": "spread", "subdivide": "assign"}):
-        groups = groups_of(table, {**defaults, "delta": 1 / 5, "l": 5.5, **more})
-        counts = np.zeros((groups.max() + 1, 12), dtype=np.int64)
-        np.add.at(counts, (groups, secrets.codes), 1)
-        sizes = counts.sum(axis=1)
-        assert sizes.sum() == 600
-        assert (sizes[sizes > 0] >= 5.5 * counts.max(axis=1)[sizes > 0]).all()
+def test_a_released_row_is_her_own_with_the_chance_of_her_group(con: duckdb.DuckDBPyConnection) -> None:
+    # 12 rows are one group; row by row the release tells nothing of which of them is whose
+    con.execute("create table t as select i as a, i // 3 as b, 's' || i as s from range(12) t(i)")
+    own = near = 0.0
+    for seed in range(150):
+        rows = con.execute(
+            "select a, b, row_id from muco('t', 1/12, repair := false, row_id := true, qi := ['a', 'b'], "
+            f"sensitive := 's', seed := {seed})"
+        ).fetchall()
+        assert len(rows) == 12
+        distance = [(abs(a - 5) + 3 * abs(b - 1), i) for a, b, i in rows]
+        best = [i for d, i in distance if d == min(distance)[0]]
+        near += (5 in best) / len(best)
+        own += sum(a == i for a, _, i in rows) / 12
+    # four standard errors
+    assert abs(near / 150 - 1 / 12) < 4 * np.sqrt(1 / 12 / 150)
+    assert abs(own / 150 - 1 / 12) < 4 * np.sqrt(1 / 12 / 12 / 150)
 
 
-@pytest.mark.parametrize("delta", [1 / 5, 0.37])
-def test_without_balance_no_table_is_cheaper(con: duckdb.DuckDBPyConnection, delta: float) -> None:
-    con.execute("create table t as select range * 7 % 31 as a, range * 5 % 11 as b, range % 9 as s from range(200)")
-    entries = con.execute(
-        "select group_id, original::integer as v, records, sum(probability * abs(output::integer - original::integer)) "
-        f"from muco_tables('t', {delta}, qi := ['a', 'b'], sensitive := 's', balance := 0) where attribute = 'a' "
-        "group by all order by all"
-    ).fetchall()
-    for group in {entry[0] for entry in entries}:
-        mine = [entry for entry in entries if entry[0] == group]
-        attribute = ordered([entry[1] for entry in mine])
-        least = merged_cost(distances(attribute), np.array([entry[2] for entry in mine]), delta)
-        assert sum(entry[2] * entry[3] for entry in mine) == pytest.approx(least, abs=1e-6 * 31)
+def test_several_sensitive_columns_are_diverse_in_every_group(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""
+        create table t as select i * 7 % 61 as age, ['f', 'm'][1 + i // 3 % 2] as sex, i * i % 7 as d, i // 5 % 9 as e
+        from range(400) t(i)
+    """)
+    roles = "qi := ['age', 'sex'], sensitive := ['d', 'e']"
+    con.execute(f"create table r as from muco('t', 1/6, l := 3, row_id := true, {roles})")
+    assert con.execute("select count(*) from r").fetchone() == (400,)
+    with pytest.raises(duckdb.Error, match=r"'d': l = 6 is asked.*; say l := 3.5.*or l := 1"):
+        con.execute(f"from muco('t', 0.2, l := 6, {roles})")
+
+
+def test_constant_columns_and_tables_of_one_group_are_released(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select 1 as a, null::date as b, 'x' as c, i % 2 as s from range(20) t(i)")
+    rows = con.execute("from muco('t', 0.1, qi := ['a', 'b', 'c'], sensitive := 's')").fetchall()
+    assert sorted(rows) == sorted([(1, None, "x", i % 2) for i in range(20)])
+    with pytest.raises(duckdb.Error, match=r"k = 25 is asked.*delta := 1/20 is the strictest"):
+        con.execute("from muco('t', 0.04, qi := ['a', 'b', 'c'])")
+    with pytest.raises(duckdb.Error, match=r"l = 2 is asked.*say l := 1"):
+        con.execute("from muco('(select 1 as a, 2 as s from range(30))', 0.1, qi := 'a', sensitive := 's')")

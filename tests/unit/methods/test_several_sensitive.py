@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.methods.muco import groups_of
+from duckdb_anon.methods.linear_tables import groups_of
 from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import attribute
 
@@ -65,9 +65,9 @@ def test_what_a_table_can_meet_names_the_column(patients: duckdb.DuckDBPyConnect
     with pytest.raises(duckdb.Error, match=r"'disease': l = 6 is asked, the largest l this table can meet is 3.5"):
         patients.execute("from mondrian('patients', l := 6)")
     with pytest.raises(duckdb.Error, match=r"so l := 3.5.* and delta := 1/3 are the strictest"):
-        patients.execute("from muco('patients', 0.2)")
+        patients.execute("from muco('patients', 0.2, tables := 'linear')")
     with pytest.raises(duckdb.Error, match="deals by one sensitive column"):
-        patients.execute("from muco('patients', 0.5, subdivide := 'assign')")
+        patients.execute("from muco('patients', 0.5, tables := 'linear', subdivide := 'assign')")
 
 
 def test_groups_of_muco_are_diverse_in_each_column(patients: duckdb.DuckDBPyConnection) -> None:
@@ -81,6 +81,6 @@ def test_groups_of_muco_are_diverse_in_each_column(patients: duckdb.DuckDBPyConn
         for number in range(int(group.max()) + 1):
             values = columns[column][group == number]
             assert np.unique(values, return_counts=True)[1].max() * 3 <= len(values)
-    released = patients.execute("from muco('patients', 1/3)").fetchnumpy()
+    released = patients.execute("from muco('patients', 1/3, tables := 'linear')").fetchnumpy()
     for column in ("disease", "income"):
         assert sorted(released[column]) == sorted(columns[column])

@@ -38,7 +38,7 @@ def covers(cell: object, value: object) -> bool:
 @pytest.mark.parametrize("p", [0.3, 0.7, 1.0])
 def test_rows_agree_with_the_definition(con: duckdb.DuckDBPyConnection, p: float) -> None:
     original = table(con, "original", 40, 1)
-    con.execute(f"create table release as from muco('original', 0.5, {LABELS}, row_id := true, min_changed := 0)")
+    con.execute(f"create table release as from muco('original', 0.5, {LABELS}, row_id := true)")
     rows = con.execute("from release").fetchall()
     expected = disclosure(original, [r[:4] for r in rows], [r[4] for r in rows], p)
     assert measured(con, p) == pytest.approx(expected, abs=1e-12)

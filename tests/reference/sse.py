@@ -1,0 +1,88 @@
+"""Slow and obvious: groups by squared error, and the insider who knows them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.groups.features import Features
+
+Matrix = NDArray[np.float64]
+
+
+def matrix(features: Features, codes: list[NDArray[np.int32]]) -> Matrix:
+    """Features of every row, written out, shape (n, features)."""
+    rows = np.zeros((len(codes[0]), features.count))
+    for a, column in enumerate(codes):
+        for i, code in enumerate(column):
+            c = features.first_code[a] + code
+            for e in range(features.start[c], features.start[c + 1]):
+                rows[i, features.feature[e]] = features.value[e]
+    return rows
+
+
+def squared_error(rows: Matrix) -> float:
+    """Sum of the squared distances to the mean."""
+    return float(((rows - rows.mean(axis=0)) ** 2).sum()) if len(rows) else 0.0
+
+
+def best_gain(
+    rows: Matrix,
+    codes: list[NDArray[np.int32]],
+    nominal: list[bool],
+    least: int,
+    diverse: list[tuple[list[int], float]],
+) -> float:
+    """Largest drop of the squared error over all allowed cuts, 0 where there is none."""
+    best = 0.0
+    for column, unordered in zip(codes, nominal, strict=True):
+        values = sorted(set(column.tolist()))
+        by_size = sorted(values, key=lambda v: (-int((column == v).sum()), v))
+        lefts = (
+            [by_size[:k] for k in range(2, len(values))] if unordered else [values[:k] for k in range(1, len(values))]
+        )
+        for left in lefts + ([[v] for v in values] if unordered else []):
+            mine = np.isin(column, left)
+            if min(mine.sum(), (~mine).sum()) < least:
+                continue
+            if not all(
+                np.unique(np.array(s)[side], return_counts=True)[1].max() * limit <= side.sum()
+                for s, limit in diverse
+                for side in (mine, ~mine)
+            ):
+                continue
+            best = max(best, squared_error(rows) - squared_error(rows[mine]) - squared_error(rows[~mine]))
+    return best
+
+
+def insider(
+    original: list[NDArray[np.int32]], released: list[NDArray[np.int32]], again: list[NDArray[np.int32]],
+    group: NDArray[np.int64], targets: NDArray[np.int64],
+) -> float:  # fmt: skip
+    """Chance that the likeliest row of her own group is the target's.
+
+    Transitions of values are learned without a secret, from the release to a release of the release.
+
+    Args:
+        original: codes of each quasi-identifier; row i of the release is row i's.
+        released: codes in the release.
+        again: codes of a second release, made from the first by the same call, row by row.
+        group: group of each row, which she knows.
+        targets: the rows of the persons she looks for.
+    """
+    logs = []
+    for first, second in zip(released, again, strict=True):
+        many = int(max(first.max(), second.max())) + 1
+        both = np.full((many, many), 0.02)
+        np.add.at(both, (first, second), 1.0)
+        both /= both.sum()
+        logs.append(np.log(both / both.sum(axis=1, keepdims=True) / both.sum(axis=0, keepdims=True)))
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(group.max() + 2))
+    found = 0.0
+    for t in targets:
+        rows = order[starts[group[t]] : starts[group[t] + 1]]
+        score = sum(log[x[t], y[rows]] for log, x, y in zip(logs, original, released, strict=True))
+        best = rows[score >= score.max() - 1e-9]
+        found += (t in best) / len(best)
+    return found / len(targets)

@@ -1,0 +1,103 @@
+"""Permutations inside groups, exactly, and what repair may change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, permutations, product
+from math import factorial
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.permutation import permuted, repaired
+from duckdb_anon.kernels.permutation.repair import BINS, LEAST_COUNT, MOST_BINS, _binned
+from duckdb_anon.kernels.permutation.within import _shuffle
+from tests.reference.cover_lp import nominal, ordered
+
+
+def shuffles(size: int) -> list[tuple[int, ...]]:
+    """What the shuffle makes of every combination of choices it has, each as likely as the others."""
+    result = []
+    for choice in product(*(range(i + 1) for i in range(size))):
+        chance = np.array([(c + 0.5) / (i + 1) for i, c in enumerate(choice)])
+        source = np.empty(size, dtype=np.int64)
+        _shuffle(np.arange(size), np.array([0, size]), chance, source)
+        result.append(tuple(int(s) for s in source))
+    return result
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_every_permutation_is_equally_likely(size: int) -> None:
+    counts = Counter(shuffles(size))
+    assert set(counts) == set(permutations(range(size)))
+    assert set(counts.values()) == {1}
+
+
+@pytest.mark.parametrize("columns", [((0, 1, 2), (5, 5, 7)), ((0, 0, 0), (1, 1, 2)), ((0, 1, 2), (2, 0, 1))])
+def test_an_insider_finds_each_row_with_exactly_one_over_the_group(columns: tuple[tuple[int, ...], ...]) -> None:
+    # all outcomes of a group of three with two quasi-identifiers and a sensitive value that tells rows apart; the
+    # rows of the release stand in random order, and she knows every quasi-identifier of the group
+    outcomes: dict[tuple[tuple[int, ...], ...], Counter[tuple[int, int]]] = {}
+    for first, second, order in product(shuffles(3), shuffles(3), permutations(range(3))):
+        rows = [(columns[0][first[i]], columns[1][second[i]], i) for i in range(3)]
+        release = tuple(rows[i] for i in order)
+        seen = outcomes.setdefault(tuple(row[:2] for row in release), Counter())
+        seen.update((person, order.index(person)) for person in range(3))
+    total = factorial(3) ** 3
+    for person in range(3):
+        best = sum(max(seen[person, place] for place in range(3)) for seen in outcomes.values())
+        assert best * 3 == total
+
+
+def test_columns_are_permuted_inside_groups_each_on_its_own() -> None:
+    rng = np.random.default_rng(3)
+    group = rng.permutation(np.repeat(np.arange(40), 5))
+    source = permuted(group, 3, rng)
+    for rows in source:
+        assert (group[rows] == group).all() and len(set(rows.tolist())) == 200
+    assert all((a != b).any() for a, b in combinations(source, 2))
+
+
+def marginal_error(columns: list[np.ndarray], published: list[np.ndarray]) -> float:
+    """Sum of |published - original| over the cells of all triples that have as many rows as repair looks at."""
+    total = 0
+    for chosen in combinations(range(len(columns)), 3):
+        cells = [Counter(zip(*(each[c].tolist() for c in chosen), strict=True)) for each in (columns, published)]
+        total += sum(abs(n - cells[1][cell]) for cell, n in cells[0].items() if n >= LEAST_COUNT)
+    return total
+
+
+def test_repair_keeps_groups_and_brings_marginals_nearer() -> None:
+    rng = np.random.default_rng(5)
+    base = rng.integers(0, 4, 4000)
+    attributes = [nominal(((base + rng.integers(0, 2, 4000)) % 4).tolist(), f"a{k}") for k in range(4)]
+    secret = nominal(((base + rng.integers(0, 2, 4000)) % 4).tolist(), "s")
+    group = rng.permutation(np.repeat(np.arange(400), 10))
+    source = permuted(group, 4, rng)
+    better = repaired(attributes, [secret], group, source, rng)
+    for rows in better:
+        assert (group[rows] == group).all() and len(set(rows.tolist())) == 4000
+    codes = [a.codes for a in attributes]
+    errors = [
+        marginal_error([*codes, secret.codes], [*(c[r] for c, r in zip(codes, s, strict=True)), secret.codes])
+        for s in (source, better)
+    ]
+    assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("many", [1, 2, 12])
+def test_repair_takes_few_and_many_columns(many: int) -> None:
+    rng = np.random.default_rng(7)
+    attributes = [ordered(rng.integers(0, 50, 300)) for _ in range(many)]
+    group = np.repeat(np.arange(30), 10)
+    source = permuted(group, many, rng)
+    for rows in repaired(attributes, [], group, source, rng):
+        assert (group[rows] == group).all() and len(set(rows.tolist())) == 300
+
+
+def test_bins_are_few() -> None:
+    rng = np.random.default_rng(8)
+    wide = _binned(ordered(rng.integers(0, 500, 4000)))
+    assert np.bincount(wide).min() > 4000 / BINS / 2 and wide.max() + 1 == BINS
+    assert _binned(nominal(rng.integers(0, 99, 4000).tolist())).max() + 1 == MOST_BINS
+    assert _binned(nominal([3, 1, 3])).tolist() == [1, 0, 1]

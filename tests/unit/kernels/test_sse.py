@@ -1,0 +1,81 @@
+"""Groups by squared error against writing everything out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, sse_partition
+from duckdb_anon.kernels.groups.features import features_of
+from duckdb_anon.kernels.groups.requirements import DistinctDiversity
+from duckdb_anon.kernels.groups.sse import Diversity, sse_groups
+from duckdb_anon.model.errors import ParameterError, RequirementError
+from tests.reference.cover_lp import nominal, ordered
+from tests.reference.sse import best_gain, matrix, squared_error
+
+
+@st.composite
+def tables(draw: st.DrawFn):
+    rows = draw(st.integers(4, 24))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    attributes = []
+    for name in range(draw(st.integers(1, 3))):
+        domain = draw(st.sampled_from([1, 2, 4, 30]))
+        values = rng.integers(0, domain, rows)
+        attributes.append(nominal(values.tolist(), f"a{name}") if draw(st.booleans()) else ordered(values))
+    return attributes, draw(st.integers(1, 4)), rng.integers(0, 3, rows).astype(np.int32)
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=tables(), diverse=st.booleans())
+def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse) -> None:
+    attributes, least, secret = case
+    limit = len(secret) / np.bincount(secret).max() * 0.9
+    asked = [Diversity(secret, limit)] if diverse else []
+    group = sse_groups(attributes, least, asked)
+    assert np.bincount(group).min() >= least
+    if diverse:
+        for g in range(group.max() + 1):
+            assert np.bincount(secret[group == g]).max() * limit <= (group == g).sum() + 1e-6
+    rows = matrix(features_of(attributes), [a.codes for a in attributes])
+    kinds = [a.kind == "nominal" for a in attributes]
+
+    def best(mine: np.ndarray) -> float:
+        codes = [a.codes[mine] for a in attributes]
+        return best_gain(rows[mine], codes, kinds, least, [(secret[mine].tolist(), limit)] if diverse else [])
+
+    for g in range(group.max() + 1):
+        assert best(group == g) == pytest.approx(0, abs=1e-9)
+    if group.max() == 1:
+        gain = squared_error(rows) - squared_error(rows[group == 0]) - squared_error(rows[group == 1])
+        assert gain == pytest.approx(best(np.full(len(group), True)))
+
+
+def test_equal_rows_are_never_separated() -> None:
+    rng = np.random.default_rng(1)
+    attributes = [ordered(rng.integers(0, 4, 500)), nominal(rng.integers(0, 3, 500).tolist())]
+    group = sse_groups(attributes, 5)
+    seen = np.unique(np.stack([a.codes for a in attributes] + [group]), axis=1)
+    assert seen.shape[1] == len(np.unique(np.stack([a.codes for a in attributes]), axis=1).T)
+
+
+def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duckdb_anon.kernels.groups.sse.SAMPLE", 50)
+    rng = np.random.default_rng(2)
+    attributes = [ordered(rng.integers(0, 90, 3000)), nominal(rng.integers(0, 9, 3000).tolist())]
+    secret = rng.integers(0, 4, 3000).astype(np.int32)
+    group = sse_partition(attributes, secret, All((KAnonymity(7), FrequencyDiversity(2.5))))
+    assert 150 < group.max() + 1 <= 3000 // 7
+    for g in range(group.max() + 1):
+        mine = secret[group == g]
+        assert len(mine) >= 7 and np.bincount(mine).max() * 2.5 <= len(mine)
+
+
+def test_what_cannot_be_met_is_refused() -> None:
+    age = ordered(np.arange(5))
+    with pytest.raises(RequirementError, match="k = 6 is asked, the largest k this table can meet is 5"):
+        sse_partition([age], None, KAnonymity(6))
+    with pytest.raises(ParameterError, match="not DistinctDiversity"):
+        sse_partition([age], np.arange(5, dtype=np.int32), DistinctDiversity(2))
