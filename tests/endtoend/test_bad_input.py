@@ -82,13 +82,15 @@ def test_empty_table_is_refused(con: duckdb.DuckDBPyConnection) -> None:
 def test_one_row_is_refused_unless_delta_is_one(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match="largest"):
         release(con, "select 1 as a, 2 as b")
-    assert release(con, "select 1 as a, 2 as b", 1, ", min_changed := 0") == [(1, 2)]
+    assert release(con, "select 1 as a, 2 as b", 1) == [(1, 2)]
+    assert release(con, "select 1 as a, 2 as b", 1, ", tables := 'linear', min_changed := 0") == [(1, 2)]
 
 
 def test_rows_that_cannot_change_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match="min_changed"):
-        release(con, "select 1 as a, 2 as b from range(50)")
-    assert release(con, "select 1 as a, 2 as b from range(50)", more=", min_changed := 0") == [(1, 2)] * 50
+        release(con, "select 1 as a, 2 as b from range(50)", more=", tables := 'linear'")
+    for more in ("", ", tables := 'linear', min_changed := 0"):
+        assert release(con, "select 1 as a, 2 as b from range(50)", more=more) == [(1, 2)] * 50
 
 
 def test_nulls_everywhere(con: duckdb.DuckDBPyConnection) -> None:
@@ -101,10 +103,9 @@ def test_nulls_everywhere(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_all_null_columns_without_change(con: duckdb.DuckDBPyConnection) -> None:
-    assert (
-        release(con, "select null as a, null::varchar as b from range(20)", more=", min_changed := 0")
-        == [(None, None)] * 20
-    )
+    select = "select null as a, null::varchar as b from range(20)"
+    for more in ("", ", tables := 'linear', min_changed := 0"):
+        assert release(con, select, more=more) == [(None, None)] * 20
 
 
 def test_nan_and_infinity_are_values_of_their_own(con: duckdb.DuckDBPyConnection) -> None:
@@ -138,7 +139,7 @@ def test_every_cell_distinct(con: duckdb.DuckDBPyConnection) -> None:
 def test_no_original_row_keeps_all_its_quasi_identifiers(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"create table people as {ROWS}")
     same = con.execute(
-        "select count(*) from muco('people', 0.2, qi := ['age', 'sex'], sensitive := 'disease', row_id := true) r "
+        "select count(*) from muco('people', 0.2, tables := 'linear', qi := ['age', 'sex'], sensitive := 'disease', row_id := true) r "
         "join people p on p.rowid = r.row_id where r.age = p.age and r.sex = p.sex"
     ).fetchone()
     assert same == (0,)
