@@ -2,6 +2,10 @@
 
 from duckdb_anon.functions import connect, load
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, RequirementError, RewriteError
+from duckdb_anon.releases import release, write_parquet
 
-__all__ = ["AnonError", "ColumnError", "ParameterError", "RequirementError", "RewriteError", "connect", "load"]
+__all__ = [
+    "AnonError", "ColumnError", "ParameterError", "RequirementError", "RewriteError", "connect", "load", "release",
+    "write_parquet",
+]  # fmt: skip
 __version__ = "0.1.0"

@@ -18,15 +18,22 @@ from duckdb_anon import __version__, connect
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
-from duckdb_anon.shell import demo, report
+from duckdb_anon.shell import demo, release, report
 from duckdb_anon.shell.dot import Quit, StopScript
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import MODES
 from duckdb_anon.shell.session import Session
 
-COMMANDS = {"demo": demo.main, "publish": publish.main, "report": report.main, "serve": serve.main}
+COMMANDS = {
+    "demo": demo.main,
+    "publish": publish.main,
+    "release": release.main,
+    "report": report.main,
+    "serve": serve.main,
+}
 _EPILOG = """commands:
   duckdb-anon demo                         label, protect, attack and query a sample table, in half a minute
+  duckdb-anon release DATABASE NAME CALL   run a method, "muco('people', 0.2)"; the table says what it is
   duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
   duckdb-anon report DATABASE --original TABLE --release TABLE
                                            write one page on risk and utility

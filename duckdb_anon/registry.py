@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duckdb_anon.measures.help import anon_functions
+from duckdb_anon.measures.help import anon_functions, describe_release
 from duckdb_anon.measures.help.anatomy_tables import QIT, ST
 from duckdb_anon.measures.help.anon_sample import MEASURE as ANON_SAMPLE
 from duckdb_anon.measures.plans.delta_probability import MEASURE as DELTA_PROBABILITY
@@ -94,5 +94,8 @@ MEASURES: tuple[Entry, ...] = (
     DIFFGEN_PLAN,
 )
 PURE_FILES: tuple[str, ...] = (classes.FILE, kl_diversity.FILE, "randomized_response.sql")
-HELP: tuple[Entry, ...] = (anon_functions.listing(lambda: ENTRIES),)
+HELP: tuple[Entry, ...] = (
+    describe_release.describing(lambda: ENTRIES),
+    anon_functions.listing(lambda: ENTRIES),
+)
 ENTRIES: tuple[Entry, ...] = METHODS + MEASURES + HELP

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
@@ -33,6 +35,7 @@ class Relation:
         columns: column name to type, in table order; empty when the planner cannot see the relation.
         comments: column name to comment.
         hint: what to tell a user when a column of an invisible relation is needed.
+        comment: the comment of the table itself.
         text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
     """
 
@@ -42,6 +45,7 @@ class Relation:
     comments: dict[str, str]
     hint: str = ""
     text: str = ""
+    comment: str = ""
 
     @property
     def visible(self) -> bool:
@@ -77,7 +81,8 @@ class Catalog:
         for sql in self._spellings(text):
             columns = self._describe(sql)
             if columns:
-                return Relation(given, sql, columns, self._comments(sql), text=sql)
+                comments, comment = self._written_in(text) if _FILE.match(text) else self.said(sql)
+                return Relation(given, sql, columns, _with_fields(comments), text=sql, comment=comment)
         if _FILE.match(text):
             return self._file(function, parameter, text)
         return self._unseen(function, parameter, text)
@@ -132,17 +137,28 @@ class Catalog:
             return {}
         return {r[0]: r[1] for r in rows}
 
-    def _comments(self, sql: str) -> dict[str, str]:
+    def said(self, sql: str) -> tuple[dict[str, str], str]:
+        """Comments of a table's columns as they are written, and of the table itself."""
         if self.cursor is None:
-            return {}
+            return {}, ""
         parts = [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_PART, sql)]
         names = [n.lower() for n in parts]
-        rows = self.cursor.execute(
+        named = f"where lower(table_name) = {literal(names[-1])}"
+        columns = self.cursor.execute(
             "select database_name, schema_name, column_name, comment from duckdb_columns() "
-            f"where lower(table_name) = {literal(names[-1])} order by column_index"
+            f"{named} order by column_index"
         ).fetchall()
+        tables = self.cursor.execute(
+            f"select database_name, schema_name, '', comment from duckdb_tables() {named} union all "
+            "select database_name, schema_name, '', comment from duckdb_views() "
+            f"where lower(view_name) = {literal(names[-1])}"
+        ).fetchall()
+        return self._nearest(columns, names[:-1]), self._nearest(tables, names[:-1]).get("", "")
+
+    def _nearest(self, rows: Iterable[tuple[str, str, str, str | None]], qualifiers: list[str]) -> dict[str, str]:
+        """Comments by name, of the table a name with these qualifiers means: the caller's own schema comes first."""
         here = (self.database.lower(), self.schema.lower())
-        qualifiers = names[:-1]
+        rows = list(rows)
 
         def rank(database: str, schema: str) -> int:
             place = (database.lower(), schema.lower())
@@ -154,6 +170,20 @@ class Catalog:
 
         best = min((rank(r[0], r[1]) for r in rows), default=9)
         return {r[2]: r[3] for r in rows if r[3] and best < 9 and rank(r[0], r[1]) == best}
+
+    def _written_in(self, path: str) -> tuple[dict[str, str], str]:
+        """What the metadata of one local Parquet file says, as comments."""
+        if self.cursor is None or not path.lower().endswith(".parquet") or "*" in path:
+            return {}, ""
+        try:
+            rows = self.cursor.execute(
+                "select decode(key), decode(value) from parquet_kv_metadata(?) where starts_with(decode(key), 'anon')",
+                [path],
+            ).fetchall()
+        except duckdb.Error:
+            return {}, ""
+        said = {key.removeprefix(COLUMN_KEY): text for key, text in rows if key.startswith(COLUMN_KEY)}
+        return said, dict(rows).get(KEY, "")
 
     def _subquery(self, function: str, parameter: str, text: str) -> Relation:
         try:
@@ -183,7 +213,8 @@ class Catalog:
             raise ParameterError(
                 f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}"
             )
-        return Relation(text, sql, columns, {}, text=text)
+        comments, comment = self._written_in(text)
+        return Relation(text, sql, columns, _with_fields(comments), text=text, comment=comment)
 
     def _unseen(self, function: str, parameter: str, text: str) -> Relation:
         names = self.table_names()
@@ -196,6 +227,12 @@ class Catalog:
         )
         spelled = self._spellings(text)[0]
         return Relation(text, spelled, {}, {}, hint, spelled)
+
+
+def _with_fields(comments: dict[str, str]) -> dict[str, str]:
+    """Comments of columns, and of the attributes that STRUCT columns among them hold under their own names."""
+    held = {name: text for said in comments.values() for name, text in field_comments(said).items()}
+    return {**comments, **held}
 
 
 def _first_line(error: Exception) -> str:

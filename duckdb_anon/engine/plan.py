@@ -6,17 +6,20 @@ Nothing is read here but names, types and comments.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
+from duckdb_anon.engine.labels import with_labels_of
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.recording import Recorded, begin, note
 from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, require_free_names, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.engine.sliced import classes_of_slices, slices_of, unsliced
 from duckdb_anon.model.cells import Interval
+from duckdb_anon.model.description import is_release
 from duckdb_anon.model.entries import (
     ColumnInfo,
     ColumnPlan,
@@ -84,9 +87,10 @@ class Context:
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
 
-    def table_info(self, relation: Relation) -> TableInfo:
-        """`relation` as rewrites see it; raises unless the planner can see its columns."""
+    def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
+        """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""
         require_visible(self.function, relation)
+        relation = with_labels_of(relation, releases)
         roles = self.roles(relation, nested=True)
         named = {
             **dict.fromkeys((info.name for info in roles.qi), "quasi"),
@@ -117,6 +121,7 @@ def plan(entry: Entry, context: Context) -> str:
     Raises:
         AnonError: whatever is wrong with the call.
     """
+    begin(context)
     params = {p.name: p.check(entry.name, context.arguments.get(p.name)) for p in _own(entry)}
     refine = getattr(entry, "refine", None)
     if refine is not None:
@@ -143,10 +148,22 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     roles = context.roles(relation, needs=entry.needs)
     if entry.settle is not None:
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
+    asked = roles
     roles, layout = _typed(entry, roles, params)
+    note(context, lambda: Recorded(entry, relation.given, asked, _given(entry, context), layout))
     decoder = Decoder()
     columns = {plan.name: decoder.column(plan) for plan in layout}
     return f"with {_run_ctes(entry, context, relation, roles, params)},\n{decoder.sql(columns)}"
+
+
+def _given(entry: Method, context: Context) -> dict[str, Any]:
+    """The call's own arguments as they were given, a MAP as a mapping."""
+    own = {p.name: (p, context.arguments.get(p.name)) for p in _own(entry)}
+    return {
+        name: parameter.check(entry.name, value) if parameter.kind == "mapping" else value
+        for name, (parameter, value) in own.items()
+        if value is not None
+    }
 
 
 def _typed(entry: Method, roles: Roles, params: Params) -> tuple[Roles, tuple[ColumnPlan, ...]]:
@@ -233,6 +250,8 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
         )
     relations = [relation, *(context.relation(name) for name in entry.tables[1:])]
     labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relation
+    if not is_release(labelled.comment):
+        labelled = with_labels_of(labelled, [r for r in relations if r is not labelled])
     flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
     roles = context.roles(flat, needs=entry.needs, nested=True)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())

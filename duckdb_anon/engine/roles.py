@@ -13,9 +13,9 @@ from duckdb_anon.model.errors import ColumnError, listed, nearest
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
 _COMMENT = re.compile(
-    r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:\"[^\"]+\"|[^\s;,]+)))*)", re.IGNORECASE
+    r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:(?:\"[^\"]*\")+|[^\s;,]+)))*)", re.IGNORECASE
 )
-_HIERARCHY = re.compile(r"hierarchy=(?:\"([^\"]+)\"|([^\s;,]+))", re.IGNORECASE)
+_HIERARCHY = re.compile(r"hierarchy=(?:\"((?:[^\"]|\"\")+)\"|([^\s;,]+))", re.IGNORECASE)
 _ORDERED = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|DATE|TIME.*|BIGNUM)$")
 _NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]$|INTERVAL$|VARIANT$")
 
@@ -111,7 +111,7 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
         if len({other.group(1).lower() for other in every}) > 1:
             raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles; keep one")
         role = found.group(1).lower()
-        if role == "release":
+        if role in ("release", "attributes"):
             continue
         if role not in ROLES:
             raise ColumnError(
@@ -123,7 +123,7 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
             labels.categorical.add(column)
         tree = _HIERARCHY.search(found.group(2))
         if tree:
-            labels.hierarchies[column] = tree.group(1) or tree.group(2)
+            labels.hierarchies[column] = tree.group(1).replace('""', '"') if tree.group(1) else tree.group(2)
     return labels
 
 

@@ -92,7 +92,8 @@ def _mapping(given: Any) -> dict[str, Any]:
 
 
 def _integer(given: Any) -> int:
-    if isinstance(given, bool) or float(given) != int(given):
+    # a Decimal is compared as it is: as a float, a number beyond 2^53 would differ from itself
+    if isinstance(given, bool) or (given if isinstance(given, Decimal) else float(given)) != int(given):
         raise TypeError
     return int(given)
 

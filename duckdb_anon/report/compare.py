@@ -91,8 +91,9 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _plan(context: Any, params: Params) -> str:
-    original = context.table_info(context.relation("original"))
-    releases = [context.table_info(context.relation("releases", name)) for name in params["releases"]]
+    relations = [context.relation("releases", name) for name in params["releases"]]
+    original = context.table_info(context.relation("original"), relations)
+    releases = [context.table_info(relation) for relation in relations]
     return plan_compare(original, releases, params)
 
 

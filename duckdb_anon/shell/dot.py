@@ -14,10 +14,12 @@ from typing import NoReturn, Protocol, TextIO
 import duckdb
 
 from duckdb_anon.engine.quoting import literal
-from duckdb_anon.model.errors import listed, nearest
+from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.releases import release
 from duckdb_anon.shell.render import MODES
 
 _DEEPEST_READ = 20
+_SQL_AFTER = (".release",)
 
 
 class Quit(Exception):
@@ -44,6 +46,9 @@ class Shell(Protocol):
     def run_text(self, text: str) -> None:
         """Run statements."""
 
+    def stoppable(self, work: Callable[[], None]) -> None:
+        """Do something long that Ctrl-C can end."""
+
     def fail(self, message: str) -> NoReturn:
         """Report an error and stop the script."""
 
@@ -53,8 +58,10 @@ Command = Callable[[Shell, list[str]], None]
 
 def run(session: Shell, line: str) -> None:
     """Run one command line, such as `.mode csv`."""
+    head, _, rest = line.partition(" ")
     try:
-        words = shlex.split(line)
+        # what follows .release is SQL, quotes and all
+        words = [head, rest.strip()] if head in _SQL_AFTER and rest.strip() else shlex.split(line)
     except ValueError:
         session.fail(f"{line}: a quote is not closed")
         return
@@ -167,6 +174,18 @@ def _functions(session: Shell, arguments: list[str]) -> None:
     )
 
 
+def _release(session: Shell, arguments: list[str]) -> None:
+    name, _, call = arguments[0].partition(" ") if arguments else ("", "", "")
+    if not call.strip():
+        session.fail(".release takes a name and a call: .release r muco('people', 0.2)")
+    said: list[str] = []
+    try:
+        session.stoppable(lambda: said.append(release(session.con, name, call.strip().rstrip(";"))))
+    except (AnonError, duckdb.Error) as error:
+        session.fail(str(error))
+    session.out.write(f"{name}: {said[0]}\n")
+
+
 def _timer(session: Shell, arguments: list[str]) -> None:
     session.timer = _one(session, "timer", arguments, ("on", "off")) == "on"
 
@@ -184,6 +203,7 @@ COMMANDS: dict[str, tuple[Command, str, str]] = {
     "output": (_output, "[FILE]", "write results to FILE; without FILE to the screen again"),
     "quit": (_quit, "", "leave"),
     "read": (_read, "FILE", "run the statements of FILE"),
+    "release": (_release, "NAME CALL", "run a method, muco('people', 0.2), and write what the release is beside it"),
     "schema": (_schema, "[TABLE]", "CREATE statements of tables"),
     "tables": (_tables, "[PATTERN]", "tables and views, or those LIKE PATTERN"),
     "timer": (_timer, "on|off", "show how long each statement takes"),

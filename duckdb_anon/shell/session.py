@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NoReturn, TextIO
@@ -85,13 +85,17 @@ class Session:
             return
         try:
             for statement in self.con.extract_statements(text):
-                self.meter.start()
-                try:
-                    run_stoppable(self.con, partial(self._run, statement), self.meter.beat)
-                finally:
-                    self.meter.stop()
+                self.stoppable(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
             self.fail(str(error))
+
+    def stoppable(self, work: Callable[[], None]) -> None:
+        """Do `work`, which uses the connection, showing how far it has come; Ctrl-C ends it."""
+        self.meter.start()
+        try:
+            run_stoppable(self.con, work, self.meter.beat)
+        finally:
+            self.meter.stop()
 
     def fail(self, message: str) -> NoReturn:
         """Report an error on stderr and stop the running script.

@@ -43,4 +43,4 @@ def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[T
     known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
     others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
     tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
-    return context.table_info(original), context.table_info(release), tables
+    return context.table_info(original, [release]), context.table_info(release), tables

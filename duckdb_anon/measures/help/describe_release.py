@@ -1,0 +1,135 @@
+"""describe_release: what a release says of itself, in words and rows.
+
+Reads the comments of a table (or the metadata of a Parquet file) and the types of its columns; looks at no row but to
+count them. One row a fact: the original, the method and what it does, each parameter and what it means, day and
+version, then each attribute with its role, its hierarchy, and how its cells are to be read. Cost: planning, and a count
+of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from duckdb_anon.engine.catalog import require_visible
+from duckdb_anon.engine.plan import parameters_of
+from duckdb_anon.engine.quoting import literal
+from duckdb_anon.model.description import Description, read_description, value_text
+from duckdb_anon.model.entries import REQUIRED, Entry, Parameter, Params, Query
+from duckdb_anon.rewrite.schema import bag_type, box_type, list_type, struct_fields
+
+Fact = tuple[str, str | None, str | None, str]
+_ROLES = {
+    "quasi": "a quasi-identifier",
+    "sensitive": "sensitive",
+    "insensitive": "insensitive, released as it was",
+    "person": "whose row it is",
+    "identifier": "an identifier",
+}
+_OWN = {
+    "bucket": "number of the bucket: inside it, columns are permuted independently",
+    "rr": "how values were randomized: probability of keeping the true one, and the values drawn from",
+    "noisy_count": "how many rows this row stands for, with noise",
+    "sampling_rate": "chance that an original row was released",
+    "suppressed": "number of rows that were left out",
+    "retention": "chance that a sensitive value was kept",
+    "row_id": "the source row's number; a table that has it must not be published",
+}
+
+
+_UNDECLARED = (
+    "the table does not say that it is a release: COMMENT ON TABLE ... IS 'anon: release' declares it, and "
+    "duckdb_anon.release(con, name, call) or the shell's .release write down what it is"
+)
+
+
+def describing(entries: Callable[[], Iterable[Entry]]) -> Query:
+    """The entry of `describe_release`; `entries` is asked when it is called, since the registry holds this one too."""
+
+    def plan(context: Any, params: Params) -> str:
+        relation = context.relation("release")
+        require_visible("describe_release", relation)
+        description = read_description(relation.comment)
+        known = {entry.name: entry for entry in entries()}
+        made: list[Fact] = [("release", relation.given, None, _UNDECLARED)]
+        if description is not None:
+            made = _made(relation.given, description, known)
+        facts = [*made, *_columns(context, relation)]
+        listed = ",\n".join(f"({', '.join(literal(cell) for cell in fact)}, {k})" for k, fact in enumerate(facts))
+        rows = f"(select count(*) from {relation.sql})"
+        return (
+            "select fact, name, value, words from (\n"
+            f"select 'rows' as fact, null as name, {rows}::varchar as value, 'rows that were released' as words, "
+            f"-1 as _anon_row union all\nselect * from (values {listed}))\norder by _anon_row"
+        )
+
+    return Query(
+        name="describe_release",
+        summary="what a release says of itself: original, method, parameters, day, and how to read each column",
+        paper="the paper of the release's method, which it names",
+        example="FROM describe_release('boxes')",
+        parameters=(Parameter("release", "the release", "any", REQUIRED),),
+        plan=plan,
+        tables=("release",),
+    )
+
+
+def _made(given: str, said: Description, known: dict[str, Entry]) -> list[Fact]:
+    """What the table's comment tells."""
+    entry = known.get(said.method)
+    original = said.original or None
+    facts: list[Fact] = [
+        ("release", given, said.comment(), "the whole description, as the table's comment has it"),
+        ("original", original, None, f"the table it stands for: {original or 'not said'}"),
+        ("method", said.method or None, said.call or None, entry.summary if entry else "not said, or not known here"),
+    ]
+    docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}
+    facts += [("parameter", n, value_text(v), docs.get(n, "")) for n, v in said.parameters.items()]
+    if entry is not None and entry.paper:
+        facts.append(("paper", None, entry.paper, "where the method comes from"))
+    if said.date:
+        facts.append(("date", None, said.date, "the day it was made"))
+    if said.version:
+        facts.append(("version", None, said.version, "of duckdb-anon, which made it"))
+    return facts
+
+
+def _columns(context: Any, relation: Any) -> list[Fact]:
+    """How each attribute is to be read; a STRUCT column of a sliced release holds several."""
+    roles = context.roles(_flat(context, relation), nested=True)
+    named = {info.name: ("quasi", info) for info in roles.qi}
+    named |= {info.name: ("sensitive", info) for info in roles.sensitive}
+    named |= {info.name: ("insensitive", info) for info in roles.keep}
+    named |= {roles.person.name: ("person", roles.person)} if roles.person else {}
+    facts: list[Fact] = []
+    for column, kind in relation.columns.items():
+        fields = struct_fields(kind) if box_type(kind) is None and column.lower() != "rr" else ()
+        for name, inside in fields or ((column, kind),):
+            role, info = named.get(name, ("", None))
+            tree = info.hierarchy if info is not None else None
+            where = f"; one of the attributes of column {column}, permuted together in its bucket" if fields else ""
+            own = _OWN.get(name.lower())
+            words = own if own and not role else f"{_ROLES.get(role, 'no role said')}: {_cells(inside, role, tree)}"
+            facts.append(("column", name, role or None, words + where))
+    return facts
+
+
+def _flat(context: Any, relation: Any) -> Any:
+    return replace(relation, columns=context.catalog.flattened(relation.columns))
+
+
+def _cells(kind: str, role: str, tree: str | None) -> str:
+    """How the cells of a released column are to be read, from its type."""
+    box, several, bag = box_type(kind), list_type(kind), bag_type(kind)
+    if box is not None:
+        return f"intervals of {box}, both ends inside; NULL ends cover everything"
+    if several is not None and role == "sensitive":
+        return f"all the {several} values a person has" + (f", as nodes of {tree}" if tree else "")
+    if several is not None:
+        return f"sets of {several}, one of which is the value"
+    if bag is not None:
+        return f"values of {bag} in the bucket, each with its count"
+    if tree is not None and kind.upper() == "VARCHAR":
+        return f"nodes of the hierarchy {tree}: a leaf is a value, any other node stands for one of its leaves"
+    return f"values of {kind}"

@@ -1,0 +1,298 @@
+"""What a release says of itself: the text of its comments, written and read in this one place.
+
+The table's comment names the original, the call, the day and the version of the package; each column's comment its
+role, whether its numbers are names, and its hierarchy. A STRUCT column of a sliced release holds attributes, so its
+comment says so for each of them:
+
+    anon: release of people by muco(delta := 0.2) on 2026-11-22 with duckdb-anon 0.2.0
+    anon: quasi hierarchy=edu_tree
+    anon: attributes (age: quasi; disease: sensitive hierarchy=icd)
+
+Whatever must stay hidden does not travel: no seed, no row number, no text of a query, no folder of a file. Other text
+may stand around a description. Users write such comments by hand too, so reading forgives what is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+HIDDEN = ("seed", "row_id")
+KEY = "anon"
+"""Key of the table's comment in a Parquet file's metadata; a column's is `anon.column.NAME`."""
+COLUMN_KEY = f"{KEY}.column."
+
+_QUOTED = r'"(?:[^"]|"")+"'
+_BARE = r"[^\s\"'();,.]+"
+_NAME = rf"(?:{_QUOTED}|{_BARE})(?:\.(?:{_QUOTED}|{_BARE}))*"
+_RELEASE = re.compile(r"\banon:\s*release\b", re.IGNORECASE)
+_OF = re.compile(rf"\s+of\s+(a query|{_NAME})", re.IGNORECASE)
+_BY = re.compile(r"\s+by\s+(\w+)\s*\(", re.IGNORECASE)
+_ON = re.compile(r"\s+on\s+(\d{4}-\d{2}-\d{2})")
+_WITH = re.compile(r"\s+with\s+duckdb-anon\s+([\w.+!-]+)")
+_ATTRIBUTES = re.compile(r"\banon:\s*attributes\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(rf"\s*({_QUOTED}|[^:;\"]+?)\s*:((?:{_QUOTED}|[^;\"])*)(?:;|$)", re.DOTALL)
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+    r"|(?P<word>\w+)|(?P<mark>:=|[][(){},:]))"
+)
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+QUERY = "a query"
+
+
+@dataclass(frozen=True)
+class Label:
+    """What the comment of one attribute says: its role, whether its numbers are names, its hierarchy table."""
+
+    role: str
+    categorical: bool = False
+    hierarchy: str | None = None
+
+    def text(self) -> str:
+        """The words after 'anon:'.
+
+        >>> Label("quasi", hierarchy="my tree").text()
+        'quasi hierarchy="my tree"'
+        """
+        tree = "" if self.hierarchy is None else f" hierarchy={_quoted(self.hierarchy)}"
+        return self.role + (" categorical" if self.categorical else "") + tree
+
+    def comment(self) -> str:
+        """The comment of a column that is this attribute."""
+        return f"anon: {self.text()}"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the comment of a release says.
+
+    Attributes:
+        original: the original as SQL names it, 'a query', or '' where nothing is said.
+        method: SQL name of the method, '' where nothing is said.
+        parameters: arguments of the call by name, as numbers, texts, lists and mappings; never a seed.
+        date: the day it was made, ISO 8601; '' where nothing is said.
+        version: of the package that made it; '' where nothing is said.
+    """
+
+    original: str = ""
+    method: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    date: str = ""
+    version: str = ""
+
+    @property
+    def call(self) -> str:
+        """The call without its table and roles: `muco(delta := 0.2)`; '' where no method is named."""
+        if not self.method:
+            return ""
+        shown = (f"{name} := {value_text(value)}" for name, value in self.parameters.items() if name not in HIDDEN)
+        return f"{self.method}({', '.join(shown)})"
+
+    def comment(self) -> str:
+        """The comment of the table.
+
+        >>> Description("people", "muco", {"delta": 0.2}, "2026-11-22", "0.2.0").comment()
+        'anon: release of people by muco(delta := 0.2) on 2026-11-22 with duckdb-anon 0.2.0'
+        """
+        said = (
+            ("of", self.original),
+            ("by", self.call),
+            ("on", self.date),
+            ("with duckdb-anon", self.version),
+        )
+        return "anon: release" + "".join(f" {word} {text}" for word, text in said if text)
+
+
+def is_release(comment: str | None) -> bool:
+    """Tell whether a table's comment declares it a release.
+
+    >>> is_release('2026 extract, anon: release'), is_release(None)
+    (True, False)
+    """
+    return bool(comment and _RELEASE.search(comment))
+
+
+def read_description(comment: str | None) -> Description | None:
+    """Read the comment of a table; None when it is not declared a release.
+
+    >>> read_description("anon: release of people by muco(delta := 0.2) on 2026-11-22").parameters
+    {'delta': 0.2}
+    >>> read_description("a table of ours") is None
+    True
+    """
+    found = _RELEASE.search(comment or "")
+    if comment is None or found is None:
+        return None
+    at, said = found.end(), {"original": "", "method": "", "date": "", "version": ""}
+    parameters: dict[str, Any] = {}
+    if (of := _OF.match(comment, at)) is not None:
+        said["original"], at = of.group(1), of.end()
+    if (by := _BY.match(comment, at)) is not None:
+        read = _arguments(comment, by.end())
+        if read is not None:
+            said["method"], (parameters, at) = by.group(1).lower(), read
+    if (on := _ON.match(comment, at)) is not None:
+        said["date"], at = on.group(1), on.end()
+    if (version := _WITH.match(comment, at)) is not None:
+        said["version"] = version.group(1)
+    return Description(parameters=parameters, **said)
+
+
+def attributes_comment(labels: Mapping[str, Label]) -> str:
+    """The comment of a STRUCT column, from the labels of its fields.
+
+    >>> attributes_comment({"age": Label("quasi"), "zip code": Label("quasi", hierarchy="zips")})
+    'anon: attributes (age: quasi; "zip code": quasi hierarchy=zips)'
+    """
+    inside = "; ".join(f"{_quoted(name)}: {label.text()}" for name, label in labels.items())
+    return f"anon: attributes ({inside})"
+
+
+def field_comments(comment: str | None) -> dict[str, str]:
+    """Comments of the attributes a STRUCT column holds, by name; empty where its comment names none.
+
+    >>> field_comments('anon: attributes (age: quasi; "zip code": quasi hierarchy=zips)')
+    {'age': 'anon: quasi', 'zip code': 'anon: quasi hierarchy=zips'}
+    """
+    found = _ATTRIBUTES.search(comment or "")
+    if found is None:
+        return {}
+    return {_unquoted(f.group(1)): f"anon: {f.group(2).strip()}" for f in _FIELD.finditer(found.group(1))}
+
+
+def table_name(given: str) -> str:
+    """How a description names the table a method was called on: a name, the name of a file, or 'a query'.
+
+    >>> table_name('people'), table_name('/data/people.parquet'), table_name('(SELECT * FROM people)')
+    ('people', '"people.parquet"', 'a query')
+    """
+    text = given.strip()
+    if text.startswith("("):
+        return QUERY
+    if re.fullmatch(_NAME, text) and "/" not in text and "\\" not in text:
+        return text
+    return _quoted(re.split(r"[/\\]", text.strip("'"))[-1])
+
+
+def value_text(value: Any) -> str:
+    """An argument as SQL writes it, short and the same each time.
+
+    >>> value_text(Decimal("0.20")), value_text({"age": [0, 120]}), value_text("it's")
+    ('0.2', "{'age': [0, 120]}", "'it''s'")
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value == value.to_integral_value() else f"{value.normalize()}"
+    if isinstance(value, Fraction):
+        return value_text(value.numerator / value.denominator)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{value_text(str(k))}: {value_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return "[" + ", ".join(value_text(v) for v in value) + "]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _arguments(text: str, at: int) -> tuple[dict[str, Any], int] | None:
+    """Arguments `name := value, ...)` from `at` on, and where they end; None where they cannot be read."""
+    reader = _Reader(text, at)
+    found: dict[str, Any] = {}
+    try:
+        while not reader.mark(")"):
+            name = reader.word()
+            reader.mark(":=", required=True)
+            found[name] = reader.value()
+            if not reader.mark(","):
+                reader.mark(")", required=True)
+                break
+    except ValueError:
+        return None
+    return found, reader.at
+
+
+@dataclass
+class _Reader:
+    """Reads values of a call one by one; what it does not know is a ValueError."""
+
+    text: str
+    at: int
+
+    def next(self) -> re.Match[str]:
+        """The next token, left where it is."""
+        found = _TOKEN.match(self.text, self.at)
+        if found is None:
+            raise ValueError(self.at)
+        return found
+
+    def mark(self, mark: str, required: bool = False) -> bool:
+        """Step over a mark; tell whether it was there."""
+        found = self.next()
+        if found.group("mark") == mark:
+            self.at = found.end()
+            return True
+        if required:
+            raise ValueError(self.at)
+        return False
+
+    def word(self) -> str:
+        """Step over a name."""
+        found = self.next()
+        if found.group("word") is None:
+            raise ValueError(self.at)
+        self.at = found.end()
+        return found.group("word")
+
+    def value(self) -> Any:
+        """Step over a value."""
+        if self.mark("["):
+            return self._list()
+        if self.mark("{"):
+            return self._mapping()
+        found = self.next()
+        self.at = found.end()
+        if found.group("text") is not None:
+            return found.group("text")[1:-1].replace("''", "'")
+        if found.group("number") is not None:
+            number = found.group("number")
+            return int(number) if re.fullmatch(r"[-+]?\d+", number) else float(number)
+        word = (found.group("word") or "").lower()
+        if word not in _WORDS:
+            raise ValueError(self.at)
+        return _WORDS[word]
+
+    def _list(self) -> list[Any]:
+        values: list[Any] = []
+        while not self.mark("]"):
+            values.append(self.value())
+            if not self.mark(","):
+                self.mark("]", required=True)
+                break
+        return values
+
+    def _mapping(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not self.mark("}"):
+            key = str(self.value())
+            self.mark(":", required=True)
+            values[key] = self.value()
+            if not self.mark(","):
+                self.mark("}", required=True)
+                break
+        return values

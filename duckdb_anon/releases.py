@@ -1,0 +1,225 @@
+"""Write a release that says what it is: table and comments in one transaction, or a Parquet file with metadata.
+
+A plain CREATE TABLE AS FROM muco(...) gives a table without a description. `release` takes the same call and writes,
+beside the rows, what an analyst must know to read them: the original's name, method, parameters, day and version on
+the table, role and hierarchy on the columns (`model.description`). It is for what analysts may be shown, so it
+refuses what must not reach them: `row_id`, and a `seed` that can be guessed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.recording import Recorded, recording
+from duckdb_anon.functions import load
+from duckdb_anon.model.description import COLUMN_KEY, KEY
+from duckdb_anon.model.entries import Method
+from duckdb_anon.model.errors import AnonError, ParameterError, nearest
+from duckdb_anon.registry import ENTRIES
+
+_PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
+_QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_LEAST_SEED = 2**64
+
+
+def release(con: duckdb.DuckDBPyConnection, name: str, call: str, *, replace: bool = False) -> str:
+    """Run a method and write its release with its description; on failure nothing is left behind.
+
+    Args:
+        con: an open connection; the package is loaded on it. No transaction may be open.
+        name: the table to write, or a Parquet file (a name that ends in '.parquet').
+        call: one call of a method, "muco('people', 0.2)".
+        replace: whether a table or file of that name may be replaced.
+
+    Returns:
+        The comment of the table, 'anon: release of people by muco(delta := 0.2) on ... with duckdb-anon ...'.
+
+    Raises:
+        ParameterError: when `call` is not one call of a method, asks for `row_id`, or has a seed below 2^64.
+        AnonError: whatever the method refuses, a name that is taken, an open transaction.
+
+    Example:
+        >>> import duckdb_anon
+        >>> con = duckdb_anon.connect()
+        >>> _ = con.execute("create table people as from anon_sample('census', 500, seed := 1)")
+        >>> said = duckdb_anon.release(con, "r", "anatomy('people', 4, qi := ['age', 'gender'], sensitive := 'salary')")
+        >>> said.split(" on ")[0]
+        'anon: release of people by anatomy(l := 4)'
+    """
+    load(con)
+    method = _method_of(con, call)
+    try:
+        con.execute("begin")
+    except duckdb.TransactionException as error:
+        raise AnonError(
+            "release: a transaction is open; COMMIT or ROLLBACK first, for a release and its description are written "
+            "in a transaction of their own"
+        ) from error
+    try:
+        with recording(_may_be_shown) as recorded:
+            written = _write_file if name.lower().endswith(".parquet") else _write_table
+            comment = written(con, name, call, replace, recorded)
+        con.execute("commit")
+    except duckdb.Error as error:
+        con.execute("rollback")
+        raise AnonError(_message(error, method)) from error
+    except BaseException:
+        con.execute("rollback")
+        raise
+    return comment
+
+
+def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
+    target = _target(name)
+    if not replace and con.execute("select 1 from (show all tables) where name = ?", [name]).fetchall():
+        raise AnonError(f"release: there is a table {name} already; give another name, or replace")
+    con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
+    found: Recorded = recorded()
+    comment = _comment(found)
+    con.execute(f"comment on table {target} is {literal(comment)}")
+    for column, text in found.column_comments().items():
+        con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")
+    return comment
+
+
+def _write_file(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
+    goal = Path(name)
+    if goal.exists() and not replace:
+        raise AnonError(f"release: {name} exists; give another file, or replace")
+    draft = f"_anon_{secrets.token_hex(8)}"
+    con.execute(f"create temp table {draft} as from {call}")
+    found: Recorded = recorded()
+    comment = _comment(found)
+    _write_parquet(con, f"temp.{draft}", goal, {KEY: comment, **_column_keys(found.column_comments())})
+    con.execute(f"drop table temp.{draft}")
+    return comment
+
+
+def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, replace: bool = False) -> None:
+    """Write a table to a Parquet file with its comments as key-value metadata.
+
+    The table's comment has the key `anon`, a column's the key `anon.column.NAME`; a plain COPY drops both. Functions
+    of the package that are given the file read them as they read a table's comments.
+
+    Args:
+        con: an open connection.
+        name: a table.
+        path: the file to write; it appears only once it is complete.
+        replace: whether an existing file may be replaced.
+
+    Raises:
+        AnonError: when the file exists or cannot be written.
+    """
+    goal = Path(path)
+    if goal.exists() and not replace:
+        raise AnonError(f"write_parquet: {path} exists; give another file, or replace")
+    cursor = load(con).cursor()
+    try:
+        database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
+        catalog = Catalog(cursor, database, schema)
+        relation = catalog.relation("write_parquet", "name", name)
+        comments, comment = catalog.said(relation.sql)
+    finally:
+        cursor.close()
+    said = {KEY: comment} if comment else {}
+    try:
+        _write_parquet(con, relation.sql, goal, {**said, **_column_keys(comments)})
+    except duckdb.Error as error:
+        raise AnonError(f"write_parquet: {path}: {str(error).splitlines()[0]}") from error
+
+
+def _write_parquet(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
+    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
+    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
+    metadata = f", kv_metadata {{{pairs}}}" if pairs else ""
+    try:
+        con.execute(f"copy (from {source}) to {literal(str(draft))} (format parquet{metadata})")
+        os.replace(draft, goal)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _column_keys(comments: Mapping[str, str]) -> dict[str, str]:
+    return {f"{COLUMN_KEY}{column}": text for column, text in comments.items() if text}
+
+
+def _comment(found: Recorded) -> str:
+    from duckdb_anon import __version__
+
+    return found.description(datetime.date.today().isoformat(), __version__).comment()
+
+
+def _may_be_shown(found: Recorded) -> None:
+    """Refuse what analysts must not get."""
+    name, given = found.entry.name, found.arguments
+    if given.get("row_id"):
+        raise ParameterError(
+            f"{name}: row_id := true ties rows to the original's, so such a table is no release; for your own checks "
+            "use CREATE TABLE checked AS FROM ..."
+        )
+    seed = given.get("seed")
+    if seed is not None and int(seed) < _LEAST_SEED:
+        raise ParameterError(
+            f"{name}: a seed below 2^64 can be found by trying: who guesses it repeats every draw and takes the noise "
+            "away. Leave seed out (the system's entropy), or use CREATE TABLE ... AS for tests and studies"
+        )
+
+
+def _method_of(con: duckdb.DuckDBPyConnection, call: str) -> Method:
+    """The method `call` calls, which must be one call and nothing around it."""
+    methods = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
+    name = _called(con, call)
+    if name is None:
+        raise ParameterError(
+            f"release: {call!r} is not one call of a method, such as muco('people', 0.2); for anything around it use "
+            "CREATE TABLE ... AS"
+        )
+    if name not in methods:
+        raise ParameterError(
+            f"release: {name} is not a method{nearest(name, methods)}; FROM anon_functions() lists them"
+        )
+    return methods[name]
+
+
+def _called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
+    """Name of the one table function that `FROM call` calls, None where it does anything else."""
+    try:
+        if len(duckdb.extract_statements(f"from {call}")) != 1:
+            return None
+        text = con.execute("select json_serialize_sql(?::varchar)", [f"from {call}\n"]).fetchall()[0][0]
+    except duckdb.Error:
+        return None
+    answer = json.loads(text)
+    node = answer["statements"][0]["node"] if not answer.get("error") else {}
+    source = node.get("from_table", {})
+    function = source.get("function", {})
+    plain = [item.get("class") for item in node.get("select_list", [])] == ["STAR"]
+    around = (
+        node.get("where_clause") or node.get("modifiers") or node.get("sample") or node.get("cte_map", {}).get("map")
+    )
+    if source.get("type") != "TABLE_FUNCTION" or not plain or around:
+        return None
+    return str(function.get("function_name", "")).lower()
+
+
+def _target(name: str) -> str:
+    """The table's name as SQL writes it: parts as they are, anything else as one quoted name."""
+    return name if _QUALIFIED.fullmatch(name) else ident(name)
+
+
+def _message(error: duckdb.Error, method: Method) -> str:
+    """The planner's own words, without DuckDB's frame around them."""
+    first = str(error).split("\n\n", 1)[0].split("\nLINE", 1)[0]
+    at = first.find(f"{method.name}: ")
+    return first[at:] if at >= 0 else f"release: {first}"

@@ -1,0 +1,174 @@
+"""release(con, name, call): table and comments in one transaction; measures read them first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon import AnonError, ParameterError
+from duckdb_anon.cli import main
+
+ROLES = "qi := ['age', 'edu'], sensitive := 'disease', hierarchies := {'edu': 'edu tree'}"
+
+
+def make(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""
+        create table people as
+        select (i * 7) % 50 as age, ['BA', 'MA', 'PhD', 'none'][i % 4 + 1] as edu, i % 2 as sex, 'd' || (i % 6) as disease
+        from range(400) t(i)""")
+    con.execute("""create table "edu tree" as
+        from (values ('BA', 'univ', '*'), ('MA', 'univ', '*'), ('PhD', 'univ', '*'), ('none', 'none yet', '*'))""")
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    make(con)
+    return con
+
+
+def comments(con: duckdb.DuckDBPyConnection, table: str) -> tuple[str, dict[str, str]]:
+    said = con.execute("select comment from duckdb_tables() where table_name = ?", [table]).fetchall()[0][0]
+    rows = con.execute(
+        "select column_name, comment from duckdb_columns() where table_name = ? and comment is not null", [table]
+    ).fetchall()
+    return said, dict(rows)
+
+
+def test_a_release_says_what_it_is(people: duckdb.DuckDBPyConnection) -> None:
+    said = duckdb_anon.release(people, "r", f"mondrian('people', k := 4, keep := 'sex', {ROLES})")
+    table, columns = comments(people, "r")
+    assert table == said
+    assert said.startswith("anon: release of people by mondrian(k := 4) on 20")
+    assert said.endswith(f"with duckdb-anon {duckdb_anon.__version__}")
+    assert columns == {
+        "age": "anon: quasi",
+        "edu": 'anon: quasi hierarchy="edu tree"',
+        "disease": "anon: sensitive",
+        "sex": "anon: insensitive",
+    }
+    # classes are found without a single argument
+    assert people.execute("from k_anonymity('r')").fetchall()[0][0] >= 4
+
+
+def test_attributes_of_slices_keep_their_roles(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "s", f"slicing('people', 2, categorical := ['age'], {ROLES})")
+    _, columns = comments(people, "s")
+    text = " ".join(columns.values())
+    assert all(
+        part in text for part in ("age: quasi categorical", 'edu: quasi hierarchy="edu tree"', "disease: sensitive")
+    )
+    assert people.execute("select l from slicing_diversity('people', 's')").fetchall()[0][0] >= 2
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("muko('people', 0.2)", "did you mean 'muco'"),
+        ("muco('people', 0.2) limit 3", "is not one call"),
+        ("muco('people', 0.2); drop table people", "is not one call"),
+        ("people", "is not one call"),
+        ("k_anonymity('people')", "is not a method"),
+        (f"muco('people', 7, {ROLES})", "delta := 7"),
+        (f"muco('people', 0.2, row_id := true, {ROLES})", "row_id := true ties rows"),
+        (f"muco('people', 0.2, seed := 20261122, {ROLES})", "a seed below 2\\^64"),
+        (f"muco('people', 0.2, seed := 18446744073709551615, {ROLES})", "a seed below 2\\^64"),
+        (f"mondrian('people', k := 4000, {ROLES})", "mondrian: "),
+    ],
+)
+def test_nothing_is_left_when_a_call_fails(people: duckdb.DuckDBPyConnection, call: str, reason: str) -> None:
+    before = people.execute("show tables").fetchall()
+    with pytest.raises(AnonError, match=reason):
+        duckdb_anon.release(people, "r", call)
+    assert people.execute("show tables").fetchall() == before
+    people.execute("begin")  # no transaction was left open
+    people.execute("rollback")
+
+
+def test_a_seed_that_cannot_be_guessed_is_used_and_not_told(people: duckdb.DuckDBPyConnection) -> None:
+    said = duckdb_anon.release(
+        people, "r", f"muco('people', 0.2, seed := 170141183460469231731687303715884105721, {ROLES})"
+    )
+    assert "seed" not in said and "1701" not in said
+    people.execute(
+        f"create table again as from muco('people', 0.2, seed := 170141183460469231731687303715884105721, {ROLES})"
+    )
+    assert people.execute("(from r except all from again) union all (from again except all from r)").fetchall() == []
+
+
+def test_an_open_transaction_and_a_taken_name_are_refused(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("begin")
+    with pytest.raises(AnonError, match="a transaction is open"):
+        duckdb_anon.release(people, "r", f"muco('people', 0.2, {ROLES})")
+    people.execute("rollback")
+    with pytest.raises(AnonError, match="a table people already"):
+        duckdb_anon.release(people, "people", f"muco('people', 0.2, {ROLES})")
+    duckdb_anon.release(people, "r", f"muco('people', 0.2, {ROLES})")
+    duckdb_anon.release(people, "r", f"muco('people', 0.25, {ROLES})", replace=True)
+    assert "delta := 0.25" in comments(people, "r")[0]
+
+
+def test_measures_read_the_release_before_the_original(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("comment on column people.sex is 'anon: quasi'")  # not what the release was made with
+    people.execute("comment on column people.disease is 'anon: sensitive'")
+    duckdb_anon.release(people, "r", f"mondrian('people', k := 4, {ROLES})")
+    loss = people.execute("select attribute from information_loss('people', 'r')").fetchall()
+    assert {name for (name,) in loss} >= {"age", "edu"} and ("sex",) not in loss
+    people.execute("from workload_error('people', 'r', n := 20, dims := 2, seed := 1)").fetchall()
+    truth, estimate, low, high = people.execute(
+        "select original, estimate, low, high from relative_error('select count(*) from people where edu = ''BA''', "
+        "'people', 'r')"
+    ).fetchall()[0]
+    assert truth == 100 and low <= truth <= high and abs(estimate - truth) < 60
+
+
+def test_describe_release_tells_it_in_rows(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "r", f"mondrian('people', k := 4, keep := 'sex', {ROLES})")
+    rows = people.execute("select fact, name, value, words from describe_release('r')").fetchall()
+    told = {(fact, name): (value, words) for fact, name, value, words in rows}
+    assert told["rows", None][0] == "400"
+    assert told["parameter", "k"][0] == "4"
+    assert told["original", "people"]
+    assert "intervals of INTEGER" in told["column", "age"][1] or "intervals of BIGINT" in told["column", "age"][1]
+    assert "nodes of the hierarchy edu tree" in told["column", "edu"][1]
+    undeclared = people.execute("select words from describe_release('people') where fact = 'release'").fetchall()
+    assert "does not say that it is a release" in undeclared[0][0]
+
+
+def test_a_parquet_file_carries_its_description(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    file = tmp_path / "r.parquet"
+    said = duckdb_anon.release(people, str(file), f"mondrian('people', k := 4, {ROLES})")
+    assert [p.name for p in tmp_path.iterdir()] == ["r.parquet"]
+    # parquet_kv_metadata is DuckDB's own reading
+    kept = dict(people.execute(f"select decode(key), decode(value) from parquet_kv_metadata('{file}')").fetchall())
+    assert kept["anon"] == said and kept["anon.column.edu"] == 'anon: quasi hierarchy="edu tree"'
+    assert people.execute(f"from k_anonymity('{file}')").fetchall()[0][0] >= 4
+    assert ("method", "mondrian") in people.execute(f"select fact, name from describe_release('{file}')").fetchall()
+    with pytest.raises(AnonError, match="exists"):
+        duckdb_anon.release(people, str(file), f"mondrian('people', k := 4, {ROLES})")
+    duckdb_anon.release(people, "s", f"slicing('people', 2, {ROLES})")
+    other = tmp_path / "s.parquet"
+    duckdb_anon.write_parquet(people, "s", str(other))
+    assert people.execute(f"select l from slicing_diversity('people', '{other}')").fetchall()[0][0] >= 2
+
+
+def test_shell_and_command_line_write_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "p.duckdb")
+    with duckdb_anon.connect(file) as con:
+        make(con)
+    assert main(["release", file, "a", f"mondrian('people', k := 4, {ROLES})"]) == 0
+    assert main([file, "-c", f".release b mondrian('people', k := 4, {ROLES})"]) == 0
+    assert "b: anon: release of people by mondrian(k := 4)" in capsys.readouterr().out
+    assert main([file, "-c", f".release c mondrian('people', k := 4, seed := 3, {ROLES})"]) == 1
+    assert "a seed below 2^64" in capsys.readouterr().err
+    assert main([file, "-c", ".release c"]) == 1
+    with duckdb.connect(file) as con:
+        assert comments(con, "a") == comments(con, "b")
+        assert {name for (name,) in con.execute("show tables").fetchall()} == {"a", "b", "people", "edu tree"}
+
+
+def test_what_is_no_call_is_a_parameter_error(people: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(ParameterError):
+        duckdb_anon.release(people, "r", "mondrian")
