@@ -17,6 +17,7 @@ from duckdb_anon.measures.risk import classes, kl_diversity
 from duckdb_anon.measures.risk.composition_risk import MEASURE as COMPOSITION_RISK
 from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
 from duckdb_anon.measures.risk.fragment_risk import MEASURE as FRAGMENT_RISK
+from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
 from duckdb_anon.measures.risk.rr_risk import MEASURE as RR_RISK
 from duckdb_anon.measures.risk.slicing_diversity import MEASURE as SLICING_DIVERSITY
 from duckdb_anon.measures.utility.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
@@ -80,6 +81,7 @@ MEASURES: tuple[Entry, ...] = (
     ANON_REPORT,
     recommending(METHODS),
     DISCLOSURE,
+    LINKAGE_RISK,
     MUCO_TABLES,
     DELTA_PROBABILITY,
     ANON_SAMPLE,

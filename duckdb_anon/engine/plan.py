@@ -140,6 +140,7 @@ def plan(entry: Entry, context: Context) -> str:
 def _own(entry: Entry) -> Iterable[Parameter]:
     roles = {p.name for p in ROLE_PARAMETERS} - {p.name for p in entry.parameters}
     tables = {"tbl"} if isinstance(entry, (Method, PureSql)) else set(entry.tables)
+    tables |= set(getattr(entry, "optional", ()))
     return (p for p in parameters_of(entry) if p.name not in roles | tables)
 
 
@@ -255,10 +256,15 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
     roles = context.roles(flat, needs=entry.needs, nested=True)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
+    read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
+    relations += [context.relation(name) for name in read[len(relations) :]]
     for other in relations[1:]:
         require_free_names(entry.name, other)
+    for name, select in (entry.further(context, roles, params) if entry.further else {}).items():
+        relations.append(Relation(select, f"{select} as _anon_given", {}, {}, text=select))
+        read.append(name)
     trees, tree_sql = _trees(context, infos)
-    params = {**params, "tables": [r.text for r in relations]}
+    params = {**params, "tables": [r.text for r in relations], "read": read}
     wanted = {info.name for info in infos}
     if params.get("columns") is not None:
         # columns named for their own sake need no role

@@ -169,6 +169,9 @@ class Report:
         returns: released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN).
         tables: names of the parameters that are tables, in order.
         labelled: the one of them that roles are resolved on; '' for the first one.
+        optional: names of parameters that may be a further table; those given are read after `tables`.
+        further: (planning context, roles, parameters) -> SELECTs in parentheses by name, whose rows are read last.
+            `params['read']` lists the names of everything read.
         reads: 'coded': `compute` gets one `CodedTable` of the first table. 'tables': it gets a `ReadTable` for
             each table, coded on a common domain; of the tables after the first, the columns that bear the
             name of a labelled column, and those that tell a release's shape, are read. `params['roles']`
@@ -186,6 +189,8 @@ class Report:
     compute: Callable[[Sequence[Any], Params, np.random.Generator], Mapping[str, Any]]
     tables: tuple[str, ...] = ("tbl",)
     labelled: str = ""
+    optional: tuple[str, ...] = ()
+    further: Callable[[Any, Roles, Params], Mapping[str, str]] | None = None
     reads: Literal["coded", "tables"] = "coded"
     literals: bool = False
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)

@@ -115,13 +115,13 @@ def distinct_boxes(original: ReadTable, release: ReadTable, qi: Sequence[str]) -
     if missing:
         raise ColumnError(f"the release has no column {', '.join(missing)}; it cannot be compared on it")
     columns = [release.columns[name] for name in qi]
-    keys = [_identity(column, release.rows) for column in columns]
+    keys = [cell_numbers(column, release.rows) for column in columns]
     key, _ = mixed_key(keys, None)
     _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
     return DistinctBoxes(len(first), of_row.astype(np.int64), columns, first.astype(np.int64))
 
 
-def _identity(column: ReadColumn, rows: int) -> IntArray:
+def cell_numbers(column: ReadColumn, rows: int) -> IntArray:
     """A number for each row, equal where the published cells are equal."""
     if column.shape == "value" and column.codes is not None:
         return column.codes.astype(np.int64)

@@ -1,0 +1,1 @@
+"""Attacks on releases: arrays in, arrays out, compiled."""

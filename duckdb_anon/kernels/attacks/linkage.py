@@ -1,0 +1,169 @@
+"""Scores of released rows for targets, and what an attacker makes of them.
+
+An attacker holds, for each target, a score of every distinct cell of every published column. The score of a row is
+the sum over its cells; she picks evenly among the rows that score best, and votes on the sensitive value with the
+rows' weights (identity and attribute disclosure by an attacker with a score, as in record linkage: Torra and
+Domingo-Ferrer 2003; Domingo-Ferrer and Torra 2001). Cost: targets times rows times columns, each one lookup.
+
+Equal rows are scored once: a unit is a distinct row (or a bucket of a sliced release) of `size` released rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.model.reading import BoolArray
+from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+
+TIE = 1e-9
+
+
+@compiled
+def row_scores(cells: CodeArray, active: BoolArray, local: FloatArray, floor: float, out: FloatArray) -> None:
+    """Sum each row's cell scores for each target.
+
+    Args:
+        cells: place of each row's cell among the columns of `local`, shape (columns, rows).
+        active: columns the attacker knows of each target, shape (targets, columns).
+        local: score of each cell for each target, shape (targets, cells of all columns).
+        floor: least sum; lower ones are raised to it.
+        out: sums, shape (targets, rows).
+    """
+    for t in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[t, j] = 0.0
+        for a in range(cells.shape[0]):
+            if active[t, a]:
+                for j in range(out.shape[1]):
+                    out[t, j] += local[t, cells[a, j]]
+        for j in range(out.shape[1]):
+            if out[t, j] < floor:
+                out[t, j] = floor
+
+
+@compiled
+def leave_out_equal(
+    cells: CodeArray, active: BoolArray, equal: BoolArray, most: int, scores: FloatArray
+) -> None:
+    """Set the score to minus infinity where more than `most` known cells equal the target's values.
+
+    Args:
+        cells: as for `row_scores`.
+        active: as for `row_scores`.
+        equal: whether each cell equals each target's value, shape (targets, cells of all columns).
+        most: number of known columns in which a row of somebody may equal her.
+        scores: shape (targets, rows), changed.
+    """
+    for t in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            same = 0
+            for a in range(cells.shape[0]):
+                if active[t, a] and equal[t, cells[a, j]]:
+                    same += 1
+            if same > most:
+                scores[t, j] = -np.inf
+
+
+@compiled
+def bucket_scores(scores: FloatArray, start: IntArray, share: bool, out: FloatArray) -> None:
+    """Score of each bucket for one column of a sliced release, whose rows stand bucket by bucket.
+
+    Args:
+        scores: score of each row, shape (targets, rows).
+        start: first row of each bucket and the number of rows, shape (buckets + 1,).
+        share: log of the mean of the rows' exponentials (a cell of the bucket at random is hers); else the best row.
+        out: shape (targets, buckets); added to.
+    """
+    for t in range(scores.shape[0]):
+        for b in range(len(start) - 1):
+            best = -np.inf
+            for j in range(start[b], start[b + 1]):
+                best = max(best, scores[t, j])
+            if share and best > -np.inf:
+                total = 0.0
+                for j in range(start[b], start[b + 1]):
+                    total += np.exp(scores[t, j] - best)
+                best += np.log(total / (start[b + 1] - start[b]))
+            out[t, b] += best
+
+
+@compiled
+def own_share(scores: FloatArray, size: FloatArray, own: IntArray, out: FloatArray) -> None:
+    """Chance that a row picked evenly among the best is the target's own.
+
+    Args:
+        scores: shape (targets, units).
+        size: released rows of each unit, shape (units,).
+        own: unit of each target's own row, -1 where it was not released.
+        out: shape (targets,): 1 / (rows that score best) if her own unit is among them, else 0.
+    """
+    for t in range(scores.shape[0]):
+        best = -np.inf
+        for j in range(scores.shape[1]):
+            best = max(best, scores[t, j])
+        out[t] = 0.0
+        if own[t] < 0 or best == -np.inf or scores[t, own[t]] < best - TIE:
+            continue
+        rows = 0.0
+        for j in range(scores.shape[1]):
+            if scores[t, j] >= best - TIE:
+                rows += size[j]
+        out[t] = 1.0 / rows
+
+
+@compiled
+def vote(
+    scores: FloatArray,
+    reach: float,
+    offsets: IntArray,
+    code: CodeArray,
+    weight: FloatArray,
+    truth: CodeArray,
+    votes: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Chance that the value with most votes is the target's.
+
+    Args:
+        scores: shape (targets, units).
+        reach: 0: the best units vote evenly; else units vote with the exponential of their score, up to `reach` below
+            the best.
+        offsets: unit j carries the values code[offsets[j]:offsets[j + 1]], shape (units + 1,).
+        code: sensitive codes.
+        weight: rows that carry each of them.
+        truth: the targets' own codes.
+        votes: zeros, shape (sensitive domain,); left so.
+        out: shape (targets,): 1 / (values with most votes) if hers is one of them, else 0.
+    """
+    touched = np.empty(len(votes), dtype=np.int64)
+    for t in range(scores.shape[0]):
+        best = -np.inf
+        for j in range(scores.shape[1]):
+            best = max(best, scores[t, j])
+        out[t] = 0.0
+        if best == -np.inf:
+            continue
+        found = 0
+        for j in range(scores.shape[1]):
+            behind = best - scores[t, j]
+            if behind > max(reach, TIE):
+                continue
+            strength = np.exp(-behind) if reach > 0 else 1.0
+            for e in range(offsets[j], offsets[j + 1]):
+                s = code[e]
+                if votes[s] == 0.0:
+                    touched[found] = s
+                    found += 1
+                votes[s] += strength * weight[e]
+        most = 0.0
+        for k in range(found):
+            most = max(most, votes[touched[k]])
+        winners = 0
+        for k in range(found):
+            if votes[touched[k]] >= most * (1 - TIE):
+                winners += 1
+        if most > 0.0 and votes[truth[t]] >= most * (1 - TIE):
+            out[t] = 1.0 / winners
+        for k in range(found):
+            votes[touched[k]] = 0.0

@@ -1,0 +1,67 @@
+"""Record linkage by likelihood ratio: log P(published | value) / P(published), summed over what is known.
+
+Source: Fellegi and Sunter (1969), with the channel taken from what is public:
+* values moved by a method: the same call is run on the release, and transitions are counted (`learned`);
+* randomized response: the published channel;
+* a box, set or node: 1 inside over the number of values it covers, 0 outside;
+* permuted columns: the mean over the cells of the bucket.
+Nothing is learned from the original.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from duckdb_anon.measures.risk.attackers.learned import learned
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, ColumnScore, Scoring
+from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published_cells import PublishedCells
+from duckdb_anon.model.table import CodeArray, FloatArray
+
+OUTSIDE = -40.0
+"""Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""
+REACH = 20.0
+"""Rows that score this far below the best have e^-20 of its vote, and are left out."""
+
+
+def scoring(release: Published) -> Scoring:
+    """Score the log-likelihood ratio of each row.
+
+    Raises:
+        CannotAsk: rows are plain values and nobody said what call made them.
+    """
+    randomized = any(cells.column.channel is not None for cells in release.columns)
+    if release.plain and release.persons and not randomized and release.replay is None:
+        raise CannotAsk("nobody knows what made these rows; say call := 'muco(0.2)' or whatever call made them")
+    return Scoring([_column(release, a) for a in range(len(release.columns))], share=True, reach=REACH)
+
+
+def _column(release: Published, a: int) -> ColumnScore:
+    cells = release.columns[a]
+    if cells.column.channel is not None:
+        return partial(_channel, cells)
+    if release.replay is not None:
+        return learned(cells, release.replay.before[a], release.replay.after[a])
+    return partial(_inside, cells, -np.log(cells.covered_values))
+
+
+def _inside(cells: PublishedCells, narrow: FloatArray, values: CodeArray) -> FloatArray:
+    scores: FloatArray = np.where(cells.covered(values), narrow, OUTSIDE)
+    return scores
+
+
+def _channel(cells: PublishedCells, values: CodeArray) -> FloatArray:
+    """Log P(y | x) / P(y) of randomized response, P(y) from the release."""
+    channel = cells.column.channel
+    if channel is None:
+        raise TypeError("no channel")
+    other = (1.0 - channel.p) / max(len(channel.domain) - 1, 1)
+    given = np.where(cells.covered(values), channel.p, other)
+    with np.errstate(divide="ignore"):
+        ratio = np.log(given) - np.log(cells.weights / cells.weights.sum())
+    return np.maximum(ratio, OUTSIDE)
+
+
+LIKELIHOOD = Attacker("likelihood", "rows that the release's own call would most likely make of her", scoring)

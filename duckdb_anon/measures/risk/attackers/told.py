@@ -1,0 +1,26 @@
+"""The attacker who is told the group, class or bucket of the target's row: a bound on what groups could leak.
+
+She is no outsider, so she is listed but never the strongest attacker of a release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from duckdb_anon.measures.risk.attackers import likelihood
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring
+from duckdb_anon.measures.risk.published import Published
+
+
+def scoring(release: Published) -> Scoring:
+    """As likelihood, inside the target's own group.
+
+    Raises:
+        CannotAsk: the release shows no groups.
+    """
+    if release.group_of_unit is None:
+        raise CannotAsk("the release shows neither boxes nor buckets, so there is no group to be told")
+    return replace(likelihood.scoring(release), told=True)
+
+
+TOLD = Attacker("told", "the same, told the class or bucket of her row", scoring, outsider=False)

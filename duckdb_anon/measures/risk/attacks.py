@@ -1,0 +1,191 @@
+"""What an attacker is, and how well one does against a release.
+
+An attacker says how she scores the cells of each column for a known value; the rest is the same for all of them: rows
+score the sum over what is known, she picks evenly among the best, and votes on the secret (attackers.__init__ lists
+them, `kernels.attacks.linkage` does the work).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.engine.interrupt import tick
+from duckdb_anon.kernels.attacks.linkage import bucket_scores, leave_out_equal, own_share, row_scores, vote
+from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.reading import BoolArray
+from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+
+ColumnScore = Callable[[CodeArray], FloatArray]
+_BLOCK = 4_000_000
+
+
+class CannotAsk(AnonError):
+    """This attacker needs something that the release, or the call, does not tell."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How one attacker looks at one release.
+
+    Attributes:
+        columns: for each quasi-identifier, values to scores, shape (values, cells of the column).
+        floor: least score of a row; lower sums are raised to it.
+        share: a bucket of a sliced release scores the log of the mean of its rows' exponentials, else the best row's.
+        reach: 0: the best rows vote evenly; else rows vote with the exponential of their score, up to this far below.
+        most_equal: rows with more known columns equal than this are left out; None leaves out none.
+        told: whether only the target's own group counts.
+    """
+
+    columns: list[ColumnScore]
+    floor: float = -np.inf
+    share: bool = False
+    reach: float = 0.0
+    most_equal: int | None = None
+    told: bool = False
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """One attacker.
+
+    Attributes:
+        name: as the SQL functions call her.
+        doc: what she takes for the target's row.
+        scoring: release to her way of looking at it; raises CannotAsk where she cannot.
+        outsider: whether she knows no more than the public; others are listed, but never the strongest.
+    """
+
+    name: str
+    doc: str
+    scoring: Callable[[Published], Scoring]
+    outsider: bool = True
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Persons looked for.
+
+    Attributes:
+        values: code of each quasi-identifier, shape (targets, columns).
+        known: which of them the attacker knows, shape (targets, columns).
+        row: each one's released row, -1 for none, shape (targets,).
+        own: the unit of that row, -1 for none, shape (targets,).
+        secrets: code of each sensitive column, shape (targets, secrets).
+    """
+
+    values: CodeArray
+    known: BoolArray
+    row: IntArray
+    own: IntArray
+    secrets: CodeArray
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def take(self, which: IntArray) -> Targets:
+        """Some of them."""
+        return Targets(self.values[which], self.known[which], self.row[which], self.own[which], self.secrets[which])
+
+
+@dataclass(frozen=True)
+class Success:
+    """Chances of success with each target: identity of shape (targets,), attribute of shape (targets, secrets)."""
+
+    identity: FloatArray
+    attribute: FloatArray
+
+
+def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
+    """Look for every target.
+
+    Args:
+        release: what was published.
+        scoring: how the attacker looks at it.
+        targets: whom she looks for.
+    """
+    identity = np.zeros(len(targets))
+    attribute = np.zeros((len(targets), len(release.secrets)))
+    votes = [np.zeros(secret.domain) for secret in release.secrets]
+    voters = max(part.cells.shape[1] for part in release.parts)
+    widest = max(sum(c.number for c in release.columns), voters)
+    step = max(1, min(256, _BLOCK // widest))
+    for at in range(0, len(targets), step):
+        tick()
+        some = targets.take(np.arange(at, min(at + step, len(targets))))
+        by_part = [_part_scores(release, scoring, k, some) for k in range(len(release.parts))]
+        own = slice(at, at + step)
+        units = _unit_scores(release, scoring, by_part, None)
+        _stay_in_group(release, scoring, units, some)
+        own_share(units, release.size, some.own, identity[own])
+        for k, secret in enumerate(release.secrets):
+            scores = units
+            if release.start is not None:
+                scores = _voter_scores(release, scoring, by_part, secret.part, some)
+            found = np.zeros(len(some))
+            truth = np.ascontiguousarray(some.secrets[:, k])
+            vote(scores, scoring.reach, secret.offsets, secret.code, secret.weight, truth, votes[k], found)
+            attribute[own, k] = found
+    return Success(identity, attribute)
+
+
+def _part_scores(release: Published, scoring: Scoring, k: int, some: Targets) -> FloatArray:
+    """Scores of the voters by the columns of one part, shape (targets, voters)."""
+    part = release.parts[k]
+    width = np.cumsum([0, *(release.columns[a].number for a in part.columns)])
+    cells = part.cells + width[:-1, None].astype(np.int32)
+    active = np.ascontiguousarray(some.known[:, part.columns])
+    out = np.empty((len(some), cells.shape[1]))
+    local = np.hstack([scoring.columns[a](some.values[:, a]) for a in part.columns]).astype(np.float64, copy=False)
+    row_scores(cells, active, np.ascontiguousarray(local), scoring.floor, out)
+    if scoring.most_equal is not None:
+        equal = np.hstack([release.columns[a].covered(some.values[:, a]) for a in part.columns])
+        leave_out_equal(cells, active, np.ascontiguousarray(equal), scoring.most_equal, out)
+    return out
+
+
+def _unit_scores(release: Published, scoring: Scoring, by_part: list[FloatArray], skipped: int | None) -> FloatArray:
+    """Scores of the units, by all parts but one."""
+    if release.start is None:
+        return by_part[0]
+    units = np.zeros((len(by_part[0]), len(release.size)))
+    for k, scores in enumerate(by_part):
+        if k != skipped:
+            bucket_scores(scores, release.start, scoring.share, units)
+    return np.maximum(units, scoring.floor)
+
+
+def _voter_scores(
+    release: Published, scoring: Scoring, by_part: list[FloatArray], part: int, some: Targets
+) -> FloatArray:
+    """Scores of the rows of a sliced release that carry a secret: their own part and the rest of their bucket."""
+    if release.start is None:
+        raise TypeError("not sliced")
+    units = _unit_scores(release, scoring, by_part, part)
+    _stay_in_group(release, scoring, units, some)
+    scores = np.repeat(units, np.diff(release.start), axis=1)
+    if part >= 0:
+        scores = np.maximum(scores + by_part[part], scoring.floor)
+    return scores
+
+
+def _stay_in_group(release: Published, scoring: Scoring, units: FloatArray, some: Targets) -> None:
+    if not scoring.told or release.group_of_unit is None:
+        return
+    group = np.where(some.own >= 0, release.group_of_unit[some.own], -1)
+    units[release.group_of_unit != group[:, None]] = -np.inf
+
+
+def wilson(successes: float, trials: int) -> tuple[float, float]:
+    """95% interval of a rate after Wilson (1927); for means of chances in [0, 1] it is on the safe side.
+
+    >>> [round(end, 4) for end in wilson(0, 100)]
+    [0.0, 0.037]
+    """
+    z, rate = 1.959963984540054, successes / trials
+    centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))

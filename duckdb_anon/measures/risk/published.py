@@ -1,0 +1,255 @@
+"""A release as an attacker holds it: cells of each column, which rows are alike, and who carries which secret.
+
+Rows of an ordinary release that look alike are one unit. In a sliced release nobody can tell which rows of two
+columns belong together, so a unit is a bucket, every column (part) scores it by its own rows, and the rows of the
+sensitive value's column vote with their own part and what the other columns say of their bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.measures.risk.covering import mixed_key, require_columns, source_rows
+from duckdb_anon.measures.risk.published_cells import PublishedCells, published_cells
+from duckdb_anon.model.errors import ColumnError, RequirementError
+from duckdb_anon.model.reading import ReadColumn, ReadTable
+from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Part:
+    """Columns whose values stand beside each other.
+
+    Attributes:
+        columns: their places among the quasi-identifiers.
+        cells: cell of each of them in each voter (a unit, or a row of a sliced release), shape (columns, voters).
+    """
+
+    columns: tuple[int, ...]
+    cells: CodeArray
+
+
+@dataclass(frozen=True)
+class Secret:
+    """One sensitive column: voter j carries codes code[offsets[j]:offsets[j + 1]], each `weight` rows strong.
+
+    Attributes:
+        name: the column.
+        part: number of the part it stands in, -1 for none.
+        domain: number of codes.
+        of_row: code each released row shows, shape (rows,); None where rows show counts.
+    """
+
+    name: str
+    part: int
+    domain: int
+    offsets: IntArray
+    code: CodeArray
+    weight: FloatArray
+    of_row: IntArray | None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What the release's own call does to the release's own rows.
+
+    Attributes:
+        before, after: codes of each quasi-identifier of each row, shape (columns, rows).
+    """
+
+    before: CodeArray
+    after: CodeArray
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release, ready to be attacked.
+
+    Attributes:
+        qi: names of the quasi-identifiers.
+        columns: their cells.
+        parts: one for ordinary releases, one a column for sliced ones.
+        start: first voter of each bucket and the number of voters, for sliced releases; else None.
+        size: released rows of each unit, shape (units,).
+        unit_of_row: unit of each released row.
+        group_of_unit: what the holder would tell: a bucket or a class of equal boxes; None where rows show none.
+        secrets: the sensitive columns.
+        persons: whether rows are persons, so that somebody can be found; noisy cells are not.
+        replay: what the call that made it does; None where it was not told, or is not needed.
+    """
+
+    qi: list[str]
+    columns: list[PublishedCells]
+    parts: list[Part]
+    start: IntArray | None
+    size: FloatArray
+    unit_of_row: IntArray
+    group_of_unit: IntArray | None
+    secrets: list[Secret]
+    persons: bool
+    replay: Replay | None
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows are plain values that may have been moved."""
+        return all(c.plain for c in self.columns) and self.start is None and self.group_of_unit is None
+
+
+def published(
+    function: str, release: ReadTable, qi: Sequence[str], sensitive: Sequence[str], replay: ReadTable | None = None
+) -> Published:
+    """Read a release of any shape.
+
+    Args:
+        function: SQL function, for messages.
+        release: what was published.
+        qi: quasi-identifiers, at least one.
+        sensitive: sensitive columns; may be none.
+        replay: what the call that made the release makes of the release, with `row_id`.
+
+    Raises:
+        ColumnError: a column is missing, or of a shape no attacker here can read.
+        RequirementError: the release has no rows.
+    """
+    require_columns(function, release, [*qi, *sensitive])
+    if not release.rows:
+        raise RequirementError(f"{function}: the release is empty; there is nobody to look for")
+    columns = [published_cells(release.columns[name], release.rows) for name in qi]
+    weight = _rows_weight(release)
+    slices = {name: release.columns[name].slice for name in (*qi, *sensitive)}
+    bucket = _buckets(release)
+    if any(slices[name] for name in qi):
+        view = _sliced(release, qi, sensitive, columns, bucket)
+    else:
+        view = _ordinary(release, sensitive, columns, bucket, weight)
+    parts, start, size, unit_of_row, group, secrets = view
+    known = None if replay is None else _replay(release, replay, qi)
+    persons = "noisy_count" not in release.columns
+    return Published(list(qi), columns, parts, start, size, unit_of_row, group, secrets, persons, known)
+
+
+def own_rows(function: str, original: ReadTable, release: ReadTable, view: Published) -> IntArray:
+    """Released row of each original row, -1 where it was not released.
+
+    Raises:
+        ColumnError: the release has no usable `row_id`.
+    """
+    own = np.full(original.rows, -1, dtype=np.int64)
+    if not view.persons:
+        return own
+    source = source_rows(function, original, release)
+    real = np.flatnonzero(source >= 0)
+    own[source[real]] = real
+    if int((own >= 0).sum()) < len(real):
+        raise ColumnError(
+            f"{function}: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
+            "released once"
+        )
+    return own
+
+
+def _rows_weight(release: ReadTable) -> FloatArray:
+    if "noisy_count" not in release.columns:
+        return np.ones(release.rows)
+    count = release.columns["noisy_count"]
+    return np.maximum(count.domain.positions[count.value_codes()], 0.0)
+
+
+def _buckets(release: ReadTable) -> IntArray | None:
+    if "bucket" not in release.columns or release.columns["bucket"].shape != "value":
+        return None
+    _, bucket = np.unique(release.columns["bucket"].value_codes(), return_inverse=True)
+    return bucket.astype(np.int64)
+
+
+_View = tuple[list[Part], IntArray | None, FloatArray, IntArray, IntArray | None, list[Secret]]
+
+
+def _ordinary(
+    release: ReadTable,
+    sensitive: Sequence[str],
+    columns: list[PublishedCells],
+    bucket: IntArray | None,
+    weight: FloatArray,
+) -> _View:
+    counted = any(release.columns[name].shape == "counts" for name in sensitive)
+    bucket = bucket if counted else None
+    keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
+    _, first, unit = np.unique(mixed_key(keys, None)[0], return_index=True, return_inverse=True)
+    cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
+    size = np.bincount(unit, weights=weight)
+    boxes = not all(c.plain for c in columns)
+    group = bucket[first] if bucket is not None else np.arange(len(first)) if boxes else None
+    secrets = [_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
+    part = Part(tuple(range(len(columns))), cells)
+    return [part], None, size, unit.astype(np.int64), group, secrets
+
+
+def _sliced(
+    release: ReadTable,
+    qi: Sequence[str],
+    sensitive: Sequence[str],
+    columns: list[PublishedCells],
+    bucket: IntArray | None,
+) -> _View:
+    if bucket is None:
+        raise ColumnError("the release has STRUCT columns but no column bucket; a sliced release has both")
+    order = np.argsort(bucket, kind="stable")
+    voter = np.empty(release.rows, dtype=np.int64)
+    voter[order] = np.arange(release.rows)
+    members: dict[str, list[int]] = {}
+    for a, name in enumerate(qi):
+        members.setdefault(release.columns[name].slice or f" {name}", []).append(a)
+    parts = [
+        Part(tuple(which), np.stack([columns[a].of_row[order] for a in which]).astype(np.int32))
+        for which in members.values()
+    ]
+    place = {name: k for k, name in enumerate(members)}
+    size = np.bincount(bucket).astype(np.float64)
+    start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    secrets = [
+        _secret(
+            name, release.columns[name], place.get(release.columns[name].slice, -1), voter, np.ones(release.rows),
+            release.rows,
+        )
+        for name in sensitive
+    ]  # fmt: skip
+    return parts, start, size, bucket, np.arange(len(size)), secrets
+
+
+def _secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
+    domain = column.domain.size
+    shown: IntArray | None = None
+    if column.shape == "value":
+        row, code, strength = np.arange(len(voter)), column.value_codes().astype(np.int64), weight
+        shown = code
+    elif column.shape == "counts" and column.codes is not None and column.offsets is not None:
+        row = np.repeat(np.arange(len(voter)), np.diff(column.offsets))
+        counts = np.asarray(column.counts, dtype=np.float64)
+        total = np.bincount(row, weights=counts, minlength=len(voter))
+        code, strength = column.codes.astype(np.int64), weight[row] * counts / total[row]
+    else:
+        raise ColumnError(
+            f"the release's sensitive column '{name}' is {column.shape}; an attacker here reads plain values and "
+            "counts of them. Releases of lists: fragment_risk"
+        )
+    key, inverse = np.unique(voter[row] * domain + code, return_inverse=True)
+    offsets = np.searchsorted(key, np.arange(voters + 1) * domain).astype(np.int64)
+    strengths = np.bincount(inverse, weights=strength, minlength=len(key))
+    return Secret(name, part, domain, offsets, (key % domain).astype(np.int32), strengths, shown)
+
+
+def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay | None:
+    """Pairs of values before and after, row by row; None where the call's answer is no table of plain values."""
+    if any(again.columns[name].shape != "value" for name in qi if name in again.columns) or any(
+        name not in again.columns for name in (*qi, "row_id")
+    ):
+        return None
+    source = source_rows("linkage_risk", release, again)
+    real = source >= 0
+    before = np.stack([release.columns[name].value_codes()[source[real]] for name in qi])
+    after = np.stack([again.columns[name].value_codes()[real] for name in qi])
+    return Replay(before, after)
