@@ -317,6 +317,8 @@ def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
             sql = f"{sql} <> 0"
         elif kind == "INTEGER":
             sql = f"{sql}::integer"
+        elif kind == "DOUBLE OR NULL":
+            sql = f"case when not isnan({sql}) then {sql} end"
         columns[name] = decoder.value(sql)
     return decoder.sql(columns)
 

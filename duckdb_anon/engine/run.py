@@ -39,7 +39,15 @@ _ARROW = pa.struct(
         ("l", pa.list_(_INTS)),
     ]
 )
-LIST_OF = {"CODE": "i", "BIGINT": "i", "INTEGER": "i", "BOOLEAN": "i", "DOUBLE": "d", "VARCHAR": "s"}
+LIST_OF = {
+    "CODE": "i",
+    "BIGINT": "i",
+    "INTEGER": "i",
+    "BOOLEAN": "i",
+    "DOUBLE": "d",
+    "DOUBLE OR NULL": "d",
+    "VARCHAR": "s",
+}
 
 
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:

@@ -166,7 +166,7 @@ class Report:
     """A fixed-schema table function computed by a kernel.
 
     Attributes:
-        returns: released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN).
+        returns: released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN); 'DOUBLE OR NULL' shows NaN so.
         tables: names of the parameters that are tables, in order.
         labelled: the one of them that roles are resolved on; '' for the first one.
         optional: names of parameters that may be a further table; those given are read after `tables`.

@@ -17,6 +17,10 @@ from duckdb_anon.model.reading import BoolArray
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 TIE = 1e-9
+BLOCK = 2048
+"""Rows summed at a time: their sums stay in the fastest cache while the columns pass."""
+FAINT = 30.0
+"""A row this far below the best of its bucket adds e^-30 of it."""
 
 
 @compiled
@@ -30,22 +34,23 @@ def row_scores(cells: CodeArray, active: BoolArray, local: FloatArray, floor: fl
         floor: least sum; lower ones are raised to it.
         out: sums, shape (targets, rows).
     """
+    rows = out.shape[1]
     for t in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[t, j] = 0.0
-        for a in range(cells.shape[0]):
-            if active[t, a]:
-                for j in range(out.shape[1]):
-                    out[t, j] += local[t, cells[a, j]]
-        for j in range(out.shape[1]):
-            if out[t, j] < floor:
-                out[t, j] = floor
+        for start in range(0, rows, BLOCK):
+            end = min(start + BLOCK, rows)
+            for j in range(start, end):
+                out[t, j] = 0.0
+            for a in range(cells.shape[0]):
+                if active[t, a]:
+                    for j in range(start, end):
+                        out[t, j] += local[t, cells[a, j]]
+            for j in range(start, end):
+                if out[t, j] < floor:
+                    out[t, j] = floor
 
 
 @compiled
-def leave_out_equal(
-    cells: CodeArray, active: BoolArray, equal: BoolArray, most: int, scores: FloatArray
-) -> None:
+def leave_out_equal(cells: CodeArray, active: BoolArray, equal: BoolArray, most: int, scores: FloatArray) -> None:
     """Set the score to minus infinity where more than `most` known cells equal the target's values.
 
     Args:
@@ -83,7 +88,11 @@ def bucket_scores(scores: FloatArray, start: IntArray, share: bool, out: FloatAr
             if share and best > -np.inf:
                 total = 0.0
                 for j in range(start[b], start[b + 1]):
-                    total += np.exp(scores[t, j] - best)
+                    behind = best - scores[t, j]
+                    if behind < TIE:
+                        total += 1.0
+                    elif behind < FAINT:
+                        total += np.exp(-behind)
                 best += np.log(total / (start[b + 1] - start[b]))
             out[t, b] += best
 

@@ -123,7 +123,7 @@ def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
         own_share(units, release.size, some.own, identity[own])
         for k, secret in enumerate(release.secrets):
             scores = units
-            if release.start is not None:
+            if release.start is not None and secret.part >= 0:
                 scores = _voter_scores(release, scoring, by_part, secret.part, some)
             found = np.zeros(len(some))
             truth = np.ascontiguousarray(some.secrets[:, k])
@@ -167,9 +167,7 @@ def _voter_scores(
     units = _unit_scores(release, scoring, by_part, part)
     _stay_in_group(release, scoring, units, some)
     scores = np.repeat(units, np.diff(release.start), axis=1)
-    if part >= 0:
-        scores = np.maximum(scores + by_part[part], scoring.floor)
-    return scores
+    return np.maximum(scores + by_part[part], scoring.floor)
 
 
 def _stay_in_group(release: Published, scoring: Scoring, units: FloatArray, some: Targets) -> None:

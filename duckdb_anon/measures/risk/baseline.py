@@ -28,7 +28,7 @@ def guesses(release: Published, k: int, targets: Targets) -> FloatArray:
     """Chance that the k-th secret of each target is guessed right, shape (targets,)."""
     secret = release.secrets[k]
     voter = np.repeat(np.arange(len(secret.offsets) - 1), np.diff(secret.offsets))
-    rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)
+    rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain).astype(np.float64)
     chosen = np.argsort(-rows, kind="stable")[: min(MOST_VALUES, int((rows > 0).sum()))]
     place = np.full(secret.domain, -1, dtype=np.int64)
     place[chosen] = np.arange(len(chosen))
@@ -70,7 +70,9 @@ def bins_of(cells: PublishedCells) -> _Binned:
     for at in range(0, cells.domain.size, 512):
         codes = np.arange(at, min(at + 512, cells.domain.size), dtype=np.int32)
         covered = sparse.csr_matrix(cells.covered(codes).T.astype(np.float64))
-        to_bin = sparse.csr_matrix((np.ones(len(codes)), (np.arange(len(codes)), bin_of_code[codes])), (len(codes), number))
+        to_bin = sparse.csr_matrix(
+            (np.ones(len(codes)), (np.arange(len(codes)), bin_of_code[codes])), (len(codes), number)
+        )
         rows.append(covered @ to_bin)
     total = sum(rows[1:], rows[0])
     shares = sparse.diags_array(1.0 / cells.covered_values) @ total
@@ -90,7 +92,7 @@ def _bins(domain: Domain, cells: PublishedCells) -> IntArray:
 def _held(
     release: Published, secret: Secret, a: int, spread: sparse.csr_matrix, by_voter: sparse.csr_matrix
 ) -> FloatArray:
-    """Rows of each bin of column a that hold each value; across the columns of a sliced release by shares of buckets."""
+    """Rows of each bin of column a that hold each value; across slices by shares of buckets."""
     k = next(k for k, part in enumerate(release.parts) if a in part.columns)
     part = release.parts[k]
     cell = part.cells[part.columns.index(a)]
@@ -100,7 +102,7 @@ def _held(
         size = np.diff(release.start)
         bucket = np.repeat(np.arange(len(size)), size)
         of_bucket = sparse.csr_matrix((np.ones(voters), (bucket, np.arange(voters))), (len(size), voters))
-        mixed = sparse.diags_array(1.0 / size) @ (of_bucket @ by_voter)
+        mixed = sparse.diags_array(1.0 / size) @ (of_bucket @ by_voter if secret.part >= 0 else by_voter)
         joint = (of_bucket @ shown).T @ mixed
     else:
         joint = shown.T @ by_voter

@@ -1,4 +1,7 @@
-"""disclosure: how often an attacker who knows some quasi-identifiers of a person finds her row or her secret.
+"""disclosure: the MuCo paper's measure of exact matches; it does not see near ones, so it is no bound on risk.
+
+A release in which nobody keeps all her values has identity 0 at p_match 1 here, and one person in five is found by
+`linkage_risk`, whose strongest attacker counts. This measure stays for comparison with the paper.
 
 Measures, for each target (an original record), the published rows that match what the attacker knows: every
 quasi-identifier is known with probability `p_match`, redrawn while none is. Identity disclosure is 1/matches when
@@ -212,7 +215,7 @@ class _Boxes:
 
 MEASURE = Report(
     name="disclosure",
-    summary="identity and attribute disclosure to an attacker who knows each quasi-identifier with probability p_match",
+    summary="the MuCo paper's measure, blind to near matches: disclosure to an attacker who matches exactly",
     paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
     example="FROM disclosure('people', 'release', p_match := 0.7)",
     parameters=(

@@ -36,9 +36,11 @@ class Part:
 class Secret:
     """One sensitive column: voter j carries codes code[offsets[j]:offsets[j + 1]], each `weight` rows strong.
 
+    Voters are units; where the column of a sliced release holds quasi-identifiers too, its rows bucket by bucket.
+
     Attributes:
         name: the column.
-        part: number of the part it stands in, -1 for none.
+        part: number of the part it stands in; -1 where no quasi-identifier stands beside it in a sliced release.
         domain: number of codes.
         of_row: code each released row shows, shape (rows,); None where rows show counts.
     """
@@ -180,7 +182,7 @@ def _ordinary(
     keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
     _, first, unit = np.unique(mixed_key(keys, None)[0], return_index=True, return_inverse=True)
     cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
-    size = np.bincount(unit, weights=weight)
+    size = np.bincount(unit, weights=weight).astype(np.float64)
     boxes = not all(c.plain for c in columns)
     group = bucket[first] if bucket is not None else np.arange(len(first)) if boxes else None
     secrets = [_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
@@ -210,13 +212,11 @@ def _sliced(
     place = {name: k for k, name in enumerate(members)}
     size = np.bincount(bucket).astype(np.float64)
     start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    secrets = [
-        _secret(
-            name, release.columns[name], place.get(release.columns[name].slice, -1), voter, np.ones(release.rows),
-            release.rows,
-        )
-        for name in sensitive
-    ]  # fmt: skip
+    secrets = []
+    for name in sensitive:
+        part = place.get(release.columns[name].slice, -1)
+        voters, number = (voter, release.rows) if part >= 0 else (bucket, len(size))
+        secrets.append(_secret(name, release.columns[name], part, voters, np.ones(release.rows), number))
     return parts, start, size, bucket, np.arange(len(size)), secrets
 
 
@@ -238,7 +238,7 @@ def _secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: F
         )
     key, inverse = np.unique(voter[row] * domain + code, return_inverse=True)
     offsets = np.searchsorted(key, np.arange(voters + 1) * domain).astype(np.int64)
-    strengths = np.bincount(inverse, weights=strength, minlength=len(key))
+    strengths = np.bincount(inverse, weights=strength, minlength=len(key)).astype(np.float64)
     return Secret(name, part, domain, offsets, (key % domain).astype(np.int32), strengths, shown)
 
 

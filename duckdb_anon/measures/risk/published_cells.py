@@ -87,8 +87,10 @@ class PublishedCells:
             return np.ones(self.number)
         if self.column.shape == "interval":
             lower, upper = self._ends
-            return np.where(lower < 0, self.domain.size, np.maximum(upper - lower + 1.0, 1.0))
-        return np.maximum(self._covers.sum(axis=0).astype(np.float64), 1.0)
+            sizes: FloatArray = np.where(lower < 0, self.domain.size, np.maximum(upper - lower + 1.0, 1.0))
+            return sizes
+        members: FloatArray = self._covers.sum(axis=0).astype(np.float64)
+        return np.maximum(members, 1.0)
 
     def distance(self, values: CodeArray) -> FloatArray:
         """Distance of each value from each cell, in [0, 1], shape (values, cells)."""
@@ -96,7 +98,7 @@ class PublishedCells:
             return self._along_the_line(values)
         if self.domain.kind == "hierarchy":
             return self._in_the_tree(values)
-        return 1.0 - self.covered(values)
+        return np.where(self.covered(values), 0.0, 1.0)
 
     def _along_the_line(self, values: CodeArray) -> FloatArray:
         place, special = self.domain.positions, self.domain.special_from

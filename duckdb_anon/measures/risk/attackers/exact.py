@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from duckdb_anon.measures.risk.attacks import Attacker, Scoring
 from duckdb_anon.measures.risk.published import Published
 from duckdb_anon.measures.risk.published_cells import PublishedCells
@@ -19,7 +21,7 @@ def scoring(release: Published) -> Scoring:
 
 
 def _mismatch(cells: PublishedCells, values: CodeArray) -> FloatArray:
-    return cells.covered(values) - 1.0
+    return np.where(cells.covered(values), 0.0, -1.0)
 
 
 EXACT = Attacker("exact", "rows that agree with everything known", scoring)

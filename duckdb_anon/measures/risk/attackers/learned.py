@@ -26,7 +26,8 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
 
     Args:
         cells: plain values.
-        before, after: codes in the column's domain, shape (pairs,).
+        before: code of each row of the release in the column's domain, shape (pairs,).
+        after: the code its row has once the call is run on it, shape (pairs,).
     """
     bin_of_code, bins = _bins(cells.domain, before)
     left, right = bin_of_code[before], bin_of_code[after]

@@ -61,7 +61,8 @@ def _channel(cells: PublishedCells, values: CodeArray) -> FloatArray:
     given = np.where(cells.covered(values), channel.p, other)
     with np.errstate(divide="ignore"):
         ratio = np.log(given) - np.log(cells.weights / cells.weights.sum())
-    return np.maximum(ratio, OUTSIDE)
+    scores: FloatArray = np.maximum(ratio, OUTSIDE)
+    return scores
 
 
 LIKELIHOOD = Attacker("likelihood", "rows that the release's own call would most likely make of her", scoring)

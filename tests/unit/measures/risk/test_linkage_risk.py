@@ -1,0 +1,193 @@
+"""linkage_risk against its definitions, on tiny tables and in the limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.reference import linkage
+
+LABELS = "qi := ['a', 'b', 'c'], sensitive := 's'"
+FAST = "targets := 1000"
+Rows = list[tuple[object, ...]]
+
+
+def table(con: duckdb.DuckDBPyConnection, name: str, rows: int, salt: int, spread: int = 5) -> Rows:
+    con.execute(
+        f"create table {name} as select hash(range, {salt}) % {spread} as a, 'v' || hash(range, {salt} + 1) % 3 as b, "
+        f"hash(range, {salt} + 2) % {spread} as c, hash(range, {salt} + 3) % 4 as s from range({rows})"
+    )
+    return con.execute(f"from {name}").fetchall()
+
+
+def measured(con: duckdb.DuckDBPyConnection, attacker: str, more: str = "") -> tuple[float, float]:
+    found = con.execute(
+        f"select identity, attribute from linkage_risk('original', 'release', {LABELS}, attackers := ['{attacker}'], "
+        f"{FAST}{more}) where attacker = '{attacker}'"
+    ).fetchone()
+    assert found is not None
+    return found[0], found[1]
+
+
+def domains(original: Rows, release: Rows) -> list[list[object]]:
+    return [sorted({row[a] for row in original + release}) for a in range(3)]
+
+
+def ranges(values: Sequence[Sequence[object]]) -> list[tuple[float, float] | None]:
+    return [None if isinstance(v[0], str) else (float(v[0]), float(v[-1])) for v in values]  # type: ignore[arg-type]
+
+
+def expected(
+    original: Rows, release: Rows, source: Sequence[int], score: linkage.Score, soft: bool, most: int | None = None
+) -> tuple[float, float]:
+    carried = [dict(r[3]) if isinstance(r[3], dict) else {r[3]: 1.0} for r in release]
+    carried = [{v: n / sum(c.values()) for v, n in c.items()} for c in carried]
+    identity = attribute = 0.0
+    for t, target in enumerate(original):
+        own = source.index(t) if t in source else None
+        found = linkage.scores(target, release, score, (0, 1, 2), most)
+        identity += linkage.identity(found, own) / len(original)
+        attribute += linkage.attribute(found, carried, target[3], soft) / len(original)
+    return identity, attribute
+
+
+def test_rows_agree_with_the_definition(con: duckdb.DuckDBPyConnection) -> None:
+    original = table(con, "original", 60, 1)
+    con.execute(f"create table release as from muco('original', 0.5, {LABELS}, row_id := true, seed := 3)")
+    rows = con.execute("from release").fetchall()
+    source, values = [r[4] for r in rows], domains(original, rows)
+    nearest = expected(original, rows, source, linkage.nearest(ranges(values)), False)
+    assert nearest[0] > 0
+    assert measured(con, "nearest") == pytest.approx(nearest, abs=1e-12)
+    assert measured(con, "exact") == pytest.approx(expected(original, rows, source, linkage.exact, False), abs=1e-12)
+
+
+@pytest.mark.parametrize(("attacker", "most"), [("likelihood", None), ("likelihood_excluding", 2)])
+def test_the_learned_channel_is_that_of_the_call_run_on_the_release(
+    con: duckdb.DuckDBPyConnection, attacker: str, most: int | None
+) -> None:
+    original = table(con, "original", 60, 2)
+    call = "muco(0.5, balance := 0.5)"
+    con.execute(
+        f"create table release as from muco('original', 0.5, balance := 0.5, {LABELS}, row_id := true, seed := 3)"
+    )
+    again = con.execute(f"from muco('release', 0.5, balance := 0.5, {LABELS}, row_id := true, seed := 11)").fetchall()
+    rows = con.execute("from release").fetchall()
+    pairs = [(rows[r[4]], r) for r in again]
+    kept = Counter(sum(b[a] == c[a] for a in range(3)) for b, c in pairs)
+    assert max(kept) == 2  # muco promises that everybody differs somewhere
+    score = linkage.counted(pairs, domains(original, rows))
+    found = measured(con, attacker, f", call := '{call}', seed := 11")
+    assert found == pytest.approx(expected(original, rows, [r[4] for r in rows], score, True, most), abs=1e-12)
+
+
+@pytest.mark.parametrize("attacker", ["exact", "nearest", "likelihood", "told"])
+def test_boxes_agree_with_the_definition(con: duckdb.DuckDBPyConnection, attacker: str) -> None:
+    original = table(con, "original", 60, 4)
+    con.execute(
+        "create table release as select {'lower': a - a % 2, 'upper': a - a % 2 + 1} as a, case when b < 'v2' then "
+        "['v0', 'v1'] else [b] end as b, case when c = 0 then {'lower': null::ubigint, 'upper': null::ubigint} "
+        "else {'lower': greatest(c, 1) - 1, 'upper': c} end as c, s, rowid as row_id from original where rowid % 7 <> 0"
+    )
+    rows = con.execute("from release").fetchall()
+    source, values = [r[4] for r in rows], domains(original, [])
+    values[0] = sorted({*values[0], *(end for row in rows for end in row[0].values())})
+    score = {
+        "exact": linkage.exact,
+        "nearest": linkage.nearest(ranges(values)),
+        "likelihood": linkage.boxes([*values[:2], [*values[2], None]]),  # a box without ends may stand for NULL
+        "told": linkage.boxes(values),
+    }[attacker]
+    if attacker != "told":
+        assert measured(con, attacker) == pytest.approx(
+            expected(original, rows, source, score, attacker == "likelihood"), abs=1e-12
+        )
+        return
+    classes = Counter(str(r[:3]) for r in rows)
+    alike = sum(1 / classes[str(r[:3])] for r in rows) / len(original)
+    assert measured(con, "told")[0] == pytest.approx(alike, abs=1e-12)
+
+
+@pytest.mark.parametrize("attacker", ["exact", "nearest", "likelihood"])
+def test_buckets_with_counts_agree_with_the_definition(con: duckdb.DuckDBPyConnection, attacker: str) -> None:
+    original = table(con, "original", 60, 4)
+    con.execute(f"create table release as from anatomy('original', 2, {LABELS}, row_id := true)")
+    rows = con.execute("select a, b, c, s, row_id from release").fetchall()
+    values = domains(original, rows)
+    score = linkage.nearest(ranges(values)) if attacker == "nearest" else linkage.boxes(values)
+    wanted = expected(original, rows, [r[4] for r in rows], score, attacker == "likelihood")
+    assert measured(con, attacker) == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize(("attacker", "how"), [("exact", "best"), ("nearest", "best"), ("likelihood", "share")])
+def test_permuted_columns_are_matched_bucket_by_bucket(con: duckdb.DuckDBPyConnection, attacker: str, how: str) -> None:
+    original = table(con, "original", 60, 6)
+    con.execute(
+        "create table release as select rowid % 6 as bucket, {'a': a, 'b': b} as ab, {'c': c} as c, {'s': s} as s, "
+        "rowid as row_id from original order by hash(rowid)"
+    )
+    rows = con.execute("select ab.a, ab.b, c.c, s.s, row_id, bucket from release").fetchall()
+    values = domains(original, rows)
+    score = {"nearest": linkage.nearest(ranges(values)), "likelihood": linkage.boxes(values)}.get(
+        attacker, linkage.exact
+    )
+    bucket, source = [r[5] for r in rows], [r[4] for r in rows]
+    identity = attribute = 0.0
+    for t, target in enumerate(original):
+        found = linkage.buckets(target, rows, bucket, [(0, 1), (2,)], score, how)
+        identity += linkage.identity(found, source.index(t)) / len(original)
+        attribute += linkage.attribute(found, [{r[3]: 1.0} for r in rows], target[3], how == "share") / len(original)
+    assert measured(con, attacker) == pytest.approx((identity, attribute), abs=1e-12)
+
+
+def test_the_channel_of_randomized_response_is_the_published_one(con: duckdb.DuckDBPyConnection) -> None:
+    original = table(con, "original", 80, 8)
+    con.execute(
+        f"create table release as from rr_distort('original', p := 0.8, scope := 'qi', {LABELS}, row_id := true)"
+    )
+    rows = con.execute("select a, b, c, s, row_id from release").fetchall()
+    values = domains(original, [])
+    score = linkage.channel([0.8] * 3, values, rows)
+    wanted = expected(original, rows, [r[4] for r in rows], score, True)
+    assert measured(con, "likelihood") == pytest.approx(wanted, abs=1e-12)
+
+
+def test_an_undistorted_copy_is_found_up_to_equal_rows(con: duckdb.DuckDBPyConnection) -> None:
+    rows = table(con, "original", 400, 3, spread=9)
+    con.execute("create table release as select *, rowid as row_id from original order by hash(rowid)")
+    equal = Counter(r[:3] for r in rows)
+    wanted = sum(1 / equal[r[:3]] for r in rows) / len(rows)
+    # delta 1 with nothing that must change is a call that moves nothing
+    call = "call := 'muco(1, balance := 0, min_changed := 0)'"
+    for attacker, identity in con.execute(
+        f"select attacker, identity from linkage_risk('original', 'release', {LABELS}, {call})"
+    ).fetchall():
+        if attacker != "told":
+            assert identity == pytest.approx(wanted, abs=1e-12), attacker
+
+
+def test_independent_noise_is_found_by_chance_alone(con: duckdb.DuckDBPyConnection) -> None:
+    rng = np.random.default_rng(5)
+    rows, rounds = 40, 60
+    found: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name in ("original", "noise"):
+            columns = {c: rng.integers(0, 6, rows) for c in "abcs"}
+            con.register("drawn", pd.DataFrame(columns))
+            con.execute(f"create or replace table {name} as from drawn")
+        con.execute("create or replace table release as select *, rowid as row_id from noise")
+        for attacker, identity in con.execute(
+            f"select attacker, identity from linkage_risk('original', 'release', {LABELS}, call := 'rr_distort(p := 0.5)')"
+        ).fetchall():
+            if identity is not None:
+                found.setdefault(attacker, []).append(identity)
+    assert {"exact", "nearest", "likelihood", "likelihood_excluding"} <= set(found)
+    for attacker, rates in found.items():
+        if attacker != "strongest":
+            error = np.std(rates) / np.sqrt(rounds)
+            assert abs(np.mean(rates) - 1 / rows) < 4 * error, attacker
