@@ -19,6 +19,7 @@ import pyarrow as pa
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
+from duckdb_anon.model.shapes.types import is_channels
 
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 _QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
@@ -88,11 +89,11 @@ class Catalog:
         return self._unseen(function, parameter, text)
 
     def flattened(self, columns: dict[str, str]) -> dict[str, str]:
-        """Columns with those of a sliced release's STRUCT columns in place of the STRUCTs; `rr` is no slice."""
+        """Columns with the fields of slices in place of the STRUCTs; neither a box nor channels are a slice."""
         flat: dict[str, str] = {}
         for name, kind in columns.items():
             fields = dict(duckdb.sqltype(kind).children) if kind.startswith("STRUCT(") and kind.endswith(")") else {}
-            if fields and set(fields) != {"lower", "upper"} and name.lower() != "rr":
+            if fields and set(fields) != {"lower", "upper"} and not is_channels(kind):
                 flat.update({field: str(inner) for field, inner in fields.items()})
             else:
                 flat[name] = kind

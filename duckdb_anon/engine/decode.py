@@ -23,6 +23,7 @@ from duckdb_anon.engine.scales import texts
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.table import Attribute, IntArray
 
 Array = np.ndarray[Any, Any]
@@ -329,7 +330,7 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
     """Released columns of a call, `row_id` last when asked for."""
     layout = entry.layout(roles, params)
     if params["row_id"]:
-        layout += (ColumnPlan("row_id", c.Source, "_anon_rn", frame="row_id"),)
+        layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)
     names = [plan.name.lower() for plan in layout]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:

@@ -15,9 +15,9 @@ from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.labels import with_labels_of
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, begin, note
-from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, require_free_names, resolve_roles
+from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, labels_of, require_free_names, resolve_roles
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
-from duckdb_anon.engine.sliced import classes_of_slices, slices_of, unsliced
+from duckdb_anon.engine.sliced import classes_of_slices, unsliced
 from duckdb_anon.model.cells import Interval
 from duckdb_anon.model.description import is_release
 from duckdb_anon.model.entries import (
@@ -34,6 +34,7 @@ from duckdb_anon.model.entries import (
     Task,
 )
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.shapes import Contents, carriers, may_carry, read, refuse, released_name
 from duckdb_anon.model.table import CodedTable
 from duckdb_anon.rewrite.schema import TableInfo
 
@@ -43,7 +44,6 @@ SEED = Parameter(
 ROW_ID = Parameter(
     "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
 )
-SHAPE_COLUMNS = ("bucket", "noisy_count", "sampling_rate", "suppressed", "retention", "rr", "row_id")
 
 
 def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
@@ -87,6 +87,12 @@ class Context:
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
 
+    def contents(self, relation: Relation) -> Contents:
+        """What a table carries of whose original nothing is known but the roles it is given."""
+        checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
+        labelled, sensitive, trees = labels_of(self.function, relation, checked)
+        return read(relation.columns, None, labelled=labelled, sensitive=sensitive, trees=trees, table=relation.given)
+
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
         """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""
         require_visible(self.function, relation)
@@ -113,6 +119,10 @@ class Context:
         """Scalar subquery that lists the rows of a column's hierarchy table."""
         tree = self.catalog.relation(self.function, f"hierarchy of {info.name}", info.hierarchy)
         return f"(select list(_anon_h) from {tree.sql} as _anon_h)"
+
+
+def _infos(roles: Roles) -> tuple[ColumnInfo, ...]:
+    return roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
 
 
 def plan(entry: Entry, context: Context) -> str:
@@ -153,7 +163,8 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     roles, layout = _typed(entry, roles, params)
     note(context, lambda: Recorded(entry, relation.given, asked, _given(entry, context), layout))
     decoder = Decoder()
-    columns = {plan.name: decoder.column(plan) for plan in layout}
+    taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in _infos(roles))]
+    columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
     return f"with {_run_ctes(entry, context, relation, roles, params)},\n{decoder.sql(columns)}"
 
 
@@ -275,7 +286,8 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
             f"{entry.name}: no columns to compare in {relation.given}; name them in columns := [...] or label them: "
             "COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
-    call = to_json(entry.name, roles, params, {"trees": trees})
+    types = [relation.columns if relation.visible else None for relation in relations]
+    call = to_json(entry.name, roles, params, {"trees": trees, "types": types, "labelled": sorted(wanted)})
     lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate(relations))
     run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
     return f"with {run},\n{_report_select(entry, ())}"
@@ -283,19 +295,23 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
 
 def _row_list(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
     """Subquery that lists what a measure reads: labelled names, slices that hold some, and shape columns."""
-    folded = {w.lower() for w in wanted} | set(SHAPE_COLUMNS)
+    folded = {w.lower() for w in wanted}
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
     if not relation.visible:
         # which of these columns there are shows when the rows are read; the kernel says what is missing
         listed_names = literal(["_anon_rn", *sorted(folded)])
-        there = f"(select columns(lambda _anon_c: list_contains({listed_names}, lower(_anon_c))) from {numbered})"
+        own = literal([carrier.word for carrier in carriers()])
+        chosen = f"list_contains({listed_names}, lower(_anon_c)) or list_contains({own}, rtrim(lower(_anon_c), '_'))"
+        there = f"(select columns(lambda _anon_c: {chosen}) from {numbered})"
         return f"(select list(_anon_t) from {there} as _anon_t)"
     names = [
         column
         for column, kind in relation.columns.items()
-        if column.lower() in folded or folded & {f.lower() for f in catalog.flattened({column: kind})}
+        if column.lower() in folded
+        or may_carry(column)
+        or folded & {f.lower() for f in catalog.flattened({column: kind})}
     ]
-    if not names:
+    if not any(not may_carry(name) or name.lower() in folded for name in names):
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
     pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
     return f"(select list({{_anon_rn: _anon_rn, {pairs}}}) from {numbered})"
@@ -325,18 +341,15 @@ def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
 
 def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
-    if "noisy_count" in {name.lower() for name in relation.columns}:
-        raise ColumnError(
-            f"{entry.name}: {relation.given} holds noisy counts, a row a cell and not a person, so it has no classes; "
-            "what such a release promises is the epsilon it was made with"
-        )
-    slices = slices_of(relation, context.catalog)
+    contents = context.contents(relation)
+    refuse(entry.name, relation.given, contents, entry.answers)
+    slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
     flat = replace(relation, columns=context.catalog.flattened(relation.columns)) if slices else relation
     roles = context.roles(flat, needs=entry.needs, nested=True)
     qi, text = [info.name for info in roles.qi], relation.text
     if slices:
         qi = classes_of_slices(
-            slices, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
+            slices, contents.bucket, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
         )
         text = unsliced(relation, slices)
     arguments = [literal(text), literal(qi)]

@@ -15,9 +15,8 @@ from duckdb_anon.engine.trees import NULL_LEAF, Tree
 from duckdb_anon.model.entries import ColumnInfo
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import Domain, Randomization, ReadColumn, ReadTable
-from duckdb_anon.model.table import CodeArray
-
-_OWN_NAMES = ("bucket", "noisy_count", "sampling_rate", "row_id")
+from duckdb_anon.model.shapes import Contents
+from duckdb_anon.model.table import CodeArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ def read_tables(
     infos: Mapping[str, ColumnInfo],
     trees: Mapping[str, Tree],
     literals: bool = False,
+    shown: Sequence[Contents | None] = (),
 ) -> list[ReadTable]:
     """Code the columns of several tables together.
 
@@ -45,19 +45,26 @@ def read_tables(
         infos: kind and hierarchy by column name; a column without entry is taken by its type.
         trees: hierarchies by column name.
         literals: whether domains carry the SQL text of their values.
+        shown: what each table carries, None for an original; none are releases by default.
 
     Raises:
         ColumnError: when columns of one name have types that cannot be compared.
     """
     tables = [_in_order(table) for table in tables]
-    spelled = {name.lower(): name for name in (*_OWN_NAMES, *infos)}
-    raws = [_raw_columns(table, trees, spelled) for table in tables]
+    spelled = {name.lower(): name for name in infos}
+    told = list(shown) or [None] * len(tables)
+    raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(tables, told, strict=True)]
     names = dict.fromkeys(name for raw in raws for name in raw)
     coded = {
         name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
     }
     return [
-        ReadTable(len(table), {name: c for name in raws[k] if (c := coded[name][k]) is not None})
+        ReadTable(
+            len(table),
+            {name: c for name in raws[k] if (c := coded[name][k]) is not None},
+            told[k] or Contents(),
+            _numbers(function, table, told[k] or Contents()),
+        )
         for k, table in enumerate(tables)
     ]
 
@@ -68,42 +75,86 @@ def _in_order(table: pa.StructArray) -> pa.StructArray:
     return table if bool((np.diff(number) > 0).all()) else table.take(pa.array(np.argsort(number)))
 
 
-def _raw_columns(table: pa.StructArray, trees: Mapping[str, Tree], spelled: Mapping[str, str]) -> dict[str, _Raw]:
+def _raw_columns(
+    table: pa.StructArray, trees: Mapping[str, Tree], spelled: Mapping[str, str], contents: Contents | None
+) -> dict[str, _Raw]:
     """Columns by the name the call knows them by: SQL does not tell upper from lower case."""
     columns: dict[str, _Raw] = {}
-    channels = _channels(table)
+    own = {"_anon_rn", *(contents.carriers if contents else ())}
+    slices = contents.slices() if contents else None
+    channels = _channels(table, contents.channels) if contents and contents.channels else {}
     for i in range(table.type.num_fields):
         name, array = table.type.field(i).name, plain(table.field(i))
-        if name == "_anon_rn" or (channels and name.lower() == "rr"):
+        if name in own:
             continue
         kind = array.type
-        name = spelled.get(name.lower(), name)
+        known = spelled.get(name.lower(), name)
         if name.lower() in channels:
             p, domain = channels[name.lower()]
-            columns[name] = _Raw("value", (array, domain), {"p": p})
-            continue
-        if pa.types.is_struct(kind) and {f.name for f in kind} != {"lower", "upper"}:
+            columns[known] = _Raw("value", (array, domain), {"p": p})
+        elif name in slices if slices is not None else _has_fields(kind):
             for j in range(kind.num_fields):
                 inner = spelled.get(kind.field(j).name.lower(), kind.field(j).name)
                 columns[inner] = _raw(plain(array.field(j)), inner in trees, name)
-        else:
-            columns[name] = _raw(array, name in trees, "")
+        elif not _has_fields(kind):
+            columns[known] = _raw(array, known in trees, "")
     return columns
 
 
-def _channels(table: pa.StructArray) -> dict[str, tuple[float, pa.Array]]:
-    """Probability and domain of each column that column `rr` says was randomized."""
-    place = next((i for i, f in enumerate(table.type) if f.name.lower() == "rr" and pa.types.is_struct(f.type)), None)
-    if place is None:
-        return {}
-    rr = table.field(place)
-    rr = rr.filter(rr.is_valid())[:1]
+def _has_fields(kind: pa.DataType) -> bool:
+    """Whether a type is a STRUCT that is no interval."""
+    return bool(pa.types.is_struct(kind)) and {f.name for f in kind} != {"lower", "upper"}
+
+
+def _channels(table: pa.StructArray, column: str) -> dict[str, tuple[float, pa.Array]]:
+    """Probability and domain of each column that the release says was randomized."""
+    told = table.field(column)
+    told = told.filter(told.is_valid())[:1]
     found = {}
-    for i, one in enumerate(rr.type):
-        if len(rr) and pa.types.is_struct(one.type) and {f.name for f in one.type} == {"p", "domain"}:
-            channel = rr.field(i)
+    for i, one in enumerate(told.type):
+        if len(told):
+            channel = told.field(i)
             found[one.name.lower()] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
     return found
+
+
+def _numbers(function: str, table: pa.StructArray, contents: Contents) -> dict[str, FloatArray]:
+    """What carriers say, row by row."""
+    numbers = {}
+    for name in contents.carriers:
+        if name == contents.channels:
+            continue
+        array = plain(table.field(name))
+        if name == contents.bucket:
+            codes = array.dictionary_encode(null_encoding="encode").indices
+            numbers[name] = np.unique(codes.to_numpy(zero_copy_only=False), return_inverse=True)[1].astype(np.float64)
+        else:
+            numbers[name] = pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False)
+        if name not in (contents.source, contents.bucket) and np.isnan(numbers[name]).any():
+            raise ColumnError(
+                f"{function}: column {name} of the release is NULL in some rows, so they weigh nothing known"
+            )
+    return numbers
+
+
+def types_of(table: pa.StructArray) -> dict[str, str]:
+    """DuckDB types of a table whose columns the planner did not see, as far as shapes go by them."""
+    return {field.name: _type_text(field.type) for field in table.type if field.name != "_anon_rn"}
+
+
+def _type_text(kind: pa.DataType) -> str:
+    if pa.types.is_struct(kind):
+        fields = ", ".join(f'"{field.name.replace(chr(34), chr(34) * 2)}" {_type_text(field.type)}' for field in kind)
+        return f"STRUCT({fields})"
+    if pa.types.is_map(kind):
+        return f"MAP({_type_text(kind.key_type)}, {_type_text(kind.item_type)})"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"{_type_text(kind.value_type)}[]"
+    if pa.types.is_integer(kind):
+        return "BIGINT"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "DOUBLE"
+    return "VARCHAR" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind).upper()
 
 
 def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:

@@ -15,6 +15,7 @@ from typing import Any
 from duckdb_anon.engine.roles import kind_of_type
 from duckdb_anon.model.description import HIDDEN, Description, Label, attributes_comment, table_name
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Roles
+from duckdb_anon.model.shapes import CHANNELS
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Recorded:
         for plan in self.layout:
             own = labels.get(plan.column or plan.name)
             held = {f.name: labels[f.column or f.name] for f in plan.fields if (f.column or f.name) in labels}
-            if plan.fields and held and plan.name.lower() != "rr":
+            if plan.fields and held and plan.name != CHANNELS.key:
                 comments[plan.name] = attributes_comment(held)
             elif not plan.fields and own is not None:
                 comments[plan.name] = own.comment()

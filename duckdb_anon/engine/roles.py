@@ -75,6 +75,20 @@ def resolve_roles(
     )
 
 
+def labels_of(
+    function: str, relation: Relation, arguments: Mapping[str, Any]
+) -> tuple[list[str], list[str], list[str]]:
+    """Columns and fields that comments or arguments give a role, those that are sensitive, those with a hierarchy.
+
+    Nothing is checked against the table: its columns may be inside slices.
+    """
+    labels = _from_comments(function, relation)
+    given = {role: names for role, names in _given(arguments).items() if names is not None}
+    sensitive = given.get("sensitive", labels.roles["sensitive"])
+    labelled = [name for names in (*labels.roles.values(), *given.values()) for name in names or ()]
+    return labelled, list(sensitive or ()), [*labels.hierarchies, *(arguments.get("hierarchies") or {})]
+
+
 def kind_of_type(duckdb_type: str) -> Literal["ordered", "nominal", ""]:
     """Tell ordered types (numbers, dates, times) from nominal ones; '' when the type is unknown.
 

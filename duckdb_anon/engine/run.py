@@ -19,12 +19,13 @@ import pyarrow as pa
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
-from duckdb_anon.engine.read import read_tables
+from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import Tree, read_tree
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
 from duckdb_anon.model.entries import ColumnInfo, Method, Params, Report, Roles
 from duckdb_anon.model.errors import AnonError, RequirementError, unexpected
+from duckdb_anon.model.shapes import Contents, read, refuse
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
 RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
@@ -111,7 +112,7 @@ def run_call(
                 )
                 count, lists = _method(entry, roles, params, *rows, counted)
             else:
-                count, lists = _report(entry, roles, params, tables, forest)
+                count, lists = _report(entry, roles, params, tables, forest, extra)
     except AnonError as error:
         return pa.array([{"error": str(error), "n": 0}], type=_ARROW)
     except Exception as error:  # a traceback would show paths, the message might show data
@@ -152,6 +153,7 @@ def _report(
     params: Params,
     tables: Sequence[pa.StructArray],
     trees: Mapping[str, Tree],
+    extra: Mapping[str, Any],
 ) -> tuple[int, Lists]:
     rng = generator(params["seed"])
     coded: CodedTable | None = None
@@ -163,8 +165,9 @@ def _report(
     else:
         infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
-        read = read_tables(entry.name, tables, infos, of_column, entry.literals)
-        columns = entry.compute(read, {**params, "roles": roles}, rng)
+        shown = _shown(entry, roles, params, tables, extra)
+        found = read_tables(entry.name, tables, infos, of_column, entry.literals, shown)
+        columns = entry.compute(found, {**params, "roles": roles}, rng)
     lists = Lists()
     for name, kind in entry.returns.items():
         values = columns[name]
@@ -178,6 +181,39 @@ def _report(
     if coded is not None and "CODE" in entry.returns.values():
         lists.i += [source_row[a.first_row] for a in coded.qi + coded.sensitive]
     return len(columns[next(iter(entry.returns))]), lists
+
+
+def _shown(
+    entry: Report, roles: Roles, params: Params, tables: Sequence[pa.StructArray], extra: Mapping[str, Any]
+) -> list[Contents | None]:
+    """What each table carries, None for the original that the others are held against.
+
+    Raises:
+        ColumnError: a release has a shape that the measure does not answer.
+    """
+    types = [known or types_of(table) for known, table in zip(extra["types"], tables, strict=True)]
+    held_against = entry.labelled or (entry.tables[0] if len(tables) > 1 else "original")
+    place = entry.tables.index(held_against) if held_against in entry.tables else None
+    # an original whose columns the planner did not see is known by those that were asked for
+    original = types[place] if place is not None and extra["types"][place] is not None else None
+    labelled = [*extra["labelled"], *(types[place] if place is not None else ())]
+    infos = (*roles.qi, *roles.sensitive, *roles.keep)
+    shown: list[Contents | None] = []
+    for k, (columns, name) in enumerate(zip(types, params["tables"], strict=True)):
+        if k == place:
+            shown.append(None)
+            continue
+        contents = read(
+            columns,
+            original,
+            labelled=labelled,
+            sensitive=[info.name for info in roles.sensitive],
+            trees=[info.name for info in infos if info.hierarchy],
+            table=name,
+        )
+        refuse(entry.name, name, contents, entry.answers)
+        shown.append(contents)
+    return shown
 
 
 def coded_table(

@@ -20,6 +20,7 @@ from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 NAME = "anatomy"
@@ -45,7 +46,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     _refuse_null(sensitive)
     bucket = anatomize(sensitive.codes, params["l"], rng)
     return {
-        "bucket": Whole(bucket + 1),
+        BUCKET.key: Whole(bucket + 1),
         sensitive.name: counts_of(sensitive, bucket),
         ROWS: Source(np.arange(table.rows, dtype=np.int64)),
     }
@@ -79,9 +80,9 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """`bucket`, quasi-identifiers with their types, a MAP for the sensitive column, insensitive columns."""
     name = roles.one_sensitive(NAME).name
     return (
-        ColumnPlan("bucket", Whole),
+        ColumnPlan(BUCKET.key, Whole),
         *(ColumnPlan(info.name, Source) for info in roles.qi),
-        ColumnPlan(name, Counts, frame="bucket"),
+        ColumnPlan(name, Counts, frame=BUCKET.key),
         *(ColumnPlan(info.name, Source) for info in roles.keep),
     )
 

@@ -24,6 +24,7 @@ from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sa
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
 from duckdb_anon.model.entries import Method, Parameter, Params
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.shapes import RATE
 from duckdb_anon.model.table import CodedTable
 
 NAME = "composition"
@@ -61,7 +62,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return {
         **cells,
         sensitive.name: Coded(sensitive.name, sensitive.codes[rows]),
-        "sampling_rate": Real(np.full(len(rows), rate)),
+        RATE.key: Real(np.full(len(rows), rate)),
         ROWS: Source(rows),
     }
 
@@ -86,7 +87,7 @@ METHOD = Method(
         Parameter("alpha", "largest belief that a shared value is the victim's own", "number", 0.5, above=0, high=1),
         *ESTIMATE,
     ),
-    layout=layout_of(NAME, partial(record_layout, constants=("sampling_rate",))),
+    layout=layout_of(NAME, partial(record_layout, constants=(RATE.key,))),
     release=release,
     needs=("qi", "sensitive"),
     refine=refine,

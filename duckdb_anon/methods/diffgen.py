@@ -23,6 +23,7 @@ from duckdb_anon.kernels.slicing.boxed import box_plans, cell_layout
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet
 from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 SPENDING = (
@@ -87,7 +88,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         a.name: _boxes(a, p, place) for a, p, place in zip(table.qi, predictors, places, strict=False)
     }
     cells[sensitive.name] = _class_cells(sensitive, places[-1])
-    return cells | {"noisy_count": Real(counts), ROWS: Source(np.full(prod(shape), -1, dtype=np.int64))}
+    return cells | {COUNT.key: Real(counts), ROWS: Source(np.full(prod(shape), -1, dtype=np.int64))}
 
 
 def _boxes(attribute: Attribute, predictor: Predictor, place: IntArray) -> Cells:

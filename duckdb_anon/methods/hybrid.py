@@ -21,6 +21,7 @@ from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sampled_rows
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
 from duckdb_anon.model.entries import Method, Parameter, Params
+from duckdb_anon.model.shapes import RATE, RETENTION
 from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "hybrid"
@@ -49,8 +50,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return {
         **cells,
         sensitive.name: Coded(sensitive.name, perturbed(sensitive.codes[rows], params["q"], rng)),
-        "sampling_rate": Real(np.full(len(rows), params["rho"])),
-        "retention": Real(np.full(len(rows), params["q"])),
+        RATE.key: Real(np.full(len(rows), params["rho"])),
+        RETENTION.key: Real(np.full(len(rows), params["q"])),
         ROWS: Source(rows),
     }
 
@@ -65,7 +66,7 @@ METHOD = Method(
         Parameter("rho", "share of the rows that is released", "number", 0.8, above=0, high=1),
         Parameter("q", "probability with which a sensitive value is kept", "number", 0.8, low=0, high=1),
     ),
-    layout=layout_of(NAME, partial(record_layout, constants=("sampling_rate", "retention"))),
+    layout=layout_of(NAME, partial(record_layout, constants=(RATE.key, RETENTION.key))),
     release=release,
     needs=("qi", "sensitive"),
 )

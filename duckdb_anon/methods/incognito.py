@@ -29,10 +29,10 @@ from duckdb_anon.kernels.slicing.boxed import box_plans
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.shapes import SUPPRESSED
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 NAME = "incognito"
-SUPPRESSED = "suppressed"
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     recheck(NAME, list(published.values()), sensitive, kept, requirement)
     published |= {a.name: Coded(a.name, a.codes[kept]) for a in table.sensitive}
     if params["max_suppression"] > 0:
-        published[SUPPRESSED] = Whole(np.full(len(kept), table.rows - len(kept), dtype=np.int64))
+        published[SUPPRESSED.key] = Whole(np.full(len(kept), table.rows - len(kept), dtype=np.int64))
     return {**published, ROWS: Source(kept)}
 
 
@@ -127,7 +127,7 @@ def combinations(roles: Roles, params: Params) -> tuple[ColumnInfo, ...]:
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """One frame an attribute: the places of its level."""
     boxes = box_plans(NAME, roles.qi)
-    suppressed = (ColumnPlan(SUPPRESSED, Whole),) if params["max_suppression"] > 0 else ()
+    suppressed = (ColumnPlan(SUPPRESSED.key, Whole),) if params["max_suppression"] > 0 else ()
     return (
         *(ColumnPlan(plan.name, plan.cells, frame=f"attribute {plan.name}") for plan in boxes),
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),

@@ -19,6 +19,7 @@ from duckdb_anon.kernels.slicing.boxed import cell_layout
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
 from duckdb_anon.model.entries import REQUIRED, Method, Parameter, Params
+from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import CodedTable
 
 NAME = "laplace_on_groups"
@@ -45,7 +46,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return {
         **{name: replace(box, index=group_of_cell) for name, box in of_row.items()},
         sensitive.name: Coded(sensitive.name, np.tile(np.arange(values, dtype=np.int32), groups)),
-        "noisy_count": Real(noisy),
+        COUNT.key: Real(noisy),
         ROWS: Source(np.full(len(counts), -1, dtype=np.int64)),
     }
 

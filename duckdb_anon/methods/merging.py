@@ -39,6 +39,7 @@ from duckdb_anon.methods.slicing import READ_AS_IT_STANDS, find_grouping
 from duckdb_anon.model.cells import Cells, Source
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, RequirementError, nearest
+from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 NAME = "merging"
@@ -133,7 +134,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     rows[sensitive.name] = records.sensitive_row[orders[-1]]
     kept = shuffled_slots(bucket, rng)
     cells = sliced_cells(grouping, slots.bucket, rows, covers, records.qi_row[kept])
-    cells["row_id"] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
+    cells[SOURCE.key] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
     return cells
 
 

@@ -33,6 +33,7 @@ from duckdb_anon.kernels.randomized_response.choice import choose
 from duckdb_anon.model import cells
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Params, Roles
+from duckdb_anon.model.shapes import CHANNELS
 from duckdb_anon.model.table import CodedTable
 
 NAME = "rr_distort"
@@ -52,7 +53,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
         ColumnPlan(i.name, cells.Channel, declared_type=_declared_type(i)) for i in infos if i.name in chosen
     )
     kept = tuple(ColumnPlan(info.name, cells.Source) for info in roles.keep)
-    return (*coded, *kept, ColumnPlan("rr", cells.Struct, fields=channels))
+    return (*coded, *kept, ColumnPlan(CHANNELS.key, cells.Struct, fields=channels))
 
 
 def _declared_type(info: ColumnInfo) -> str:
@@ -72,7 +73,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         if column.randomized:
             channels[name] = cells.Channel(name, channel.p, column.domain)
     released[cells.ROWS] = cells.Source(np.arange(table.rows, dtype=np.int64))
-    released["rr"] = cells.Struct(channels)
+    released[CHANNELS.key] = cells.Struct(channels)
     return released
 
 

@@ -176,6 +176,8 @@ class Report:
             each table, coded on a common domain; of the tables after the first, the columns that bear the
             name of a labelled column, and those that tell a release's shape, are read. `params['roles']`
             holds the roles, `params['tables']` how SQL calls the tables.
+        answers: shapes of releases it is right on; any other is refused before it is computed. The tables after
+            the first, or a single one, are releases; where another one is `labelled`, all but that.
         literals: whether the domains carry the SQL text of their values (for functions that write queries).
         compute: (tables, params, generator) -> column arrays of equal length.
     """
@@ -193,6 +195,7 @@ class Report:
     further: Callable[[Any, Roles, Params], Mapping[str, str]] | None = None
     reads: Literal["coded", "tables"] = "coded"
     literals: bool = False
+    answers: tuple[str, ...] = ("rows",)
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
@@ -205,6 +208,7 @@ class Query:
         plan: (planning context, checked parameters) -> SQL text of one SELECT.
         scalar: true for a scalar function (the SQL text itself is the result), such as rewrite_query.
         tables: names of the parameters that are tables, given to `plan` resolved.
+        answers: shapes of releases it is right on; its plan refuses others, with `shapes.refuse` or query by query.
     """
 
     name: str
@@ -215,6 +219,7 @@ class Query:
     plan: Callable[[Any, Params], str]
     tables: tuple[str, ...] = ("tbl",)
     scalar: bool = False
+    answers: tuple[str, ...] = ("rows",)
 
 
 @dataclass(frozen=True)
@@ -245,7 +250,10 @@ class Task:
 
 @dataclass(frozen=True)
 class PureSql:
-    """A table macro of sql/ with the signature (tbl, qi, [sensitive, ...]); roles fill what is not given."""
+    """A table macro of sql/ with the signature (tbl, qi, [sensitive, ...]); roles fill what is not given.
+
+    It reads raw tables and releases of the shapes it `answers`; others are refused when the call is planned.
+    """
 
     name: str
     summary: str
@@ -254,6 +262,7 @@ class PureSql:
     parameters: tuple[Parameter, ...]
     file: str
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
+    answers: tuple[str, ...] = ("rows",)
 
 
 Entry = Method | Report | Query | Task | PureSql

@@ -7,12 +7,14 @@ value counts, another STRUCT is a slice whose fields become columns, and a text 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.shapes import Contents
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, Hierarchy, IntArray
 
 Shape = Literal["value", "interval", "set", "node", "counts"]
@@ -100,10 +102,57 @@ class ReadColumn:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """A table of any shape; row i of every column is the same row."""
+    """A table of any shape; row i of every column is the same row.
+
+    Attributes:
+        rows: number of rows.
+        columns: the original's columns, whatever carries them.
+        contents: what the table carries; empty for an original.
+        numbers: what each carrier of `contents` says, by its column, shape (rows,): buckets numbered from 0, NaN for
+            NULL.
+    """
 
     rows: int
     columns: dict[str, ReadColumn]
+    contents: Contents = field(default_factory=Contents)
+    numbers: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def row_weights(self) -> FloatArray:
+        """How many original rows each row stands for, shape (rows,): negative where noise made it so."""
+        weight = np.ones(self.rows)
+        for one in self.contents.weights:
+            number = self.numbers[one.column]
+            if one.says == "rows":
+                weight = weight * number
+            elif one.says == "rate":
+                weight = weight / number
+            else:
+                weight = weight * (1 + number / max(self.rows, 1))
+        return weight
+
+    @property
+    def counted(self) -> bool:
+        """Whether rows stand for numbers of original rows, and not for one each."""
+        return any(weight.says == "rows" for weight in self.contents.weights)
+
+    def buckets(self) -> IntArray:
+        """Bucket of each row, numbered from 0 in their order; only where `contents.bucket` is."""
+        return self.numbers[self.contents.bucket].astype(np.int64)
+
+    @property
+    def kept(self) -> float:
+        """Probability that a replaced value is the row's own; 1 where nothing was replaced."""
+        column = self.contents.retention
+        return float(self.numbers[column][0]) if column and self.rows else 1.0
+
+    def replaced(self, name: str) -> bool:
+        """Whether only a share `kept` of a column's values are the rows' own."""
+        content = self.contents.columns.get(name.lower())
+        return content is not None and content.truth == "replaced"
+
+    def sources(self) -> FloatArray | None:
+        """Original row of each row as the release says it, NaN for fakes; None where it does not."""
+        return self.numbers.get(self.contents.source)
 
     def attribute(self, name: str) -> Attribute:
         """Column `name` (plain values) as an attribute over the common domain."""

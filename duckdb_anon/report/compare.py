@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.quoting import literal
+from duckdb_anon.measures.risk.classes import CLASSES, VALUES
+from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
-from duckdb_anon.rewrite.schema import TableInfo, list_type
-from duckdb_anon.rewrite.shape import shape_name
+from duckdb_anon.model.shapes import EVERY
+from duckdb_anon.rewrite.schema import TableInfo, contents_of, list_type
 
 FIGURES = ("k", "l", "identity", "attribute", "iloss", "ncp", "mean_error", "median_error")
-_WITH_CLASSES = ("rows", "boxes", "buckets")
 
 
 def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Params) -> str:
@@ -40,21 +41,23 @@ def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Par
 
 
 def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
-    shape = shape_name(release, original)
+    contents = contents_of(release, original)
+    shape = contents.shape
     first, second = literal(original.name), literal(release.name)
     qi = [column for column, role in original.roles.items() if role == "quasi"]
     sensitive = [column for column, role in original.roles.items() if role == "sensitive"]
-    linked = "row_id" in release.types
+    linked = bool(contents.source)
     figures = dict.fromkeys(FIGURES, "null")
-    if shape in _WITH_CLASSES and qi:
+    alike = shape not in ("sliced", "persons")
+    if alike and qi and contents.answered(CLASSES):
         figures["k"] = f"(select k from k_anonymity({second}, qi := {literal(qi)}))"
-    if shape in _WITH_CLASSES and qi and sensitive:
+    if alike and qi and sensitive and contents.answered(VALUES):
         classes = [f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(name)})" for name in sensitive]
         lowest = [f"(select value from {one} where measure = 'frequency')" for one in classes]
         figures["l"] = f"least({', '.join(lowest)})"
     if shape == "sliced" and qi and sensitive:
         figures["l"] = f"(select l from slicing_diversity({first}, {second}))"
-    if linked and sensitive and shape in ("rows", "boxes", "buckets", "sliced", "randomized"):
+    if linked and sensitive and contents.answered(DISCLOSURE.answers):
         risk = f"disclosure({first}, {second}, p_match := {params['p_match']})"
         figures |= {name: f"(select {name} from {risk})" for name in ("identity", "attribute")}
     if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
@@ -122,5 +125,6 @@ MEASURE = Query(
         Parameter("seed", "whole number that makes the workload repeatable", "integer"),
     ),
     plan=_plan,
+    answers=EVERY,
     tables=("original",),
 )

@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 import vl_convert
 
+from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.report import charts
 from duckdb_anon.report.gather import Measured, Report
 
@@ -129,9 +130,10 @@ def _release(made: _Page, report: Report, release: Measured) -> None:
     made.add(f"<h2>{escape(release.name)}</h2>")
     if release.comment:
         made.add(f"<p>{escape(release.comment)}</p>")
-    if "row_id" in dict(release.columns):
+    if any(SOURCE.stands_for(name) for name, *_ in release.columns):
         made.add(
-            '<p class="warning">It has the column row_id, which ties rows to the original: not for publication.</p>'
+            f'<p class="warning">It has the column {SOURCE.word}, which ties rows to the original: '
+            "not for publication.</p>"
         )
     made.add('<div class="tables"><div><h3>What was released</h3>')
     made.table(["column", "type"], release.columns)

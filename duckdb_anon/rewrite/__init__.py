@@ -1,8 +1,8 @@
 """Query rewriting: ask the original question of the release.
 
-A release says by the types of its columns how it is to be read (`shape`). A query over the original becomes a
-query over the release that returns, instead of the answer, its expectation: every released row stands for an
-unknown original row whose parts are independent of one another.
+A release says by the types of its columns how it is to be read (`duckdb_anon.model.shapes`). A query over the
+original becomes a query over the release that returns, instead of the answer, its expectation: every released row
+stands for an unknown original row whose parts are independent of one another.
 
     parse        text -> tree, names bound, subqueries that only select and filter merged
     shape        types of the release's columns -> exact columns, independent parts, weight of a row
@@ -13,24 +13,17 @@ unknown original row whose parts are independent of one another.
       ends       low and high: hard bounds (bounds), intervals (permuted, uncertainty with squares, samples in bounds)
     comparison   both answers side by side, one row a group and measure
 
-Rules, one file a shape, in the order of `shape.RULES`:
+What a release carries is decided in `duckdb_anon.model.shapes`; `shape` gives each kind of cell its part:
 
-    sampled      sampling_rate: a row stands for 1 / rate rows
-    suppressed   suppressed: the rows left out are taken to be like the others
-    randomized   rr: inverse of the published channel
-    counts       noisy_count: a row stands for that many
-    retained     retention: undoes replacement of sensitive values
-    sliced       bucket and STRUCT columns: product of shares in the bucket
-    buckets      MAP(value, count): the bucket's share of each value
-    persons      list of items of one person
-    boxes        STRUCT(lower, upper), T[], hierarchy labels: uniform overlap
-    rows         everything else: the query itself
+    randomized   inverse of the published channel
+    retained     undoes replacement of sensitive values
+    lists        sets, hierarchy nodes, counts of a bucket, slices: the share of each value
+    persons      list of nodes of one person
+    intervals    STRUCT(lower, upper): uniform overlap
 
-To add a shape, write a file with `claim(reading)` that claims the columns it understands and adds parts,
-weights or exact columns to the reading, and put it into `RULES`. A part (`parts.Part`) needs one thing: its
-`values`, a SELECT of (cell, values, weight) with one row a distinct cell and value. Shares, grouping, joins
-and bounds follow from that; a part with a closed form overrides `shares`. Weights may be negative (`signed`:
-no bounds) and may add up to a number of rows rather than to one (`counted`).
+A part (`parts.Part`) needs one thing: its `values`, a SELECT of (cell, values, weight) with one row a distinct cell and
+value. Shares, grouping, joins and bounds follow from that; a part with a closed form overrides `shares`. Weights may be
+negative (`signed`: no bounds) and may add up to a number of rows rather than to one (`counted`).
 
 What cannot be estimated is a RewriteError that names the construct and the column. Not estimated: DISTINCT
 aggregates, medians and other order statistics, rows without an aggregate, joins of the original with itself,

@@ -22,6 +22,7 @@ class Model:
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row, so that extremes are covered.
         missing: SQL of how many original rows were left out, where that is all that the weights say; '' if not.
+        bucket: SQL of a row's bucket; '' where there are none.
         rate: SQL of the chance that an original row was released, where that is all that the weights say; '' if not.
     """
 
@@ -34,6 +35,7 @@ class Model:
     rate: str = ""
     missing: str = ""
     part_of: Mapping[str, Part] = field(default_factory=dict)
+    bucket: str = ""
 
     def require(self, column: str, original: TableInfo) -> None:
         """Raise unless the release has something to say about a column."""

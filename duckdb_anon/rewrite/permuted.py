@@ -32,7 +32,6 @@ from duckdb_anon.rewrite.lists import BagPart, ColumnPart
 from duckdb_anon.rewrite.logic import EXACT, Term, amount, event, presence, product
 from duckdb_anon.rewrite.parse import to_sql
 from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, answer, quoted
-from duckdb_anon.rewrite.reading import field_of_row
 from duckdb_anon.rewrite.units import Units
 
 MOST_PRODUCTS = 16
@@ -286,7 +285,13 @@ def permuted(select: exp.Select, early: Early, groups: Groups) -> tuple[Permuted
     """
     model = early.model
     buckets = {part.key for part in model.parts if isinstance(part, (BagPart, ColumnPart))}
-    if buckets != {field_of_row("bucket")} or model.weight or early.units.others or len(groups.sets) > MOST_SETS:
+    if (
+        not model.bucket
+        or buckets != {model.bucket}
+        or model.weight
+        or early.units.others
+        or len(groups.sets) > MOST_SETS
+    ):
         return ()
     units = Units(early.units.alias, model, ())
     homes = {to_sql(key, pretty=False): units.of(key) for key in groups.keys}
@@ -298,5 +303,5 @@ def permuted(select: exp.Select, early: Early, groups: Groups) -> tuple[Permuted
         placed = tuple((key, home) for key, home in pairs if home is not None)
         if len(placed) < len(pairs):
             return ()
-        found.append(Permuted(early, units, field_of_row("bucket"), placed, condition, number))
+        found.append(Permuted(early, units, model.bucket, placed, condition, number))
     return tuple(found)

@@ -20,33 +20,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.boxes import hierarchy_of
 from duckdb_anon.rewrite.lists import NodePart
 from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.parse import plain
 from duckdb_anon.rewrite.parts import Request, answer, parsed, quoted
-from duckdb_anon.rewrite.reading import Reading, field_of_row
-from duckdb_anon.rewrite.schema import list_type
 
 MOST_VALUES = 8
 _MEMBERSHIP = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.In, exp.Any)
 _NAMES = ("list_has_all", "list_has_any", "array_has_all", "array_has_any")
-
-
-def claim(reading: Reading) -> None:
-    """Claim lists of nodes of columns that have a hierarchy."""
-    for name, kind in list(reading.unclaimed.items()):
-        own, tree = reading.original_type(name), hierarchy_of(reading.original, name)
-        if not own or tree is None or list_type(kind) is None:
-            continue
-        del reading.unclaimed[name]
-        stem, columns, key = f"_{name.lower()}", (name.lower(),), field_of_row(name)
-        element = list_type(own)
-        if element is None:
-            reading.bounded = False
-            reading.parts.append(ItemPart(stem, columns, key, reading.release, counted=True, hierarchy=tree, kind=own))
-        else:
-            reading.parts.append(MemberPart(stem, columns, key, reading.release, hierarchy=tree, kind=element))
 
 
 @dataclass(frozen=True)

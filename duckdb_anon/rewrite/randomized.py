@@ -17,41 +17,20 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.parse import parse
 from duckdb_anon.rewrite.parts import Part, parsed, quoted
-from duckdb_anon.rewrite.reading import Reading, field_of_row
-from duckdb_anon.rewrite.schema import struct_fields
 
-COLUMN = "rr"
 NOT_TOLD = (
-    "column rr is NULL in all of these rows, so nothing tells how they were randomized; one row in as many as the "
+    "the channels are NULL in all of these rows, so nothing tells how they were randomized; one row in as many as the "
     "domains have values does: take the release as a whole, not a part of it"
 )
 
 
-def claim(reading: Reading) -> None:
-    """Claim `rr` and the columns it names."""
-    kind = reading.take(COLUMN)
-    if kind is None:
-        return
-    if not kind.upper().startswith("STRUCT"):
-        raise RewriteError(
-            f"column {COLUMN} of {reading.release.name} is a {kind} and no longer tells how the rows were randomized; "
-            "keep releases in DuckDB or Parquet, which keep a STRUCT"
-        )
-    named = {field.lower() for field, _ in struct_fields(kind)}
-    for name in list(reading.unclaimed):
-        if name.lower() in named and reading.original_type(name):
-            del reading.unclaimed[name]
-            key = field_of_row(name)
-            reading.parts.append(RandomizedPart(f"_{name.lower()}", (name.lower(),), key, reading.release, signed=True))
-    reading.bounded = False
-
-
 @dataclass(frozen=True)
 class RandomizedPart(Part):
-    """A column randomized by a channel the release publishes."""
+    """A column randomized by a channel that column `channels` of the release publishes."""
+
+    channels: str = ""
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a released value and value of the domain, weighted by the inverted channel."""
@@ -90,7 +69,7 @@ class RandomizedPart(Part):
 
     def channel(self) -> str:
         """SELECT one row: the domain, and the entries of the inverted channel as own * I + other * J."""
-        field = f"{quoted(COLUMN)}.{quoted(self.columns[0])}"
+        field = f"{quoted(self.channels)}.{quoted(self.columns[0])}"
         constant = told(field, self.source().sql("duckdb"))
         spread = f"select c.p as p, c.domain as domain, greatest(len(c.domain) - 1, 1) as rest from ({constant})"
         entries = (
@@ -105,7 +84,7 @@ class RandomizedPart(Part):
 
 
 def told(field: str, source: str) -> str:
-    """SELECT one row with one column c: the channel that a field of `rr` tells; an error where no row tells it.
+    """SELECT one row with one column c: the channel that a field of the channels tells; an error where no row tells it.
 
     Args:
         field: SQL of the field.

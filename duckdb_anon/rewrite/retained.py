@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.rewrite.parts import Part, Request, quoted
-from duckdb_anon.rewrite.reading import Reading, field_of_row
 
 
 @dataclass(frozen=True)
@@ -48,21 +47,6 @@ class RetainedPart(Part):
         share = "count(*) / sum(count(*)) over () as share"
         chosen = exp.select(f"{self.key} as _cell", share, f"any_value({self.retention}) as kept", dialect="duckdb")
         return chosen.from_(self.source()).group_by("_cell")
-
-
-def claim(reading: Reading) -> None:
-    """Claim `retention` and the sensitive columns it speaks of."""
-    if not reading.has("retention"):
-        return
-    sensitive = {name.lower() for name, role in reading.original.roles.items() if role == "sensitive"}
-    for name in [n for n in reading.unclaimed if n.lower() in sensitive]:
-        key = field_of_row(name)
-        part = RetainedPart(
-            f"_{name.lower()}", (name.lower(),), key, reading.release, signed=True, retention=field_of_row("retention")
-        )
-        reading.parts.append(part)
-        del reading.unclaimed[name]
-    reading.take("retention")
 
 
 def _own(request: Request) -> str:

@@ -11,6 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from duckdb_anon.model.errors import ColumnError, RewriteError
+from duckdb_anon.model.shapes import Contents, read
+from duckdb_anon.model.shapes.types import bag_type, box_type, list_type, struct_fields
+
+__all__ = [
+    "Bounds",
+    "Scale",
+    "TableInfo",
+    "bag_type",
+    "box_type",
+    "contents_of",
+    "list_type",
+    "scale_of",
+    "struct_fields",
+]
+
 Scale = Literal["discrete", "continuous", "nominal"]
 Bounds = Literal["none", "hard", "sure", "likely"]
 """Which low and high a rewritten query gives: none; hard bounds; hard bounds where there are any, else 95% intervals;
@@ -20,8 +36,6 @@ _INTEGERS = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT BIGNUM".split()
 )
 _DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)", re.IGNORECASE)
-_BOX = re.compile(r'STRUCT\(\s*"?lower"?\s+(.+?),\s*"?upper"?\s+(.+)\)', re.IGNORECASE | re.DOTALL)
-_BAG = re.compile(r"MAP\((.+),\s*U?BIGINT\)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -74,61 +88,19 @@ def scale_of(duckdb_type: str) -> Scale:
     return "nominal"
 
 
-def box_type(duckdb_type: str) -> str | None:
-    """Give T of STRUCT(lower T, upper T), or None for any other type.
+def contents_of(release: TableInfo, original: TableInfo) -> Contents:
+    """What a release carries, held against its original.
 
-    >>> box_type('STRUCT("lower" INTEGER, "upper" INTEGER)'), box_type('INTEGER')
-    ('INTEGER', None)
+    Raises:
+        RewriteError: a column is called like a carrier, but its type is none a carrier has.
     """
-    found = _BOX.fullmatch(duckdb_type.strip())
-    return found.group(1).strip() if found and found.group(1).strip() == found.group(2).strip() else None
-
-
-def list_type(duckdb_type: str) -> str | None:
-    """Give T of T[], or None for any other type."""
-    text = duckdb_type.strip()
-    return text[:-2] if text.endswith("[]") else None
-
-
-def bag_type(duckdb_type: str) -> str | None:
-    """Give T of MAP(T, BIGINT), or None for any other type."""
-    found = _BAG.fullmatch(duckdb_type.strip())
-    return found.group(1).strip() if found else None
-
-
-def struct_fields(duckdb_type: str) -> tuple[tuple[str, str], ...]:
-    """Give the (name, type) fields of a STRUCT type, in order; empty for any other type.
-
-    >>> struct_fields('STRUCT(age INTEGER, "Zip Code" VARCHAR[])')
-    (('age', 'INTEGER'), ('Zip Code', 'VARCHAR[]'))
-    """
-    text = duckdb_type.strip()
-    if not (text.upper().startswith("STRUCT(") and text.endswith(")")):
-        return ()
-    return tuple(_field(part) for part in _split(text[7:-1]))
-
-
-def _split(text: str) -> list[str]:
-    """Cut at the commas that stand outside parentheses and quotes."""
-    parts, depth, quoted, start = [], 0, False, 0
-    for at, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif not quoted and letter in "([":
-            depth += 1
-        elif not quoted and letter in ")]":
-            depth -= 1
-        elif letter == "," and not quoted and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    return [*parts, text[start:]]
-
-
-def _field(part: str) -> tuple[str, str]:
-    part = part.strip()
-    if part.startswith('"'):
-        end = re.match(r'"((?:[^"]|"")*)"', part)
-        if end:
-            return end.group(1).replace('""', '"'), part[end.end() :].strip()
-    name, _, kind = part.partition(" ")
-    return name, kind.strip()
+    try:
+        return read(
+            dict(release.columns),
+            dict(original.columns),
+            sensitive=[name for name, role in original.roles.items() if role == "sensitive"],
+            trees=original.hierarchies,
+            table=release.name,
+        )
+    except ColumnError as error:
+        raise RewriteError(str(error)) from error

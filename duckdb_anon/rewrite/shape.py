@@ -1,33 +1,23 @@
-"""Reading the shape of a release off the types of its columns.
+"""From what a release carries to the parts a rewritten query reads it through.
 
-A rule looks at the columns nobody has claimed yet and claims those it understands. Rules run in the order of
-`RULES`; each is one file with one function `claim(reading)`. To teach the rewriter a new shape, write such a
-file and add it to the tuple: whatever the rule puts into the reading (parts, weights, exact columns) works
-with every query the rewriter covers.
+Which column carries what is decided in `duckdb_anon.model.shapes`; here each kind of cell gets its part: exact values
+are SQL over a released row, everything else is listed, weighed or inverted by a part of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite import boxes, buckets, counts, persons, randomized, retained, rows, sampled, sliced, suppressed
+from duckdb_anon.model.shapes import Content, Contents, Weight
+from duckdb_anon.rewrite.intervals import IntervalPart
+from duckdb_anon.rewrite.lists import BagPart, ColumnPart, NodePart, SetPart
 from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.reading import Reading
-from duckdb_anon.rewrite.schema import TableInfo
-
-RULES: tuple[Callable[[Reading], None], ...] = (
-    sampled.claim,
-    suppressed.claim,
-    randomized.claim,
-    counts.claim,
-    retained.claim,
-    sliced.claim,
-    buckets.claim,
-    persons.claim,
-    boxes.claim,
-    rows.claim,
-)
+from duckdb_anon.rewrite.parts import ROW, Part, quoted
+from duckdb_anon.rewrite.persons import ItemPart, MemberPart
+from duckdb_anon.rewrite.randomized import RandomizedPart
+from duckdb_anon.rewrite.retained import RetainedPart
+from duckdb_anon.rewrite.schema import TableInfo, box_type, contents_of, list_type
 
 
 def model_of(release: TableInfo, original: TableInfo) -> Model:
@@ -41,35 +31,96 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
             f"the planner cannot see the columns of the release {release.name}; if it is temporary or not "
             "committed yet, commit it as an ordinary table first"
         )
-    reading = Reading(release, original)
-    for claim in RULES:
-        claim(reading)
-    part_of = {column: part for part in reading.parts for column in part.columns}
-    weight = " * ".join(reading.weights)
-    rate, missing = (reading.rate, reading.missing) if len(reading.weights) == 1 else ("", "")
-    parts = tuple(reading.parts)
-    return Model(release, reading.exact, parts, weight, reading.bounded, reading.complete, rate, missing, part_of)
+    contents = contents_of(release, original)
+    builder = _Builder(release, original, contents)
+    exact: dict[str, str] = {}
+    parts: list[Part] = []
+    for fields in contents.slices().values():
+        parts.append(builder.permuted(fields))
+    for content in contents.columns.values():
+        if content.field:
+            continue
+        part = builder.part(content)
+        if part is None:
+            exact[content.column] = field_of_row(content.carrier)
+        else:
+            parts.append(part)
+    alone = {weight.says: weight.column for weight in contents.weights} if len(contents.weights) == 1 else {}
+    missing = f"(select max({quoted(alone['missing'])}) from {release.sql})" if "missing" in alone else ""
+    return Model(
+        release,
+        exact,
+        tuple(parts),
+        " * ".join(_weight(weight, release) for weight in contents.weights),
+        contents.bounded,
+        contents.complete,
+        field_of_row(alone["rate"]) if "rate" in alone else "",
+        missing,
+        {column: part for part in parts for column in part.columns},
+        field_of_row(contents.bucket) if contents.bucket else "",
+    )
 
 
-def shape_name(release: TableInfo, original: TableInfo) -> str:
-    """Name the shape of a release: rows, boxes, buckets, sliced, counts, randomized or persons.
-
-    A sample is named after what was sampled.
-    """
-    model = model_of(release, original)
-    kinds = {type(part).__name__ for part in model.parts}
-    if "noisy_count" in release.types and "noisy_count" not in original.types:
-        return "counts"
-    for part, name in _NAMES.items():
-        if part in kinds:
-            return name
-    return "boxes" if kinds - {"RetainedPart"} else "rows"
+def field_of_row(*path: str) -> str:
+    """SQL of a column of `_r`, or a field inside it."""
+    return ".".join([ROW, *(quoted(step) for step in path)])
 
 
-_NAMES = {
-    "RandomizedPart": "randomized",
-    "ColumnPart": "sliced",
-    "BagPart": "buckets",
-    "ItemPart": "persons",
-    "MemberPart": "persons",
-}
+class _Builder:
+    """Makes the part of each content."""
+
+    def __init__(self, release: TableInfo, original: TableInfo, contents: Contents) -> None:
+        self.release, self.contents = release, contents
+        self.trees: Mapping[str, TableInfo] = {name.lower(): tree for name, tree in original.hierarchies.items()}
+
+    def permuted(self, fields: list[Content]) -> Part:
+        """The part of a slice."""
+        carrier = fields[0].carrier
+        inner = {content.column: part for content in fields if (part := self.part(content)) is not None}
+        exact = {c.column: field_of_row(carrier, c.field) for c in fields if c.column not in inner}
+        columns = tuple(content.column for content in fields)
+        key = field_of_row(self.contents.bucket)
+        return ColumnPart(f"_{carrier.lower()}", columns, key, self.release, fields=exact, inner=inner)
+
+    def part(self, content: Content) -> Part | None:
+        """The part of a column, or of a field of a slice; None where the cell is the value."""
+        release, key = (
+            self.release,
+            field_of_row(*([content.carrier, content.field] if content.field else [content.carrier])),
+        )
+        stem, columns = f"_{content.column}", (content.column,)
+        if content.truth == "randomized":
+            return RandomizedPart(stem, columns, key, release, signed=True, channels=self.contents.channels)
+        if content.truth == "replaced":
+            retention = field_of_row(self.contents.retention)
+            return RetainedPart(stem, columns, key, release, signed=True, retention=retention)
+        if content.cell == "interval":
+            return IntervalPart(stem, columns, key, release, kind=box_type(content.type) or "")
+        if content.cell == "set":
+            return SetPart(stem, columns, key, release)
+        if content.cell == "counts":
+            bucket = field_of_row(self.contents.bucket) if self.contents.bucket else key
+            return BagPart(stem, columns, bucket, release, column=key)
+        if content.cell in ("node", "nodes"):
+            return self._nodes(content, (stem, columns, key))
+        return None
+
+    def _nodes(self, content: Content, common: tuple[str, tuple[str, ...], str]) -> Part:
+        stem, columns, key = common
+        tree, kind = self.trees[content.column], content.original_type
+        if content.cell == "node":
+            return NodePart(stem, columns, key, self.release, hierarchy=tree, kind=kind)
+        element = list_type(kind)
+        if element is None:
+            return ItemPart(stem, columns, key, self.release, counted=True, hierarchy=tree, kind=kind)
+        return MemberPart(stem, columns, key, self.release, hierarchy=tree, kind=element)
+
+
+def _weight(weight: Weight, release: TableInfo) -> str:
+    """SQL of how many original rows a released row stands for."""
+    number = field_of_row(weight.column)
+    if weight.says == "rate":
+        return f"(1 / {number})"
+    if weight.says == "missing":
+        return f"(1 + {number} / (select count(*) from {release.sql}))"
+    return number

@@ -21,11 +21,11 @@ import duckdb
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.shapes import SOURCE
 
 _RELEASE = re.compile(r"\banon:\s*release\b")
 _SHAPE = "anon: columns of an original, without its rows"
 _SOURCE = "_anon_source"
-_INTERNAL = ("row_id",)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[_Table]:
     if twice:
         raise AnonError(f"publish: two releases are called {listed(twice)}; all go into one schema, so rename one")
     for table in found:
-        internal = [column for column in _columns(con, table) if column.lower() in _INTERNAL]
+        internal = [column for column in _columns(con, table) if SOURCE.stands_for(column)]
         if internal:
             raise AnonError(
                 f"publish: {table.name} has the column {listed(internal)}, which ties rows to the original's; it is "

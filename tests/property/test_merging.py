@@ -15,6 +15,7 @@ from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods import merging, slicing
 from duckdb_anon.model.cells import Interval, Node, Source, Struct, ValueSet
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import association, attribute, possible, unseen
 
@@ -99,7 +100,7 @@ def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
         enough = table.rows + params["fake"]
         assert (counts.max() + params["fake"]) * params["l"] > table.rows or enough < params["min_bucket"]
         return
-    bucket, fields = cells["bucket"].values, _fields(cells)
+    bucket, fields = cells[BUCKET.key].values, _fields(cells)
     n = table.rows + params["fake"]
     assert len(bucket) == n and {len(getattr(f, "rows", getattr(f, "index", None))) for f in fields.values()} == {n}
     codes = table.sensitive[0].codes[fields["disease"].rows]
@@ -120,7 +121,7 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
 ) -> None:
     params = DEFAULTS | {"l": 1.0, "columns": columns, "fake": fake}
     cells = merging.release(table, params, np.random.default_rng(seed))
-    bucket, fields = cells["bucket"].values, _fields(cells)
+    bucket, fields = cells[BUCKET.key].values, _fields(cells)
     kept = cells["*"].rows  # an honest listing of the bucket's records
     for column in columns:
         own = [(a, fields[a.name].rows) for a in table.qi if a.name in column]
@@ -146,7 +147,7 @@ def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(
         worst = max(association([part.tolist()], table.sensitive[0].codes.tolist(), [0] * table.rows))
         assert worst * diversity > 1
         return
-    bucket = cells["bucket"].values
+    bucket = cells[BUCKET.key].values
     kept = cells["*"].rows  # the records of each bucket
     other = np.zeros(table.rows, dtype=np.int64)
     for a in table.qi:

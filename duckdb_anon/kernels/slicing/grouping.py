@@ -36,7 +36,7 @@ class Grouping:
         names: dict[str, tuple[str, ...]] = {}
         for column in self.columns:
             name = "_".join(column)
-            while name == "bucket" or name in names:
+            while name in names:
                 name += "_"
             names[name] = column
         return names

@@ -13,6 +13,7 @@ from duckdb_anon.kernels.slicing.boxed import box_plans
 from duckdb_anon.kernels.slicing.grouping import Grouping
 from duckdb_anon.model.cells import Source, Struct, Whole
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Parameter, Roles
+from duckdb_anon.model.shapes import BUCKET
 
 COLUMNS = (
     Parameter(
@@ -40,7 +41,7 @@ def sliced_layout(
         ColumnError: the kind of a boxed attribute is not visible to the planner.
     """
     infos = {info.name: info for info in roles.qi + roles.sensitive}
-    plans = [ColumnPlan("bucket", Whole)]
+    plans = [ColumnPlan(BUCKET.key, Whole)]
     for name, column in grouping.named().items():
         fields = tuple(_field(function, infos[a], name, a in boxed) for a in column)
         plans.append(ColumnPlan(name, Struct, fields=fields))

@@ -17,6 +17,7 @@ from duckdb_anon.kernels.slicing.grouping import Grouping
 from duckdb_anon.kernels.slicing.shuffle import is_bucket_permutation
 from duckdb_anon.model.cells import ROWS, Cells, Source, Struct, Whole
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.table import CodeArray, IntArray
 
 _TOLERANCE = 1e-9
@@ -67,7 +68,7 @@ def sliced_cells(
         covers: generalized attributes by name; the others print the value of their source row.
         kept: source row of each slot for insensitive columns and `row_id`, permuted like a column of its own.
     """
-    cells: dict[str, Cells] = {"bucket": Whole(bucket)}
+    cells: dict[str, Cells] = {BUCKET.key: Whole(bucket)}
     for name, column in grouping.named().items():
         cells[name] = Struct({a: as_cells(covers[a]) if a in covers else Source(rows[a]) for a in column})
     cells[ROWS] = Source(kept)

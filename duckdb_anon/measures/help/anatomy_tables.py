@@ -12,50 +12,53 @@ from typing import Any
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model.entries import Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.shapes import BUCKET, Contents
 
 _SENSITIVE = Parameter("sensitive", "column of bucket counts (default: the release's MAP columns)", "text")
 _PAPER = "Xiao, X., Tao, Y. (2006), Anatomy, section 3"
 
 
-def _counted(function: str, relation: Any, given: str | None) -> list[str]:
-    """Names of the MAP columns of a release.
+def _counted(function: str, relation: Any, contents: Contents, given: str | None) -> tuple[str, list[str]]:
+    """The bucket and the MAP columns of a release.
 
     Raises:
         ColumnError: there is none, or `given` is no column, or nothing is known of the columns.
     """
     columns = relation.columns
-    maps = [name for name, kind in columns.items() if kind.startswith("MAP(")]
+    maps = [content.carrier for content in contents.columns.values() if content.cell == "counts"]
+    if not columns and given is not None:
+        return BUCKET.word, [given]
     if given is not None:
         spelled = {name.lower(): name for name in columns}
-        if columns and given.lower() not in spelled:
+        if given.lower() not in spelled:
             raise ColumnError(
                 f"{function}: there is no column '{given}' in {relation.given}{nearest(given, columns)}; its MAP "
                 f"columns are {listed(maps) or 'none'}"
             )
-        return [spelled.get(given.lower(), given)]
-    if not maps or "bucket" not in {name.lower() for name in columns}:
+        maps = [spelled[given.lower()]]
+    if not maps or not contents.bucket:
         raise ColumnError(
-            f"{function}: {relation.given} has no column 'bucket' beside a MAP column that the planner can see; give a "
-            "release made by anatomy, and for a temporary table name the column: sensitive := '...'"
+            f"{function}: {relation.given} has no column '{BUCKET.word}' beside a MAP column that the planner can see; "
+            "give a release made by anatomy, and for a temporary table name the column: sensitive := '...'"
         )
-    return maps
+    return contents.bucket, maps
 
 
 def _qit(context: Any, params: Params) -> str:
     release = context.relation("release")
-    left_out = ", ".join(ident(name) for name in _counted("anatomy_qit", release, params["sensitive"]))
-    return f"select * exclude ({left_out}) from {release.sql}"
+    _, maps = _counted("anatomy_qit", release, context.contents(release), params["sensitive"])
+    return f"select * exclude ({', '.join(ident(name) for name in maps)}) from {release.sql}"
 
 
 def _st(context: Any, params: Params) -> str:
     release = context.relation("release")
-    names = _counted("anatomy_st", release, params["sensitive"])
+    bucket, names = _counted("anatomy_st", release, context.contents(release), params["sensitive"])
     if len(names) > 1:
         raise ColumnError(f"anatomy_st: {release.given} has several MAP columns, {listed(names)}; say sensitive := one")
-    name = ident(names[0])
+    key, name = ident(bucket), ident(names[0])
     return (
-        f'with _anon_bucket as (select "bucket", any_value({name}) as _m from {release.sql} group by "bucket") '
-        f'select "bucket", unnest(map_keys(_m)) as {name}, unnest(map_values(_m)) as "count" from _anon_bucket'
+        f"with _anon_bucket as (select {key}, any_value({name}) as _m from {release.sql} group by {key}) "
+        f'select {key}, unnest(map_keys(_m)) as {name}, unnest(map_values(_m)) as "count" from _anon_bucket'
     )
 
 
@@ -66,6 +69,7 @@ QIT = Query(
     example="FROM anatomy_qit('buckets')",
     parameters=(_SENSITIVE,),
     plan=_qit,
+    answers=("buckets",),
     tables=("release",),
 )
 ST = Query(
@@ -75,5 +79,6 @@ ST = Query(
     example="FROM anatomy_st('buckets')",
     parameters=(_SENSITIVE,),
     plan=_st,
+    answers=("buckets",),
     tables=("release",),
 )

@@ -17,6 +17,7 @@ from duckdb_anon.engine.plan import parameters_of
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.model.description import Description, read_description, value_text
 from duckdb_anon.model.entries import REQUIRED, Entry, Parameter, Params, Query
+from duckdb_anon.model.shapes import carriers
 from duckdb_anon.rewrite.schema import bag_type, box_type, list_type, struct_fields
 
 Fact = tuple[str, str | None, str | None, str]
@@ -27,17 +28,6 @@ _ROLES = {
     "person": "whose row it is",
     "identifier": "an identifier",
 }
-_OWN = {
-    "bucket": "number of the bucket: inside it, columns are permuted independently",
-    "rr": "how values were randomized: probability of keeping the true one, and the values drawn from",
-    "noisy_count": "how many rows this row stands for, with noise",
-    "sampling_rate": "chance that an original row was released",
-    "suppressed": "number of rows that were left out",
-    "retention": "chance that a sensitive value was kept",
-    "row_id": "the source row's number; a table that has it must not be published",
-}
-
-
 _UNDECLARED = (
     "the table does not say that it is a release: COMMENT ON TABLE ... IS 'anon: release' declares it, and "
     "duckdb_anon.release(con, name, call) or the shell's .release write down what it is"
@@ -103,13 +93,16 @@ def _columns(context: Any, relation: Any) -> list[Fact]:
     named |= {info.name: ("insensitive", info) for info in roles.keep}
     named |= {roles.person.name: ("person", roles.person)} if roles.person else {}
     facts: list[Fact] = []
+    contents = context.contents(relation)
+    own_docs = {name: c.doc for name in contents.carriers for c in carriers() if c.stands_for(name)}
     for column, kind in relation.columns.items():
-        fields = struct_fields(kind) if box_type(kind) is None and column.lower() != "rr" else ()
+        slice_of = box_type(kind) is None and column not in contents.carriers
+        fields = struct_fields(kind) if slice_of else ()
         for name, inside in fields or ((column, kind),):
             role, info = named.get(name, ("", None))
             tree = info.hierarchy if info is not None else None
             where = f"; one of the attributes of column {column}, permuted together in its bucket" if fields else ""
-            own = _OWN.get(name.lower())
+            own = own_docs.get(name)
             words = own if own and not role else f"{_ROLES.get(role, 'no role said')}: {_cells(inside, role, tree)}"
             facts.append(("column", name, role or None, words + where))
     return facts

@@ -17,6 +17,7 @@ from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.measures.queries.relative_error import BOUNDS
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.parts import quoted
 from duckdb_anon.rewrite.schema import Bounds, TableInfo
@@ -85,5 +86,6 @@ MEASURE = Query(
         BOUNDS,
     ),
     plan=_plan,
+    answers=EVERY,
     tables=("original", "release"),
 )

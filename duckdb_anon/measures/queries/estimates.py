@@ -29,7 +29,6 @@ def estimated_answers(
     workload: Workload,
     table: ReadTable,
     column: str | None,
-    sensitive: Collection[str] = (),
     items: Sequence[str] = (),
 ) -> FloatArray:
     """Estimate the answer of each query from a release.
@@ -38,7 +37,6 @@ def estimated_answers(
         workload: n queries; every attribute is a column of the release.
         table: the release, coded together with the original.
         column: the column that is summed, None for COUNT(*).
-        sensitive: sensitive columns, of which a release with a `retention` kept only that share of values.
         items: columns of which the release has a list of nodes a person and the original a row a value.
 
     Returns:
@@ -47,8 +45,8 @@ def estimated_answers(
     Raises:
         ColumnError: when the release cannot say what a column's sum is.
     """
-    weights = _scale(table)
-    mixed = frozenset(sensitive) if "retention" in table.columns else frozenset()
+    weights = table.row_weights()
+    mixed = frozenset(name for name in table.columns if table.replaced(name))
     valued = column
     if column is not None and not table.columns[column].slice and column not in workload.attributes:
         # without a predicate on it, what a row adds does not depend on the query
@@ -70,18 +68,6 @@ def _mean_of_row(table: ReadTable, column: str, mixed: Collection[str]) -> Float
 def _is_plain(column: ReadColumn) -> bool:
     """Whether every row has its own true value."""
     return column.shape == "value" and not column.slice and column.channel is None
-
-
-def _scale(table: ReadTable) -> FloatArray:
-    """How many original rows each released row stands for."""
-    scale = np.ones(table.rows)
-    if "noisy_count" in table.columns:
-        scale *= _numbers(table.columns["noisy_count"])
-    if "sampling_rate" in table.columns:
-        scale /= _numbers(table.columns["sampling_rate"])
-    if "suppressed" in table.columns:
-        scale *= 1 + _numbers(table.columns["suppressed"]) / max(table.rows, 1)
-    return scale
 
 
 def _numbers(column: ReadColumn) -> FloatArray:
@@ -136,7 +122,7 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) 
 
 def _unmixed(part: Part, table: ReadTable) -> Part:
     """Undo replacement: (own share - (1 - q) * mean share) / q (see `duckdb_anon.rewrite.retained`)."""
-    kept = _numbers(table.columns["retention"])[:1]
+    kept = table.kept
     frequency = np.bincount(part.cell_of_row, minlength=part.cells) / max(table.rows, 1)
 
     def shares(batch: Workload) -> FloatArray:
@@ -149,7 +135,7 @@ def _unmixed(part: Part, table: ReadTable) -> Part:
 def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None) -> Part:
     """A permuted column: the share of a bucket is the mean over its cells of the product of their shares."""
     fields = [_column_part(workload, table, name, name == valued) for name in names]
-    bucket = table.columns["bucket"].value_codes().astype(np.int64)
+    bucket = table.buckets()
     order = np.argsort(bucket, kind="stable")
     _, starts, size = np.unique(bucket[order], return_index=True, return_counts=True)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.schema import Bounds, TableInfo
 
@@ -78,5 +79,6 @@ MEASURE = Query(
         BOUNDS,
     ),
     plan=_plan,
+    answers=EVERY,
     tables=("original", "release"),
 )

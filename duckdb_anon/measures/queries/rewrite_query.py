@@ -12,6 +12,7 @@ from typing import Any
 
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.rewriter import rewrite
 
 
@@ -40,6 +41,7 @@ MEASURE = Query(
         ),
     ),
     plan=_plan,
+    answers=EVERY,
     tables=("original", "release"),
     scalar=True,
 )

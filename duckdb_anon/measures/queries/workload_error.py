@@ -20,6 +20,7 @@ from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, 
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.model.table import FloatArray
 
 _AGGREGATE = re.compile(
@@ -102,7 +103,7 @@ def answers(workload: Workload, table: ReadTable, params: Params, original: Read
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
     sensitive = [info.name for info in params["roles"].sensitive]
     items = [name for name in sensitive if _is_list(table, name) and not _is_list(original, name)]
-    return estimated_answers(workload, table, _summed(table, params), sensitive, items)
+    return estimated_answers(workload, table, _summed(table, params), items)
 
 
 def _is_list(table: ReadTable, name: str) -> bool:
@@ -171,6 +172,7 @@ MEASURE = Report(
     compute=workload_error,
     tables=("original", "release"),
     reads="tables",
+    answers=EVERY,
     literals=True,
     refine=refine,
 )

@@ -13,6 +13,10 @@ from __future__ import annotations
 from duckdb_anon.model.entries import Parameter, PureSql
 
 FILE = "risk.sql"
+CLASSES = ("rows", "boxes", "buckets", "sliced", "persons", "sampled", "suppressed", "retained")
+"""Shapes whose rows fall into classes that an attacker cannot look inside."""
+VALUES = ("rows", "boxes", "buckets", "sliced", "sampled", "suppressed")
+"""Those whose classes also show whose sensitive values they hold."""
 K_ANONYMITY = PureSql(
     name="k_anonymity",
     summary="size of the smallest equivalence class",
@@ -20,6 +24,7 @@ K_ANONYMITY = PureSql(
     example="FROM k_anonymity('people')",
     parameters=(),
     file=FILE,
+    answers=CLASSES,
 )
 L_DIVERSITY = PureSql(
     name="l_diversity",
@@ -28,6 +33,7 @@ L_DIVERSITY = PureSql(
     example="FROM l_diversity('boxes', ['age', 'gender', 'education', 'hours_per_week'], 'salary')",
     parameters=(Parameter("l", "l of recursive (c, l)-diversity, whole, from 1", "integer", 2, low=1),),
     file=FILE,
+    answers=VALUES,
     needs=("qi", "sensitive"),
 )
 T_CLOSENESS = PureSql(
@@ -43,6 +49,7 @@ T_CLOSENESS = PureSql(
         Parameter("hierarchy", "table with one row a leaf of the sensitive column: leaf, ancestors, root", "text"),
     ),
     file=FILE,
+    answers=VALUES,
     needs=("qi", "sensitive"),
 )  # fmt: skip
 REIDENTIFICATION_RISK = PureSql(
@@ -52,6 +59,7 @@ REIDENTIFICATION_RISK = PureSql(
     example="FROM reidentification_risk('people', threshold := 0.2)",
     parameters=(Parameter("threshold", "risk counted as too high, in [0, 1]", "number", 0.2, low=0, high=1),),
     file=FILE,
+    answers=CLASSES,
 )
 CLASS_STATISTICS = PureSql(
     name="class_statistics",
@@ -60,6 +68,7 @@ CLASS_STATISTICS = PureSql(
     example="FROM class_statistics('people')",
     parameters=(),
     file=FILE,
+    answers=CLASSES,
 )
 EQUIVALENCE_CLASSES = PureSql(
     name="equivalence_classes",
@@ -68,5 +77,6 @@ EQUIVALENCE_CLASSES = PureSql(
     example="FROM equivalence_classes('people') ORDER BY class_size LIMIT 10",
     parameters=(),
     file=FILE,
+    answers=CLASSES,
 )
 MEASURES = (K_ANONYMITY, L_DIVERSITY, T_CLOSENESS, REIDENTIFICATION_RISK, CLASS_STATISTICS, EQUIVALENCE_CLASSES)

@@ -172,6 +172,7 @@ MEASURE = Report(
     tables=("release_a", "release_b", "overlap"),
     labelled="overlap",
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "counts", "sampled", "suppressed", "retained"),
     needs=("qi", "sensitive"),
     refine=refine,
 )

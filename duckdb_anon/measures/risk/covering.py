@@ -9,6 +9,7 @@ import numpy as np
 
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.reading import BoolArray, Domain, ReadColumn, ReadTable
+from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.table import CodeArray, IntArray
 
 
@@ -33,26 +34,24 @@ def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntAr
     Raises:
         ColumnError: when there is no row_id, or it does not number the original's rows.
     """
-    if "row_id" not in release.columns:
+    number = release.sources()
+    if number is None:
         raise ColumnError(
-            f"{function}: the release has no column row_id, so nobody can say which original each row comes from; make "
-            "it again with row_id := true (for this check only, never for publication)"
+            f"{function}: the release does not say which original row each row comes from; make it again with "
+            f"{SOURCE.word} := true (for this check only, never for publication)"
         )
-    ids = release.columns["row_id"]
-    codes = ids.value_codes()
-    fake = codes == ids.domain.null_code
-    number = np.where(fake, -1, ids.domain.positions[codes]) if len(codes) else np.zeros(0)
+    fake = np.isnan(number)
     real = number[~fake]
-    if len(codes) and (ids.domain.kind != "ordered" or not len(real) or (real != np.floor(real)).any()):
+    if len(number) and (not len(real) or (real != np.floor(real)).any()):
         raise ColumnError(
-            f"{function}: the release's row_id does not number rows; take it from a release as it is made"
+            f"{function}: the release's {SOURCE.word} does not number rows; take it from a release as it is made"
         )
     if len(real) and (real.max() >= original.rows or real.min() < 0):
         raise ColumnError(
-            f"{function}: the release's row_id goes from {real.min():.0f} to {real.max():.0f}, the original has "
+            f"{function}: the release's {SOURCE.word} goes from {real.min():.0f} to {real.max():.0f}, the original has "
             f"{original.rows} rows; these two do not belong together"
         )
-    return number.astype(np.int64)
+    return np.where(fake, -1, number).astype(np.int64)
 
 
 def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
@@ -62,7 +61,7 @@ def replaced_rows(function: str, original: ReadTable, release: ReadTable, names:
         ColumnError: the columns are plain values, any of which may have been replaced, and there is no row_id.
     """
     sliced = any(release.columns[name].slice for name in names)
-    if "row_id" not in release.columns and (sliced or not is_plain(release, names)):
+    if release.sources() is None and (sliced or not is_plain(release, names)):
         return None
     return source_rows(function, original, release)
 

@@ -240,5 +240,6 @@ MEASURE = Report(
     compute=disclosure,
     tables=("original", "release"),
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
     needs=("qi", "sensitive"),
 )

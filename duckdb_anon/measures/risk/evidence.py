@@ -149,18 +149,19 @@ def evidence(
 
 def _rounded_counts(release: ReadTable) -> FloatArray:
     """How many rows each row stands for: its noisy count, rounded, and 1 where there is none."""
-    if "noisy_count" not in release.columns:
+    if not release.counted:
         return np.ones(release.rows)
-    count = release.columns["noisy_count"]
-    return np.asarray(np.floor(count.domain.positions[count.value_codes()] + 0.5))
+    return np.asarray(np.floor(release.row_weights() + 0.5))
 
 
 def _present(release: ReadTable) -> ReadTable:
     """Only the rows that stand for 1 or more."""
-    if "noisy_count" not in release.columns:
+    if not release.counted:
         return release
     rows = np.flatnonzero(_rounded_counts(release) >= 1)
-    return ReadTable(len(rows), {name: _taken(column, rows) for name, column in release.columns.items()})
+    columns = {name: _taken(column, rows) for name, column in release.columns.items()}
+    numbers = {name: values[rows] for name, values in release.numbers.items()}
+    return ReadTable(len(rows), columns, release.contents, numbers)
 
 
 def _taken(column: ReadColumn, rows: IntArray) -> ReadColumn:
@@ -196,7 +197,7 @@ def _held(release: ReadTable, sensitive: str, class_of_row: IntArray, classes: i
 
 def _sliced(overlap: ReadTable, release: ReadTable, qi: list[str], sensitive: str) -> Evidence:
     """Classes are buckets, or (bucket, part) pairs where the sensitive column holds quasi-identifiers."""
-    _, bucket = np.unique(release.columns["bucket"].value_codes(), return_inverse=True)
+    _, bucket = np.unique(release.buckets(), return_inverse=True)
     own = release.columns[sensitive].slice
     groups: dict[str, list[int]] = {}
     for a, name in enumerate(qi):

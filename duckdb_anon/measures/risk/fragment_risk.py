@@ -110,5 +110,6 @@ MEASURE = Report(
     compute=fragment_risk,
     tables=("original", "release"),
     reads="tables",
+    answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
 )

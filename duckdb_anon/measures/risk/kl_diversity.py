@@ -21,6 +21,7 @@ KL_DIVERSITY = PureSql(
     example="FROM kl_diversity('persons', ['age'], 'disease')",
     parameters=(_SENSITIVE, _PERSON),
     file=FILE,
+    answers=("rows", "persons", "boxes", "sampled", "suppressed"),
 )
 KM_ANONYMITY = PureSql(
     name="km_anonymity",
@@ -33,5 +34,6 @@ KM_ANONYMITY = PureSql(
         _PERSON,
     ),
     file=FILE,
+    answers=("rows", "persons", "boxes", "sampled", "suppressed"),
 )
 MEASURES = (KL_DIVERSITY, KM_ANONYMITY)

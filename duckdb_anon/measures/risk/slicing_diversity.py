@@ -48,12 +48,12 @@ def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.rando
 def association_of(original: ReadTable, release: ReadTable, qi: list[str], sensitive: str) -> np.ndarray[Any, Any]:
     """Largest p(t, s) of each original record, 0 where no bucket matches."""
     missing = [name for name in [*qi, sensitive] if name not in release.columns]
-    if missing or "bucket" not in release.columns or not release.columns[sensitive].slice:
+    if missing or not release.contents.bucket or not release.columns[sensitive].slice:
         raise ColumnError(
             "slicing_diversity: the release is not sliced: it has no column "
             f"{', '.join(missing) or 'bucket, or its sensitive column is no STRUCT'}"
         )
-    bucket = np.unique(release.columns["bucket"].value_codes(), return_inverse=True)[1].astype(np.int64)
+    bucket = np.unique(release.buckets(), return_inverse=True)[1].astype(np.int64)
     own = release.columns[sensitive].slice
     groups: dict[str, list[str]] = {}
     for name in qi:
@@ -127,5 +127,6 @@ MEASURE = Report(
     compute=slicing_diversity,
     tables=("original", "release"),
     reads="tables",
+    answers=("sliced", "sampled"),
     needs=("qi", "sensitive"),
 )

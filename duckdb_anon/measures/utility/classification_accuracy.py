@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.measures.risk.covering import source_rows
 from duckdb_anon.measures.utility.plain_rows import drawn_codes, numbers, repeated_rows
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
@@ -84,22 +85,9 @@ def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np
 
 def _records(original: ReadTable, release: ReadTable, published: bool) -> IntArray:
     """Original record of each row of the release, -1 for fakes and counts."""
-    if published or "noisy_count" in release.columns:
+    if published or release.counted:
         return np.full(release.rows, -1, dtype=np.int64)
-    if "row_id" not in release.columns:
-        raise ColumnError(
-            "classification_accuracy: the release has no column row_id, so test records cannot be kept out of "
-            "training; make it again with row_id := true (never for publication), or say test := 'published'"
-        )
-    ids = release.columns["row_id"]
-    codes = ids.value_codes()
-    record = np.where(codes == ids.domain.null_code, -1, ids.domain.positions[codes]).astype(np.int64)
-    if record.max(initial=-1) >= original.rows:
-        raise RequirementError(
-            f"classification_accuracy: the release's row_id goes up to {record.max()}, the original has "
-            f"{original.rows} rows; these two do not belong together"
-        )
-    return record
+    return source_rows("classification_accuracy", original, release)
 
 
 def _sample(
@@ -188,5 +176,6 @@ MEASURE = Report(
     compute=classification_accuracy,
     tables=("original", "release"),
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained"),
     needs=("qi", "sensitive"),
 )

@@ -52,13 +52,12 @@ def _entropy(shares: FloatArray) -> float:
 def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row an ordered pair of columns."""
     table, roles = tables[0], params["roles"]
-    sensitive = {info.name for info in roles.sensitive}
     names = list(params["columns"] or [info.name for info in roles.qi + roles.sensitive])
     if len(names) < 2:
         raise ColumnError(f"{NAME}: a pair of columns is needed; say columns := ['age', 'disease']")
     rows = []
     for first, second in combinations(names, 2):
-        joint = joint_shares(NAME, table, [first, second], sensitive)
+        joint = joint_shares(NAME, table, [first, second])
         forward, backward = uncertainty(project(joint, params["projection"])) if table.rows else (0.0, 0.0)
         rows += [(first, second, forward), (second, first, backward)]
     given, response, found = zip(*rows, strict=True)
@@ -79,5 +78,6 @@ MEASURE = Report(
     compute=compute,
     tables=("tbl",),
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained"),
     needs=(),
 )  # fmt: skip

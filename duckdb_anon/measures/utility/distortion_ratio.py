@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.risk.covering import common_node, replaced_rows, require_columns
-from duckdb_anon.measures.utility.information_loss import ALL
+from duckdb_anon.measures.utility.information_loss import ALL, mean_of_rows
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import ReadColumn, ReadTable
@@ -40,7 +40,7 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
         levels = _levels(before, after, source)
         kept.append(name)
         heights.append(height)
-        means.append(float(levels.mean()) / height if len(levels) else 0.0)
+        means.append(mean_of_rows(levels, release) / height)
     overall = float(np.mean(means)) if means else 0.0
     return {
         "attribute": [*kept, ALL],
@@ -85,5 +85,6 @@ MEASURE = Report(
     compute=compute,
     tables=("original", "release"),
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
     needs=("qi",),
 )

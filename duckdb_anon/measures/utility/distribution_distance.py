@@ -57,14 +57,13 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
     """One row for the joint distribution of `columns`, or one a labelled column of the release."""
     original, release = tables
     roles = params["roles"]
-    sensitive = {info.name for info in roles.sensitive}
     if params["columns"]:
         wanted = [list(params["columns"])]
     else:
         wanted = [[info.name] for info in roles.qi + roles.sensitive if info.name in release.columns]
     if not wanted:
         raise ColumnError(f"{NAME}: no columns to compare; say columns := ['age', 'disease']")
-    found = [_compare(original, release, names, sensitive, params) for names in wanted]
+    found = [_compare(original, release, names, params) for names in wanted]
     return {
         "columns": [", ".join(names) for names in wanted],
         "cells": np.array([cells for cells, _ in found], dtype=np.int64),
@@ -73,10 +72,10 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
 
 
 def _compare(
-    original: ReadTable, release: ReadTable, names: Sequence[str], sensitive: set[str], params: Params
+    original: ReadTable, release: ReadTable, names: Sequence[str], params: Params
 ) -> tuple[int, dict[str, float]]:
     truth = joint_shares(NAME, original, names)
-    told = joint_shares(NAME, release, names, sensitive)
+    told = joint_shares(NAME, release, names)
     if original.rows == 0 or release.rows == 0:
         raise ColumnError(f"{NAME}: a table without rows has no distribution")
     positive = smooth(project(told, params["projection"]), original.rows, params["smoothing"])
@@ -102,5 +101,6 @@ MEASURE = Report(
     compute=compute,
     tables=("original", "release"),
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained"),
     needs=(),
 )  # fmt: skip

@@ -36,7 +36,7 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
     require_columns("information_loss", release, qi)
     source = replaced_rows("information_loss", original, release, qi)
     losses = [_losses(original.columns[name], release.columns[name], source) for name in qi]
-    means = np.array([[part.mean() if len(part) else 0.0 for part in triple] for triple in losses])
+    means = np.array([[mean_of_rows(part, release) for part in triple] for triple in losses])
     table = np.vstack([means, means.mean(axis=0)])
     return {
         "attribute": [*qi, ALL],
@@ -45,6 +45,12 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
         "ncp": table[:, 1],
         "changed": table[:, 2],
     }
+
+
+def mean_of_rows(values: FloatArray | IntArray, release: ReadTable) -> float:
+    """Mean over the rows that a release stands for: a row with a noisy count counts that often, at least 0 times."""
+    weights = np.maximum(release.row_weights(), 0) if release.counted else np.ones(release.rows)
+    return float(np.average(values, weights=weights)) if weights.sum() > 0 else 0.0
 
 
 def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> tuple[FloatArray, ...]:
@@ -140,5 +146,6 @@ MEASURE = Report(
     compute=information_loss,
     tables=("original", "release"),
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
     needs=("qi",),
 )

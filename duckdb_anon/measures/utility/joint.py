@@ -9,7 +9,7 @@ of all tables of the call together. Cost: distinct combinations of cells times t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,14 +34,13 @@ class _Part:
     cell_of_row: IntArray
 
 
-def joint_shares(function: str, table: ReadTable, names: Sequence[str], sensitive: Collection[str] = ()) -> FloatArray:
+def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> FloatArray:
     """Estimate the share of each combination of codes, one axis a column; may be negative where inverted.
 
     Args:
         function: SQL function, for messages.
         table: any release, or an original.
         names: columns.
-        sensitive: sensitive columns, of which a release with `retention` kept only that share of values.
 
     Raises:
         ColumnError: the table lacks a column.
@@ -58,25 +57,15 @@ def joint_shares(function: str, table: ReadTable, names: Sequence[str], sensitiv
         )
     if table.rows == 0:
         return np.zeros(sizes)
-    counts: FloatArray = _spread(function, _parts(table, names), sizes, _weights(table))
+    counts: FloatArray = _spread(function, _parts(table, names), sizes, table.row_weights())
     shares: FloatArray = counts / counts.sum()
     for axis, name in enumerate(names):
         column = table.columns[name]
         if column.channel is not None:
             shares = _inverted(shares, axis, column.channel.p, column.channel.domain)
-        elif name in sensitive and "retention" in table.columns:
-            kept = table.columns["retention"]
-            shares = _unmixed(shares, axis, float(kept.domain.positions[kept.value_codes()[0]]))
+        elif table.replaced(name):
+            shares = _unmixed(shares, axis, table.kept)
     return shares
-
-
-def _weights(table: ReadTable) -> FloatArray:
-    """Rows each released row counts for, up to a constant factor."""
-    if "noisy_count" not in table.columns:
-        return np.ones(table.rows)
-    noisy = table.columns["noisy_count"]
-    weights: FloatArray = noisy.domain.positions[noisy.value_codes()]
-    return weights
 
 
 def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
@@ -96,7 +85,7 @@ def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
 
 def _sliced(table: ReadTable, axes: tuple[int, ...], fields: list[tuple[FloatArray, IntArray]]) -> _Part:
     """Mean over the rows of each bucket of the product of their cells."""
-    bucket = table.columns["bucket"].value_codes().astype(np.int64)
+    bucket = table.buckets()
     rows = np.bincount(bucket)
     width = int(np.prod([shares.shape[1] for shares, _ in fields]))
     total = np.zeros((len(rows), width))

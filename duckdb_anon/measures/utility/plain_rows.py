@@ -16,10 +16,9 @@ from duckdb_anon.model.table import FloatArray, IntArray
 
 def repeated_rows(table: ReadTable) -> IntArray:
     """Row numbers of a release as often as they count: once, or the rounded noisy count, at least 0."""
-    if "noisy_count" not in table.columns:
+    if not table.counted:
         return np.arange(table.rows, dtype=np.int64)
-    column = table.columns["noisy_count"]
-    count = np.maximum(np.rint(column.domain.positions[column.value_codes()]), 0)
+    count = np.maximum(np.rint(table.row_weights()), 0)
     return np.repeat(np.arange(table.rows, dtype=np.int64), count.astype(np.int64))
 
 

@@ -21,6 +21,7 @@ from duckdb_anon.kernels.randomized_response.arguments import PAPER
 from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.shapes import CHANNELS
 from duckdb_anon.rewrite.randomized import told
 from duckdb_anon.rewrite.schema import struct_fields
 
@@ -36,23 +37,26 @@ def plan(context: Any, params: Params) -> str:
     """
     release = context.relation("release")
     require_visible(NAME, release)
-    spelled = {name.lower(): name for name in release.columns}
-    if "rr" not in spelled:
+    contents = context.contents(release)
+    channels = contents.channels
+    if not channels:
         raise ColumnError(
-            f"{NAME}: {release.given} has no column 'rr', so it is no randomized release; make one with rr_distort"
+            f"{NAME}: {release.given} has no column '{CHANNELS.word}', so it is no randomized release; make one with "
+            "rr_distort"
         )
+    spelled = {name.lower(): name for name in release.columns if name not in contents.carriers}
     columns = list(dict.fromkeys(_column(release, spelled, name) for name in params["columns"]))
     if not columns:
         raise ParameterError(f"{NAME}: columns is empty; name the columns whose cells to estimate")
-    known = {field.lower(): field for field, _ in struct_fields(release.columns[spelled["rr"]])}
-    channels = {name: known[name.lower()] for name in columns if name.lower() in known}
-    return _sql(release.sql, columns, channels, params["projection"], params["population"])
+    known = {field.lower(): field for field, _ in struct_fields(release.columns[channels])}
+    fields = {name: f"{ident(channels)}.{ident(known[name.lower()])}" for name in columns if name.lower() in known}
+    return _sql(release.sql, columns, fields, params["projection"], params["population"])
 
 
 def _column(release: Any, spelled: dict[str, str], name: str) -> str:
     found = spelled.get(name.lower())
-    if found is None or found.lower() == "rr":
-        names = [column for column in release.columns if column.lower() != "rr"]
+    if found is None:
+        names = list(spelled.values())
         raise ColumnError(
             f"{NAME}: there is no column '{name}' in {release.given}{nearest(name, names)}; its columns are"
             f" {listed(names)}"
@@ -102,7 +106,7 @@ def _domain(number: int, name: str, field: str | None) -> list[str]:
         return [f"_anon_d{number} as (select distinct {ident(name)} from _anon_rel)"]
     singular = f"'{NAME}: {name.replace(chr(39), chr(39) * 2)} has p = 1 / domain size: nothing can be estimated'"
     return [
-        f"_anon_r{number} as materialized (select c as _c from ({told(f'rr.{ident(field)}', '_anon_rel')}))",
+        f"_anon_r{number} as materialized (select c as _c from ({told(field, '_anon_rel')}))",
         f"_anon_d{number} as (select unnest(_c.domain) as {ident(name)} from _anon_r{number})",
         f"_anon_c{number} as materialized (select q, case when abs(1 - q * _d) < 1e-9 then error({singular}) "
         "else 1 - q * _d end as gain from (select len(_c.domain) as _d, case when len(_c.domain) = 1 then 0 "
@@ -141,5 +145,6 @@ MEASURE = Query(
         ),
     ),
     plan=plan,
+    answers=("randomized", "boxes"),
     tables=("release",),
 )

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.fingerprints.forest import Forest, forest_of
+from duckdb_anon.measures.risk.covering import source_rows
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import ReadColumn, ReadTable
+from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 ALL = "(all)"
@@ -114,15 +115,9 @@ def person_of_rows(function: str, original: ReadTable, release: ReadTable, perso
     Raises:
         ColumnError: the release has no row_id, or one that points outside the original.
     """
-    ids: ReadColumn | None = release.columns.get("row_id")
-    if ids is None:
-        raise ColumnError(
-            f"{function}: the release has no row_id, so nobody can say whose row is whose; make it with row_id := true "
-            "(for this check only), or ask for variant := 'published'"
-        )
-    row = ids.domain.positions[ids.value_codes()].astype(np.int64)
-    if len(row) and row.max() >= original.rows:
-        raise ColumnError(f"{function}: row_id goes up to {row.max()}, the original has {original.rows} rows")
+    row = source_rows(function, original, release)
+    if (row < 0).any():
+        raise ColumnError(f"{function}: {int((row < 0).sum())} released rows are nobody's")
     return original.columns[person].value_codes()[row].astype(np.int64)
 
 
@@ -169,5 +164,6 @@ MEASURE = Report(
     compute=sa_ncp,
     tables=("original", "release"),
     reads="tables",
+    answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
 )

@@ -13,6 +13,7 @@ from scipy import stats
 
 from duckdb_anon.methods import diffgen
 from duckdb_anon.model.cells import Real, Struct
+from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import attribute
 
@@ -125,7 +126,7 @@ def _events(rows: list[tuple[int, str]], epsilon: float, runs: int, seed: int) -
     seen: Counter[tuple[str, int, int]] = Counter()
     for _ in range(runs):
         cells = diffgen.release(table, params, rng)
-        box, counts = cells["age"], cells["noisy_count"]
+        box, counts = cells["age"], cells[COUNT.key]
         assert isinstance(box, Struct) and isinstance(box.fields["lower"], Real) and isinstance(counts, Real)
         lower = box.fields["lower"].values
         split = int(lower.max())

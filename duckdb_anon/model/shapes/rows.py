@@ -6,12 +6,16 @@ without being invertible, so its rows are read as they are (Li et al., MuCo, exp
 
 from __future__ import annotations
 
-from duckdb_anon.rewrite.reading import Reading, field_of_row
+from duckdb_anon.model.shapes.boxes import cell_of
+from duckdb_anon.model.shapes.contents import Claims, Shape
 
 
-def claim(reading: Reading) -> None:
+def claim(claims: Claims) -> bool:
     """Claim every column that the original has under the same name."""
-    for name in list(reading.unclaimed):
-        if reading.original_type(name):
-            del reading.unclaimed[name]
-            reading.exact[name.lower()] = field_of_row(name)
+    for name, kind in list(claims.unclaimed.items()):
+        if claims.may_be_original(name):
+            claims.carry(name, "items" if cell_of(claims, name, kind) == "items" else "value")
+    return True
+
+
+SHAPE = Shape("rows", "has plain rows", claim)

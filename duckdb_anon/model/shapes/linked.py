@@ -1,0 +1,25 @@
+"""Linked: a column `row_id` says which row of the original a released row came from, NULL for a fake row.
+
+For the data holder's own checks, never for publication.
+"""
+
+from __future__ import annotations
+
+from duckdb_anon.model.shapes.contents import Carrier, Claims, Shape
+from duckdb_anon.model.shapes.types import is_number
+
+SOURCE = Carrier(
+    "row_id",
+    is_number,
+    "the number of a row of the original",
+    "the source row's number; a table that has it must not be published",
+)
+
+
+def claim(claims: Claims) -> bool:
+    """Claim the row numbers; they change nothing of what the others say, so no measure needs to answer them."""
+    claims.source = claims.take(SOURCE) or ""
+    return False
+
+
+SHAPE = Shape("linked", "says whose its rows are", claim, (SOURCE,), names=False)

@@ -1,0 +1,126 @@
+"""Reading a release: every shape claims what it understands, in the order of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from duckdb_anon.model.errors import ColumnError, listed
+from duckdb_anon.model.shapes import registry
+from duckdb_anon.model.shapes.contents import Carrier, Claims, Contents, Shape, refuse_strangers
+
+PLAIN = "rows"
+EVERY = ("*",)
+"""What a measure answers that reads contents, weights and truths whatever shapes they come from."""
+
+
+def carriers() -> tuple[Carrier, ...]:
+    """Every carrier some shape may have."""
+    return tuple(dict.fromkeys(carrier for shape in registry.SHAPES for carrier in shape.carriers))
+
+
+def may_carry(name: str) -> bool:
+    """Whether a column of this name may be a carrier.
+
+    >>> may_carry("Bucket_"), may_carry("age")
+    (True, False)
+    """
+    return any(carrier.stands_for(name) for carrier in carriers())
+
+
+def released_name(planned: str, taken: Collection[str]) -> str:
+    """The name of a planned column in a release: a carrier's key becomes a name the original does not have.
+
+    >>> released_name("_anon_bucket", ["age", "BUCKET"]), released_name("age", ["age"])
+    ('bucket_', 'age')
+    """
+    found = next((carrier for carrier in carriers() if carrier.key == planned), None)
+    return planned if found is None else found.name(taken)
+
+
+def read(
+    release: Mapping[str, str],
+    original: Mapping[str, str] | None,
+    *,
+    labelled: Collection[str] = (),
+    sensitive: Collection[str] = (),
+    trees: Collection[str] = (),
+    table: str = "the release",
+) -> Contents:
+    """Say what a release carries, held against its original.
+
+    Args:
+        release: column to DuckDB type, in table order.
+        original: the same of the original, or of the empty table that stands for it; None when nothing is known of it.
+        labelled: columns that are the original's whatever they are called, for want of an original.
+        sensitive: the original's sensitive columns.
+        trees: columns that have a hierarchy.
+        table: the release's name, for messages.
+
+    Raises:
+        ColumnError: a column is called like a carrier, but its type is none a carrier has.
+
+    Example:
+        >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
+        >>> found.shape, found.columns["age"].cell, found.unread
+        ('boxes', 'interval', ('bucket',))
+    """
+    claims = Claims(
+        release,
+        None if original is None else {name.lower(): kind for name, kind in original.items()},
+        _folded(labelled),
+        _folded(sensitive),
+        _folded(trees),
+    )
+    found = [shape for shape in registry.SHAPES if shape.claim(claims)]
+    refuse_strangers(claims, carriers(), table)
+    return Contents(
+        _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
+        claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,
+    )  # fmt: skip
+
+
+def refuse(function: str, table: str, contents: Contents, answers: Collection[str]) -> None:
+    """Raise where a release has a shape that a measure does not answer: the one place that refuses.
+
+    Args:
+        function: SQL function, for messages.
+        table: the release's name.
+        contents: what it carries.
+        answers: names of the shapes the measure answers.
+
+    Raises:
+        ColumnError: naming the shape and what would answer instead.
+    """
+    if not contents.answered(answers):
+        missing = [shape for shape in registry.SHAPES if shape.name in contents.shapes and shape.name not in answers]
+        raise ColumnError(
+            f"{function}: {table} {' and '.join(shape.says for shape in missing)}, which {function} does not read "
+            f"(it reads {listed(_in_order(answers))}); {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
+            f"{_doubt(missing, contents)}"
+        )
+
+
+def _doubt(missing: Collection[Shape], contents: Contents) -> str:
+    named = [name for name in contents.carriers for shape in missing for c in shape.carriers if c.stands_for(name)]
+    if not named or contents.known:
+        return ""
+    names = ", ".join(f"'{name}'" for name in dict.fromkeys(named))
+    return f". If {listed(dict.fromkeys(named))} is an ordinary column of the original, say keep := [{names}]"
+
+
+def _name(found: Sequence[Shape]) -> str:
+    """The name a release goes by: that of the first shape that names it; rows are what is left."""
+    return next((shape.name for shape in found if shape.names), PLAIN)
+
+
+def _names(found: Sequence[Shape]) -> tuple[str, ...]:
+    """All shapes; plain rows are one only where there is no other to name it by."""
+    return tuple(shape.name for shape in found if shape.name != PLAIN or _name(found) == PLAIN)
+
+
+def _in_order(answers: Collection[str]) -> list[str]:
+    return [shape.name for shape in registry.SHAPES if shape.name in answers]
+
+
+def _folded(names: Collection[str]) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)

@@ -1,0 +1,161 @@
+"""An original may call its columns what shapes call theirs: every method, measure and query takes them as they are.
+
+The oracle is the same table with an ordinary name in that place: whatever is released, measured or answered must be
+the same but for the name. Each name is tried in odd letter case, with the type its carrier has, in every role.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.model import shapes
+from duckdb_anon.model.entries import Method
+from duckdb_anon.registry import METHODS
+
+PLAIN = "ordinary"
+NAMES = {
+    "Bucket": "(1 + i % 4)::bigint",
+    "noisy_Count": "(0.5 + i % 4)::double",
+    "SAMPLING_RATE": "(0.25 * (1 + i % 4))::double",
+    "Suppressed": "(i % 4)::bigint",
+    "reTention": "(0.25 * (1 + i % 4))::double",
+    "RR": "(i % 4)::integer",
+    "Row_Id": "(3 - i % 4)::bigint",
+}
+ROLES = ("quasi", "sensitive", "insensitive", "unlabelled")
+CALLS = {
+    "muco": "0.5", "mondrian": "2", "incognito": "2, max_suppression := 0.5", "anatomy": "2",
+    "rr_distort": "p := 0.8", "slicing": "2", "merging": "2", "composition": "2", "probabilistic": "2",
+    "hybrid": "2", "diffgen": "5.0, domain := 'observed'", "laplace_on_groups": "2, 5.0",
+}  # fmt: skip
+STEP = 6
+"""One measure in six on each release, another one for the next name or role: all pairs are met, at a sixth of the cost."""
+COUNTS = ("diffgen", "laplace_on_groups")
+MEASURES = (
+    "k_anonymity('{r}', qi := {qi})",
+    "l_diversity('{r}', qi := {qi}, sensitive := '{s}')",
+    "class_statistics('{r}', qi := {qi})",
+    "information_loss('{o}', '{r}')",
+    "distortion_ratio('{o}', '{r}')",
+    "disclosure('{o}', '{r}')",
+    "composition_risk('{r}', '{r}', '{o}')",
+    "slicing_diversity('{o}', '{r}')",
+    "distribution_distance('{o}', '{r}', columns := ['g', '{s}'])",
+    "correlation('{r}', columns := ['g', '{s}'], sensitive := '{s}', qi := {qi}, keep := {keep})",
+    "workload_error('{o}', '{r}', 6, dims := 2, seed := 1, selectivity := 0.5)",
+    "workload_error('{o}', '{r}', 6, dims := 1, aggregate := 'sum(a)', seed := 2, selectivity := 0.5)",
+    "relative_error('select g, count(*) as n, sum(a) as total from {o} where a < 30 group by g', '{o}', '{r}')",
+    "relative_error('select count(*) as n from {o} where \"{s}\" is not null', '{o}', '{r}')",
+    "cube_error('{o}', '{r}', dims := ['g'])",
+    "compare('{o}', ['{r}'], n := 5, dims := 2, seed := 3, p_match := 0.7)",
+    "classification_accuracy('{o}', '{r}', 'g', folds := 2, seed := 1)",
+)
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb_anon.connect()
+    yield connection
+    connection.close()
+
+
+def _original(con: duckdb.DuckDBPyConnection, table: str, name: str, expression: str, role: str) -> None:
+    con.execute(
+        f"create or replace table {table} as select (20 + (i * 7) % 20)::integer as a, (['F', 'M', 'X'])[1 + i % 3] "
+        f"as g, {expression} as \"{name}\", (['flu', 'cold', 'acne', 'gout'])[1 + (i // 2) % 4] as s "
+        "from (select i::integer as i from range(24) as t(i))"
+    )
+    roles = {"a": "quasi", "g": "quasi", "s": "insensitive" if role == "sensitive" else "sensitive", name: role}
+    for column, word in roles.items():
+        if word != "unlabelled":
+            con.execute(f"comment on column {table}.\"{column}\" is 'anon: {word}'")
+
+
+def _names(name: str, role: str) -> dict[str, str]:
+    qi = ["a", "g", name] if role == "quasi" else ["a", "g"]
+    keep = {"insensitive": [name], "sensitive": ["s"]}.get(role, [])
+    return {"qi": str(qi), "s": name if role == "sensitive" else "s", "keep": str(keep)}
+
+
+def _release(con: duckdb.DuckDBPyConnection, method: str, source: str, target: str, role: str) -> list[str]:
+    keep = ", keep := []" if method in COUNTS else ""
+    linked = "" if method in COUNTS else ", row_id := true"
+    con.execute(
+        f"create or replace table {target} as from {method}('{source}', {CALLS[method]}{linked}{keep}, seed := 5)"
+    )
+    return [row[0] for row in con.execute(f"describe {target}").fetchall()]
+
+
+def _told(con: duckdb.DuckDBPyConnection, call: str, names: dict[str, str]) -> Any:
+    """Rows of a call, or the text of its error, with `names` put back."""
+    try:
+        rows = con.execute(f"from {call}").fetchall()
+    except duckdb.Error as error:
+        return _renamed(str(error).split("\n")[0], names)
+    return sorted((tuple(_renamed(value, names) for value in row) for row in rows), key=repr)
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        for name, other in names.items():
+            value = value.replace(name, other)
+        return value
+    if isinstance(value, dict):
+        return {_renamed(k, names): _renamed(v, names) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_renamed(v, names) for v in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def test_every_method_and_name_is_tried() -> None:
+    assert set(CALLS) == {m.name for m in METHODS if isinstance(m, Method) and "person" not in m.needs}
+    assert {name.lower() for name in NAMES} == {carrier.word for carrier in shapes.carriers()}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_changes_nothing(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+    _original(con, "odd", name, NAMES[name], role)
+    _original(con, "even", PLAIN, NAMES[name], role)
+    turn = list(NAMES).index(name) + ROLES.index(role)
+    for place, method in enumerate(CALLS):
+        columns = _release(con, method, "odd", "odd_release", role)
+        expected = _release(con, method, "even", "even_release", role)
+        moved = {shown: (PLAIN if shown == name else shown.rstrip("_")) for shown in columns}
+        assert [m.replace(name, PLAIN) for m in moved.values()] == expected, method
+        assert (name in columns) == (PLAIN in expected)
+        names = {name: PLAIN, f"{name.lower()}_": name.lower(), "odd": "even"}
+        for measure in MEASURES[(place + turn) % STEP :: STEP]:
+            odd = measure.format(o="odd", r="odd_release", **_names(name, role))
+            even = measure.format(o="even", r="even_release", **_names(PLAIN, role))
+            assert _told(con, odd, names) == _told(con, even, {}), (method, odd)
+
+
+@pytest.mark.parametrize("role", ["quasi", "sensitive", "insensitive"])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_original_is_measured_as_it_is(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+    _original(con, "odd", name, NAMES[name], role)
+    _original(con, "even", PLAIN, NAMES[name], role)
+    names = {name: PLAIN, "odd": "even"}
+    for measure in (
+        "k_anonymity('{o}')",
+        "l_diversity('{o}', sensitive := '{s}')",
+        "reidentification_risk('{o}')",
+        "equivalence_classes('{o}')",
+        "t_closeness('{o}', sensitive := '{s}')",
+        "correlation('{o}', columns := ['g', '{s}'])",
+        "workload('{o}', 5, dims := 2, seed := 1)",
+        "delta_probability('{o}', 0.5)",
+        "rr_risk('{o}', p := 0.8)",
+        "rr_parameters('{o}', 2)",
+        "relative_error('select g, count(*) as n from {o} group by g', '{o}', '{o}')",
+        "workload_error('{o}', '{o}', 5, dims := 2, seed := 1, selectivity := 0.5)",
+    ):
+        odd = _told(con, measure.format(o="odd", **_names(name, role)), names)
+        assert odd == _told(con, measure.format(o="even", **_names(PLAIN, role)), {}), measure
