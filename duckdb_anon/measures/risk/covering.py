@@ -37,8 +37,8 @@ def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntAr
     number = release.sources()
     if number is None:
         raise ColumnError(
-            f"{function}: the release does not say which original row each row comes from; make it again with "
-            f"{SOURCE.word} := true (for this check only, never for publication)"
+            f"{function}: the release has no column {SOURCE.word}, so nobody can say which original each row comes "
+            f"from; make it again with {SOURCE.word} := true (for this check only, never for publication)"
         )
     fake = np.isnan(number)
     real = number[~fake]

@@ -11,7 +11,7 @@ from duckdb_anon.model.shapes.types import is_number
 SOURCE = Carrier(
     "row_id",
     is_number,
-    "the number of a row of the original",
+    "whose its rows are, as it does not number rows",
     "the source row's number; a table that has it must not be published",
 )
 

@@ -1,0 +1,70 @@
+"""A new shape is one file and one line; no other module knows a shape's column name."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.model.shapes import Carrier, Claims, Shape, Weight, carriers, registry
+from duckdb_anon.model.shapes.types import is_integer
+
+PACKAGE = Path(duckdb_anon.__file__).parent
+PARAMETERS = {"row_id"}
+"""The parameter that asks for the column has its name."""
+COPIES = Carrier("copies", is_integer, "how many rows a row stands for")
+
+
+def _claim(claims: Claims) -> bool:
+    """A released row stands for `copies` equal rows of the original."""
+    found = claims.take(COPIES)
+    if found is not None:
+        claims.weights.append(Weight(found, "rows"))
+    return found is not None
+
+
+GROUPED = Shape("grouped", "has a row for several equal ones", _claim, (COPIES,))
+
+
+@pytest.fixture
+def grouped(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> duckdb.DuckDBPyConnection:
+    monkeypatch.setattr(registry, "SHAPES", (GROUPED, *registry.SHAPES))
+    con.execute("create table people as select (i % 3)::integer as a, i % 2 = 0 as b from range(12) t(i)")
+    con.execute("comment on column people.a is 'anon: quasi'; comment on column people.b is 'anon: quasi'")
+    con.execute("create table r as select a, b, count(*)::integer as copies from people group by all")
+    return con
+
+
+def test_a_new_shape_is_read_by_queries_and_by_measures_of_every_shape(grouped: duckdb.DuckDBPyConnection) -> None:
+    query = "select a, count(*) as n, sum(a) as total from people where b group by a"
+    told = grouped.execute("select original, estimate from relative_error($q, 'people', 'r')", {"q": query}).fetchall()
+    assert len(told) == 6 and all(original == estimate for original, estimate in told)
+    errors = grouped.execute("select relative_error from workload_error('people', 'r', 20, dims := 2, seed := 1)")
+    assert [row[0] for row in errors.fetchall()] == [0.0] * 20
+
+
+def test_measures_that_never_heard_of_a_shape_refuse_it(grouped: duckdb.DuckDBPyConnection) -> None:
+    for call in ("k_anonymity('r', qi := ['a', 'b'])", "information_loss('people', 'r')"):
+        with pytest.raises(duckdb.Error, match=r"has a row for several equal ones, which .* does not read"):
+            grouped.execute(f"from {call}").fetchall()
+
+
+def test_an_original_may_have_the_new_name(grouped: duckdb.DuckDBPyConnection) -> None:
+    grouped.execute("create table more as select *, 7 as copies from people")
+    told = grouped.execute("select estimate from relative_error('select count(*) as n from more', 'more', 'more')")
+    assert told.fetchall() == [(12.0,)]
+
+
+@pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_other_module_knows_the_name_of_a_carrier(module: Path) -> None:
+    if module.is_relative_to(PACKAGE / "model" / "shapes"):
+        return
+    words = {carrier.word for carrier in carriers()}
+    tree = ast.parse(module.read_text())
+    named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in words}
+    # a shape may be called like its carrier, and measures name the shapes they answer
+    shapes = {shape.name for shape in registry.SHAPES} if module.is_relative_to(PACKAGE / "measures") else set()
+    assert named - PARAMETERS - shapes == set()
