@@ -311,6 +311,7 @@ CALLS = {
     "correlation": "correlation('{r}', columns := ['a', 'g'], qi := ['a', 'g'], sensitive := 's')",
     "disclosure": "disclosure('tiny', '{r}')",
     "composition_risk": "composition_risk('{r}', '{r}', 'tiny')",
+    "linkage_risk": "linkage_risk('tiny', '{r}')",
     "slicing_diversity": "slicing_diversity('tiny', '{r}')",
     "classification_accuracy": "classification_accuracy('tiny', '{r}', 'g', folds := 2)",
     "workload_error": "workload_error('tiny', '{r}', 5, dims := 1)",

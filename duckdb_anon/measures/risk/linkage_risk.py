@@ -215,4 +215,5 @@ MEASURE = Report(
     optional=("holdout",),
     further=replay_select,
     reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained"),
 )

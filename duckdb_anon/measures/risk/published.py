@@ -129,7 +129,7 @@ def published(
         view = _ordinary(release, sensitive, columns, bucket, weight)
     parts, start, size, unit_of_row, group, secrets = view
     known = None if replay is None else _replay(release, replay, qi)
-    persons = "noisy_count" not in release.columns
+    persons = not release.counted
     return Published(list(qi), columns, parts, start, size, unit_of_row, group, secrets, persons, known)
 
 
@@ -154,16 +154,13 @@ def own_rows(function: str, original: ReadTable, release: ReadTable, view: Publi
 
 
 def _rows_weight(release: ReadTable) -> FloatArray:
-    if "noisy_count" not in release.columns:
-        return np.ones(release.rows)
-    count = release.columns["noisy_count"]
-    return np.maximum(count.domain.positions[count.value_codes()], 0.0)
+    return np.maximum(release.row_weights(), 0.0) if release.counted else np.ones(release.rows)
 
 
 def _buckets(release: ReadTable) -> IntArray | None:
-    if "bucket" not in release.columns or release.columns["bucket"].shape != "value":
+    if not release.contents.bucket:
         return None
-    _, bucket = np.unique(release.columns["bucket"].value_codes(), return_inverse=True)
+    _, bucket = np.unique(release.buckets(), return_inverse=True)
     return bucket.astype(np.int64)
 
 
@@ -244,9 +241,9 @@ def _secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: F
 
 def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay | None:
     """Pairs of values before and after, row by row; None where the call's answer is no table of plain values."""
-    if any(again.columns[name].shape != "value" for name in qi if name in again.columns) or any(
-        name not in again.columns for name in (*qi, "row_id")
-    ):
+    if again.sources() is None or any(name not in again.columns for name in qi):
+        return None
+    if any(again.columns[name].shape != "value" for name in qi):
         return None
     source = source_rows("linkage_risk", release, again)
     real = source >= 0

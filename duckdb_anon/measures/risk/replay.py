@@ -37,7 +37,9 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
         return {}
     method, arguments = parsed_call(context.function, text)
     types = {name.lower(): kind for name, kind in release.columns.items()}
-    if release.visible and ("rr" in types or any(_nested(types.get(info.name.lower(), "")) for info in roles.qi)):
+    if release.visible and (
+        context.contents(release).channels or any(_nested(types.get(info.name.lower(), "")) for info in roles.qi)
+    ):
         return {}
     given = [literal(release.text), *arguments, f"qi := {literal([info.name for info in roles.qi])}"]
     if roles.sensitive:
