@@ -91,7 +91,15 @@ class Context:
         """What a table carries of whose original nothing is known but the roles it is given."""
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         labelled, sensitive, trees = labels_of(self.function, relation, checked)
-        return read(relation.columns, None, labelled=labelled, sensitive=sensitive, trees=trees, table=relation.given)
+        return read(
+            relation.columns,
+            None,
+            labelled=labelled,
+            sensitive=sensitive,
+            trees=trees,
+            table=relation.given,
+            function=self.function,
+        )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
         """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""

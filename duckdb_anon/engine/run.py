@@ -210,6 +210,7 @@ def _shown(
             sensitive=[info.name for info in roles.sensitive],
             trees=[info.name for info in infos if info.hierarchy],
             table=name,
+            function=entry.name,
         )
         refuse(entry.name, name, contents, entry.answers)
         shown.append(contents)

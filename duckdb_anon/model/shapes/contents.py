@@ -229,7 +229,7 @@ class Shape:
     instead: str = "relative_error and workload_error answer queries on it"
 
 
-def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str) -> None:
+def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
     """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has.
 
     Raises:
@@ -239,7 +239,7 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str) 
         for name, kind in claims.unclaimed.items():
             if carrier.stands_for(name) and not claims.is_original(name) and kind and not carrier.fits(kind):
                 raise ColumnError(
-                    f"column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases in "
+                    f"{asked}column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases in "
                     f"DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
                 )
 

@@ -45,6 +45,7 @@ def read(
     sensitive: Collection[str] = (),
     trees: Collection[str] = (),
     table: str = "the release",
+    function: str = "",
 ) -> Contents:
     """Say what a release carries, held against its original.
 
@@ -55,6 +56,7 @@ def read(
         sensitive: the original's sensitive columns.
         trees: columns that have a hierarchy.
         table: the release's name, for messages.
+        function: the SQL function that asks, for messages.
 
     Raises:
         ColumnError: a column is called like a carrier, but its type is none a carrier has.
@@ -72,7 +74,7 @@ def read(
         _folded(trees),
     )
     found = [shape for shape in registry.SHAPES if shape.claim(claims)]
-    refuse_strangers(claims, carriers(), table)
+    refuse_strangers(claims, carriers(), table, f"{function}: " if function else "")
     return Contents(
         _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
         claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,
