@@ -239,8 +239,8 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, 
         for name, kind in claims.unclaimed.items():
             if carrier.stands_for(name) and not claims.is_original(name) and kind and not carrier.fits(kind):
                 raise ColumnError(
-                    f"{asked}column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases in "
-                    f"DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
+                    f"{asked}column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases "
+                    f"in DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
                 )
 
 
