@@ -186,7 +186,8 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     entry = _BY_NAME[call["function"]]
     cursor = _cursor(number)
     try:
-        catalog = Catalog(cursor, call["database"], call["schema"])
+        takes = [p.name for p in parameters_of(entry)]
+        catalog = Catalog(cursor, call["database"], call["schema"], takes)
         return plan(entry, Context(entry.name, catalog, call["arguments"]))
     except AnonError as error:
         return f"!{error}"

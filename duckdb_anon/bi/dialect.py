@@ -16,6 +16,7 @@ from sqlalchemy import text, types
 from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.functions import load
+from duckdb_anon.misnamed import explained
 
 _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "TINYINT": types.SmallInteger, "SMALLINT": types.SmallInteger, "INTEGER": types.Integer, "BIGINT": types.BigInteger,
@@ -59,6 +60,16 @@ class AnonDialect(Dialect):
         wrapper = super().connect(*arguments, **options)
         load(_connection_of(wrapper))
         return wrapper
+
+    def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
+        """Run a statement; an argument no parameter takes is named, with the nearest one."""
+        try:
+            super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
+        except duckdb.BinderException as error:
+            message = explained(str(error), statement)
+            if message == str(error):
+                raise
+            raise duckdb.BinderException(message) from error
 
     def get_multi_columns(
         self,

@@ -7,11 +7,13 @@ stops a running kernel.
 from __future__ import annotations
 
 from harlequin import HarlequinCompletion
+from harlequin.exception import HarlequinQueryError
 from harlequin_duckdb import DuckDbAdapter
-from harlequin_duckdb.adapter import DuckDbConnection
+from harlequin_duckdb.adapter import DuckDbConnection, DuckDbCursor
 
 from duckdb_anon.engine.interrupt import stop_running
 from duckdb_anon.functions import load
+from duckdb_anon.misnamed import explained
 from duckdb_anon.registry import ENTRIES
 
 _FIRST = 10  # before keywords and DuckDB's own functions
@@ -27,6 +29,13 @@ class AnonConnection(DuckDbConnection):
             for e in ENTRIES
         ]
         return own + super().get_completions()
+
+    def execute(self, query: str) -> DuckDbCursor | None:
+        """Run a query; an argument no parameter takes is named, with the nearest one."""
+        try:
+            return super().execute(query)
+        except HarlequinQueryError as error:
+            raise HarlequinQueryError(msg=explained(error.msg, query), title=error.title) from error
 
     def cancel(self) -> None:
         """Stop the running query, kernels included."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -57,9 +57,22 @@ class Relation:
 class Catalog:
     """A short-lived cursor that answers the planner's questions."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection | None, database: str, schema: str) -> None:
-        """Use `cursor` with the caller's default database and schema; None sees nothing."""
-        self.cursor = cursor
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection | None,
+        database: str,
+        schema: str,
+        takes: Collection[str] = ("qi", "sensitive", "keep", "categorical"),
+    ) -> None:
+        """Use `cursor` with the caller's default database and schema; None sees nothing.
+
+        Args:
+            cursor: a connection of its own to the caller's database.
+            database: the caller's default database.
+            schema: the caller's default schema.
+            takes: parameters of the function that is planned; what errors may advise.
+        """
+        self.cursor, self.takes = cursor, takes
         self.database, self.schema = database, schema
         if cursor is not None:
             # A server has locked its configuration, this setting included.
@@ -221,10 +234,13 @@ class Catalog:
         names = self.table_names()
         if not _QUALIFIED.fullmatch(text) and " " in text and text.lower().startswith(("select", "from", "with")):
             raise ParameterError(f"{function}: {parameter}: put a query in parentheses: '({text})'")
+        spelled_out = {"qi": "qi := ['...']", "sensitive": "sensitive := '...'", "keep": "keep := ['...']"}
+        ways = [way for parameter, way in spelled_out.items() if parameter in self.takes]
+        numbers = " (and categorical := [...] for numbers without order)" if "categorical" in self.takes else ""
+        remedy = f"name its columns: {', '.join(ways)}{numbers}" if ways else "make it a table and commit it"
         hint = (
             f"'{text}' is not a committed table{nearest(text, names)}; there are: {listed(names) or 'none'}. If it "
-            "is a temporary table, a CTE, a DataFrame or not committed yet, name its columns: qi := ['...'], "
-            "sensitive := '...', keep := ['...'] (and categorical := [...] for numbers without order)"
+            f"is a temporary table, a CTE, a DataFrame or not committed yet, {remedy}"
         )
         spelled = self._spellings(text)[0]
         return Relation(text, spelled, {}, {}, hint, spelled)

@@ -34,12 +34,17 @@ from duckdb_anon.model.entries import (
     Task,
 )
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import Contents, carriers, may_carry, read, refuse, released_name
 from duckdb_anon.model.table import CodedTable
 from duckdb_anon.rewrite.schema import TableInfo
 
 SEED = Parameter(
-    "seed", "whole number from 0 that makes the run repeatable; by default the system's entropy", "integer", low=0
+    "seed",
+    "whole number from 0 that makes the run repeatable; by default the system's entropy",
+    "integer",
+    low=0,
+    high=MOST_SEED,
 )
 ROW_ID = Parameter(
     "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False

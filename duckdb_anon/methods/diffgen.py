@@ -28,7 +28,7 @@ from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 SPENDING = (
     Parameter("epsilon", "privacy budget", "number", REQUIRED, above=0),
-    Parameter("specializations", "number of specializations, h", "integer", 10, low=0),
+    Parameter("specializations", "number of specializations, h", "integer", 10, low=0, high=1000),
 )
 
 

@@ -225,7 +225,7 @@ METHOD = Method(
         Parameter("l", "no sensitive value has a share above 1/l in a bucket", "number", REQUIRED, low=1),
         Parameter("k", "rows in each part of a generalized cell", "integer", 2, low=1),
         *COLUMNS,
-        Parameter("fake", "number of fake rows", "integer", 1, low=0),
+        Parameter("fake", "number of fake rows", "integer", 1, low=0, high=1_000_000),
         Parameter("fake_mode", "whether `fake` is a total or counts per row", "text", "total", ("total", "per_record")),
         Parameter(
             "rules",

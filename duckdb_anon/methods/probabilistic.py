@@ -50,7 +50,7 @@ METHOD = Method(
     example="CREATE TABLE second AS FROM probabilistic('people', 5)",
     smallest="2",
     parameters=parameters(
-        Parameter("d", "values that must survive an intersection", "integer", 2, low=1),
+        Parameter("d", "values that must survive an intersection", "integer", 2, low=1, high=1000),
         Parameter("alpha", "probability with which they do", "number", 0.9, low=0, high=1),
         *ESTIMATE,
     ),

@@ -13,6 +13,8 @@ import numpy as np
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 
 REQUIRED = object()
+_MOST = {"integer": 2**31 - 1, "number": 1e9}  # beyond any number of rows, and safe to multiply by one
+MOST_SEED = 2**63 - 1  # a BIGINT
 ParameterKind = Literal["number", "fraction", "integer", "text", "boolean", "names", "mapping", "any"]
 Params = Mapping[str, Any]
 
@@ -28,7 +30,8 @@ class Parameter:
             (a list of column names; one name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked).
         default: value when not given; REQUIRED has none.
         choices: allowed texts, for kind 'text'.
-        low, high: inclusive range for numbers; `above` excludes its own value.
+        low, high: inclusive range for numbers; without `high` an integer is below 2^31 and a
+            number at most 1e9; `above` excludes its own value.
     """
 
     name: str
@@ -50,11 +53,11 @@ class Parameter:
             value = _CONVERT[self.kind](given)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise ParameterError(
-                f"{function}: {self.name} := {given!r} is not {_ARTICLE[self.kind]}; {self.doc}"
+                f"{function}: {self.name} := {_shown(given)} is not {_ARTICLE[self.kind]}; {self.doc}"
             ) from error
         if self.choices and value not in self.choices:
             raise ParameterError(
-                f"{function}: {self.name} := {given!r} is none of {listed(self.choices)}"
+                f"{function}: {self.name} := {_shown(given)} is none of {listed(self.choices)}"
                 f"{nearest(str(given), self.choices)}"
             )
         self._check_range(function, given, value)
@@ -64,15 +67,36 @@ class Parameter:
         if self.kind not in ("number", "fraction", "integer"):
             return
         finite = np.isfinite(float(value))
+        most = self.high if self.high is not None else _MOST.get(self.kind)
         low = self.low is None or value >= self.low
-        high = self.high is None or value <= self.high
+        high = most is None or value <= most
         above = self.above is None or value > self.above
         if not (finite and low and high and above):
-            ends = (("above", self.above), ("at least", self.low), ("at most", self.high))
-            allowed = " and ".join(f"{word} {end:g}" for word, end in ends if end is not None) or "finite"
+            ends = (("above", self.above), ("at least", self.low), ("at most", most))
+            allowed = " and ".join(f"{word} {_plainly(end)}" for word, end in ends if end is not None) or "finite"
             raise ParameterError(
-                f"{function}: {self.name} := {given} is out of range, it must be {allowed}; {self.doc}"
+                f"{function}: {self.name} := {_shown(given)} is out of range, it must be {allowed}; {self.doc}"
             )
+
+
+def _shown(given: Any) -> str:
+    """A given value as a user would write it."""
+    return str(given) if isinstance(given, Decimal) else repr(given)
+
+
+def _plainly(end: float) -> str:
+    return str(end) if isinstance(end, int) else f"{end:g}"
+
+
+def _as_floats(given: Any) -> Any:
+    """A value without DECIMALs, which DuckDB makes of every literal with a point: inside lists and MAPs too."""
+    if isinstance(given, Decimal):
+        return float(given)
+    if isinstance(given, Mapping):
+        return {name: _as_floats(value) for name, value in given.items()}
+    if isinstance(given, (list, tuple)):
+        return type(given)(_as_floats(value) for value in given)
+    return given
 
 
 def _names(given: Any) -> list[str]:
@@ -85,17 +109,18 @@ def _names(given: Any) -> list[str]:
 
 def _mapping(given: Any) -> dict[str, Any]:
     if isinstance(given, Mapping):
-        return dict(given)
+        return dict(_as_floats(given))
     if isinstance(given, Sequence) and not isinstance(given, str):
-        return dict(given)  # a DuckDB MAP arrives as a list of pairs
+        return dict(_as_floats(given))  # a DuckDB MAP arrives as a list of pairs
     raise TypeError
 
 
 def _integer(given: Any) -> int:
-    # a Decimal is compared as it is: as a float, a number beyond 2^53 would differ from itself
-    if isinstance(given, bool) or (given if isinstance(given, Decimal) else float(given)) != int(given):
+    whole = int(given)
+    # a HUGEINT arrives as a Decimal, which as a float would be another number
+    if isinstance(given, bool) or (Decimal(given) if isinstance(given, str) else given) != whole:
         raise TypeError
-    return int(given)
+    return whole
 
 
 def _fraction(given: Any) -> Fraction:
@@ -133,7 +158,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "boolean": _boolean,
     "names": _names,
     "mapping": _mapping,
-    "any": lambda given: float(given) if isinstance(given, Decimal) else given,
+    "any": _as_floats,
 }
 _ARTICLE = {
     "number": "a number",

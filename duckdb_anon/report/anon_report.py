@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Task
+from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.report.gather import Plan
 from duckdb_anon.report.write import write_page
 
@@ -40,7 +41,7 @@ MEASURE = Task(
         Parameter("path", "HTML file to write", "text", REQUIRED),
         Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
         Parameter("queries", "queries of the workload", "integer", 300, low=1),
-        Parameter("seed", "makes targets and queries repeatable", "integer", 1, low=0),
+        Parameter("seed", "makes targets and queries repeatable", "integer", 1, low=0, high=MOST_SEED),
     ),
     returns={"path": "VARCHAR"},
     plan=_plan,

@@ -18,6 +18,7 @@ from duckdb_anon.engine.quoting import literal
 from duckdb_anon.measures.risk.classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.schema import TableInfo, contents_of, list_type
 
@@ -122,7 +123,7 @@ MEASURE = Query(
         Parameter(
             "p_match", "chance that the attacker knows a quasi-identifier, in [0, 1]", "number", 0.7, low=0, high=1
         ),
-        Parameter("seed", "whole number that makes the workload repeatable", "integer"),
+        Parameter("seed", "whole number that makes the workload repeatable", "integer", low=0, high=MOST_SEED),
     ),
     plan=_plan,
     answers=EVERY,

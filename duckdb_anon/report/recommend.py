@@ -21,6 +21,7 @@ from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.model.entries import ColumnInfo, Method, Parameter, Params, Roles, Task
 from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.report.ladder import Step, try_ladders
 
 RETURNS = {
@@ -155,7 +156,7 @@ def recommending(methods: Sequence[Method]) -> Task:
             Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 0.7, above=0, high=1),
             Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
             *ROLE_PARAMETERS,
-            Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0),
+            Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0, high=MOST_SEED),
         ),
         returns=RETURNS,
         plan=plan,

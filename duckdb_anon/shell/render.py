@@ -29,7 +29,7 @@ def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextI
     _WRITERS[mode](list(result.columns), _text_rows(result), out)
 
 
-def explained(result: duckdb.DuckDBPyRelation, out: TextIO) -> None:
+def show_plan(result: duckdb.DuckDBPyRelation, out: TextIO) -> None:
     """Write a query plan as DuckDB drew it."""
     for row in result.fetchall():
         out.write(f"{row[-1]}\n")

@@ -14,12 +14,13 @@ from typing import NoReturn, TextIO
 
 import duckdb
 
+from duckdb_anon.misnamed import explained
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.shell import dot
 from duckdb_anon.shell.background import run_stoppable
 from duckdb_anon.shell.dot import StopScript
 from duckdb_anon.shell.meter import Meter
-from duckdb_anon.shell.render import explained, render
+from duckdb_anon.shell.render import render, show_plan
 from duckdb_anon.shell.scan import is_blank, split_complete
 
 Kind = duckdb.StatementType
@@ -87,7 +88,7 @@ class Session:
             for statement in self.con.extract_statements(text):
                 self.stoppable(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
-            self.fail(str(error))
+            self.fail(explained(str(error), text))
 
     def stoppable(self, work: Callable[[], None]) -> None:
         """Do `work`, which uses the connection, showing how far it has come; Ctrl-C ends it."""
@@ -120,7 +121,7 @@ class Session:
         result = self._result(statement)
         if result is not None:
             if statement.type == Kind.EXPLAIN:
-                explained(result, self.out)
+                show_plan(result, self.out)
             else:
                 render(result, self.mode, self.max_rows, self.out)
         self.out.flush()

@@ -117,6 +117,8 @@ def test_a_missing_table_is_a_clear_error_and_nothing_is_written(entry: Entry) -
     assert entry.name in message
     assert "internal error" not in message
     assert "Traceback" not in message
+    advised = set(re.findall(r"(\w+) :=", message.split("LINE 1")[0]))
+    assert advised <= {p.name for p in parameters_of(entry)}
     assert con.execute("show tables").fetchall() == []
 
 

@@ -114,6 +114,12 @@ def test_error_of_a_function_is_one_clear_message(run: Run) -> None:
     assert "did you mean 'people'?" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_wrong_parameter_name_is_answered_with_the_nearest(run: Run) -> None:
+    done = run(stdin=LABELLED + "select 1;\nfrom muco('people', delte := 0.2);")
+    assert done.returncode == 1
+    assert done.stderr.startswith("muco: there is no parameter 'delte' (did you mean 'delta'?); it takes tbl, delta,")
+
+
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [

@@ -47,6 +47,13 @@ def test_hsql_shows_the_functions_own_error(file: Path) -> None:
     assert "did you mean 'people'" in " ".join((done.stdout + done.stderr).split())
 
 
+def test_hsql_answers_a_wrong_parameter_name_with_the_nearest(file: Path) -> None:
+    command = [str(HSQL), "-a", "anon", str(file), "-c", "from muco('people', delte := 0.2)"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0
+    assert "did you mean 'delta'" in " ".join((done.stdout + done.stderr).replace("│", " ").split())
+
+
 def test_functions_are_completed(file: Path) -> None:
     from duckdb_anon.bi.harlequin import AnonAdapter
 

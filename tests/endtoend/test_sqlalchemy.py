@@ -42,6 +42,11 @@ def test_url_finds_the_dialect_and_every_pooled_connection_has_the_functions(eng
             assert connection.execute(sa.text("select count(*) > 10 from anon_functions()")).scalar() is True
 
 
+def test_wrong_parameter_name_is_answered_with_the_nearest(engine: sa.Engine) -> None:
+    with engine.connect() as connection, pytest.raises(sa.exc.DBAPIError, match="did you mean 'delta'"):
+        connection.execute(sa.text("from muco('people', delte := 0.2)"))
+
+
 def test_release_is_made_and_measured_in_sql(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.execute(sa.text("create table release as from muco('people', 0.2, row_id := true)"))

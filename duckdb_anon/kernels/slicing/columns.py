@@ -28,7 +28,7 @@ def pam(distance: FloatArray, medoids: int) -> IntArray:
         The medoid of each item, shape (d,); ties go to the medoid of the smaller index, medoids to themselves.
 
     >>> pam(np.array([[0, .1, .9], [.1, 0, .8], [.9, .8, 0]]), 2).tolist()
-    [0, 0, 2]
+    [1, 1, 2]
     """
     chosen = _build(distance, medoids)
     best = _total(distance, chosen)

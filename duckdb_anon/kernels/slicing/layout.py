@@ -22,7 +22,9 @@ COLUMNS = (
         "1 - phi squared)",
     ),
     Parameter("column_count", "number of columns to find", "integer", 2, low=1),
-    Parameter("bins", "intervals an ordered attribute is cut into when measuring association", "integer", 10, low=1),
+    Parameter(
+        "bins", "intervals an ordered attribute is cut into when measuring association", "integer", 10, low=1, high=1000
+    ),
 )
 
 

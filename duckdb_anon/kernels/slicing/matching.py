@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.packed import count_cells, offsets_of, ranges, run_starts
+from duckdb_anon.kernels.groups.packed import offsets_of, ranges, run_starts
 from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -58,26 +58,6 @@ class SlicedShares:
     offsets: IntArray
     code: IntArray
     probability: FloatArray
-
-
-def plain_shares(parts: Sequence[IntArray], sensitive: IntArray, bucket: IntArray) -> SlicedShares:
-    """Read a sliced table whose cells are not generalized.
-
-    Args:
-        parts: number of each record's part in each column, 0, 1, 2, ...; the last one of the sensitive
-            column without the sensitive value: all zero if that is alone.
-        sensitive: sensitive code of each record, shape (n,).
-        bucket: bucket of each record, 0 .. buckets - 1, every bucket occupied.
-    """
-    size = np.bincount(bucket)
-    columns = []
-    for part in parts:
-        value, place, count = count_cells(part, bucket, int(part.max()) + 1, len(size))
-        columns.append(Shares(value, place, count / size[place]))
-    entry = columns[-1].find(parts[-1].astype(np.int64), bucket.astype(np.int64))
-    owner, code, count = count_cells(entry, sensitive, len(columns[-1].value), int(sensitive.max()) + 1)
-    probability = count / np.bincount(entry)[owner]
-    return SlicedShares(tuple(columns), offsets_of(owner, len(columns[-1].value)), code, probability)
 
 
 def record_association(table: SlicedShares, parts: Sequence[IntArray]) -> FloatArray:

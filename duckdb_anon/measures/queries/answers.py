@@ -14,44 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.interrupt import tick
-from duckdb_anon.measures.queries.workload import Workload
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.table import CodeArray, IntArray
 
 _BLOCK = 4096
-
-
-def exact_answers(workload: Workload, codes: Sequence[CodeArray], weights: FloatArray) -> FloatArray:
-    """Sum the weights of the rows that satisfy each query.
-
-    Args:
-        workload: n queries.
-        codes: code of each row, one array an attribute of the workload, in its order.
-        weights: what a row adds, shape (rows,) or (rows, m) for m sums at once (1 for COUNT, the value for
-            SUM).
-
-    Returns:
-        Shape (n,) or (n, m).
-    """
-    flat = weights.ndim == 1
-    columns = weights[:, None] if flat else weights
-    if len(columns) == 0:
-        answers = np.zeros((workload.n, columns.shape[1]))
-        return answers[:, 0] if flat else answers
-    group, first = group_rows(codes)
-    groups = len(first)
-    sums = np.stack([np.bincount(group, columns[:, j], minlength=groups) for j in range(columns.shape[1])], axis=1)
-    bits = [packed(m) for m in workload.matches]
-    answers = np.zeros((workload.n, columns.shape[1]))
-    for start in range(0, groups, _BLOCK):
-        tick()
-        rows = first[start : start + _BLOCK]
-        asked = bits[0][codes[0][rows]]
-        for table, column in zip(bits[1:], codes[1:], strict=True):
-            asked &= table[column[rows]]
-        spread = np.unpackbits(asked, axis=1, count=workload.n)
-        answers += spread.T.astype(np.float64) @ sums[start : start + _BLOCK]
-    return answers[:, 0] if flat else answers
 
 
 def group_rows(codes: Sequence[CodeArray]) -> tuple[IntArray, IntArray]:

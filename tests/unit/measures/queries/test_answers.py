@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.measures.queries.answers import exact_answers, group_rows
+from duckdb_anon.measures.queries.answers import group_rows
 from duckdb_anon.measures.queries.overlaps import Intervals, Members
 from duckdb_anon.measures.queries.workload import Workload
 
@@ -13,27 +13,6 @@ def random_workload(rng: np.random.Generator, domains: list[int], n: int) -> Wor
     matches = tuple(rng.random((n, d)) < 0.4 for d in domains)
     used = np.ones((n, len(domains)), dtype=bool)
     return Workload(tuple("abc"[: len(domains)]), (False,) * len(domains), used, matches)
-
-
-def test_exact_answers_equal_a_loop_over_rows_and_queries() -> None:
-    rng = np.random.default_rng(0)
-    workload = random_workload(rng, [7, 5, 3], 29)
-    codes = [rng.integers(0, d, 300).astype(np.int32) for d in (7, 5, 3)]
-    weights = rng.normal(size=300)
-    slow = [
-        sum(
-            w
-            for *row, w in zip(*codes, weights, strict=True)
-            if all(m[q][c] for m, c in zip(workload.matches, row, strict=True))
-        )
-        for q in range(29)
-    ]
-    assert np.allclose(exact_answers(workload, codes, weights), slow)
-
-
-def test_exact_answers_of_no_rows_are_zero() -> None:
-    workload = random_workload(np.random.default_rng(0), [4], 5)
-    assert (exact_answers(workload, [np.zeros(0, dtype=np.int32)], np.zeros(0)) == 0).all()
 
 
 def test_group_rows_survives_products_of_domains_beyond_64_bits() -> None:
