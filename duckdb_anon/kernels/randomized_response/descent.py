@@ -7,6 +7,8 @@ is repeated. The result may still be slightly infeasible; the caller repairs it.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.problem import Problem
@@ -58,15 +60,18 @@ def _solve(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray
     # importing the solver takes longer than opening a database, and most calls never need it
     from scipy.optimize import minimize
 
-    found = minimize(
-        objective,
-        point,
-        jac=True,
-        method="SLSQP",
-        bounds=[(LEAST_LOG_GAIN, LARGEST_LOG_GAIN)] * len(point),
-        constraints={"type": "ineq", "fun": lambda y: slack(y)[0], "jac": lambda y: slack(y)[1]},
-        options={"maxiter": 200, "ftol": 1e-12},
-    )
+    with warnings.catch_warnings():
+        # SciPy up to 1.15 warns of a step it has put back inside the bounds; the result is clipped and repaired anyway
+        warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+        found = minimize(
+            objective,
+            point,
+            jac=True,
+            method="SLSQP",
+            bounds=[(LEAST_LOG_GAIN, LARGEST_LOG_GAIN)] * len(point),
+            constraints={"type": "ineq", "fun": lambda y: slack(y)[0], "jac": lambda y: slack(y)[1]},
+            options={"maxiter": 200, "ftol": 1e-12},
+        )
     moved = np.clip(found.x, LEAST_LOG_GAIN, LARGEST_LOG_GAIN)
     return moved if np.isfinite(moved).all() else point
 
