@@ -68,7 +68,7 @@ def sse_partition(
         ParameterError: there is no quasi-identifier, or these cuts cannot keep the requirement.
 
     >>> from duckdb_anon.kernels.groups.requirements import KAnonymity
-    >>> age = Attribute("age", "ordered", np.array([0, 2, 0, 1, 2], np.int32), np.arange(3.0), 3, -1, np.arange(3))
+    >>> age = Attribute("age", "ordered", np.array([0, 2, 0, 1, 2], np.int32), np.array([0, 3, 4]), 3, -1, np.arange(3))
     >>> sse_partition([age], None, KAnonymity(2)).tolist()
     [0, 1, 0, 1, 1]
     """
@@ -120,7 +120,7 @@ def sse_groups(
     Returns:
         Group of each row, numbered from 0, shape (n,).
 
-    >>> age = Attribute("age", "ordered", np.array([0, 2, 0, 1, 2], np.int32), np.arange(3.0), 3, -1, np.arange(3))
+    >>> age = Attribute("age", "ordered", np.array([0, 2, 0, 1, 2], np.int32), np.array([0, 3, 4]), 3, -1, np.arange(3))
     >>> sse_groups([age], 2).tolist()
     [0, 1, 0, 1, 1]
     """

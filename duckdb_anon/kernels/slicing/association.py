@@ -76,7 +76,7 @@ def phi_squared(left: IntArray, right: IntArray) -> float:
         cell, occupied = np.unique(key, return_counts=True)
     expected = count_left[cell // width].astype(np.float64) * count_right[cell % width]
     total = float(np.sum(occupied.astype(np.float64) ** 2 / expected)) - 1.0
-    return min(max(float(total) / (smaller - 1), 0.0), 1.0)
+    return float(min(max(total / (smaller - 1), 0.0), 1.0))
 
 
 def association_matrix(attributes: Sequence[Attribute], bins: int = 10) -> FloatArray:
