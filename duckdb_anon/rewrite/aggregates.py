@@ -14,8 +14,9 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.intervals import IntervalPart
 from duckdb_anon.rewrite.logic import Term, amount, event, normal, presence, product, split
-from duckdb_anon.rewrite.parse import plain, to_sql
-from duckdb_anon.rewrite.parts import parsed
+from duckdb_anon.rewrite.parse import plain
+from duckdb_anon.rewrite.parts import filtered
+from duckdb_anon.rewrite.template import added, copied, every, some, tree, truth
 
 _KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
@@ -42,27 +43,26 @@ def read_aggregate(node: exp.Expr) -> Aggregate:
         RewriteError: for an aggregate that cannot be estimated.
     """
     inner = node.this if isinstance(node, exp.Filter) else node
-    where = node.expression.this if isinstance(node, exp.Filter) else exp.true()
-    text = plain(inner)
+    where = node.expression.this if isinstance(node, exp.Filter) else truth(True)
     if not isinstance(inner, _KNOWN):
         raise RewriteError(
-            f"{text} cannot be estimated from the release; estimated are count, count_if, sum, avg, min and max"
+            f"{plain(inner)} cannot be estimated from the release; estimated are count, count_if, sum, avg, min and max"
         )
     argument = inner.this
     if isinstance(argument, exp.Distinct) or inner.args.get("expressions"):
         raise RewriteError(
-            f"{text} cannot be estimated from the release: it depends on which rows hold which value; ask for "
+            f"{plain(inner)} cannot be estimated from the release: it depends on which rows hold which value; ask for "
             "count, sum, avg, min or max without DISTINCT"
         )
     if isinstance(inner, exp.CountIf):
         # DuckDB's count_if is a sum of ones and zeros, NULL when there is nothing to add
-        return Aggregate("sum", _indicator(argument), where.copy())
+        return Aggregate("sum", _indicator(argument), copied(where))
     kind = type(inner).__name__.lower()
     if kind == "count":
         if isinstance(argument, exp.Star) or argument is None or isinstance(argument, exp.Literal):
-            return Aggregate(kind, None, where.copy())
-        return Aggregate(kind, None, exp.and_(where.copy(), _not_null(argument)))
-    return Aggregate(kind, argument.copy(), where.copy())
+            return Aggregate(kind, None, copied(where))
+        return Aggregate(kind, None, every([where, _not_null(argument)]))
+    return Aggregate(kind, copied(argument), copied(where))
 
 
 def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.Expr:
@@ -76,7 +76,7 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
     condition = both(where, aggregate.condition)
     unit_of = early.units.of
     if aggregate.kind == "count":
-        return parsed(f"coalesce(sum({_sum(early, event(condition, unit_of))}), 0)")
+        return tree("coalesce(sum({rows}), 0)", rows=_sum(early, event(condition, unit_of)))
     value = aggregate.value
     assert value is not None  # noqa: S101 -- only COUNT has none
     if aggregate.kind in ("min", "max"):
@@ -85,35 +85,34 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
     there = product(qualifies, presence(value, unit_of))
     amounts = product(qualifies, amount(value, unit_of))
     mass = _sum(early, there)
-    total = f"sum({_sum(early, amounts)}) filter (where {mass} <> 0)"
-    return parsed(total if aggregate.kind == "sum" else f"{total} / sum({mass})")
+    total = tree("sum({x}) filter (where {mass} <> 0)", x=_sum(early, amounts), mass=mass)
+    return total if aggregate.kind == "sum" else tree("{total} / sum({mass})", total=total, mass=mass)
 
 
-def mass(where: exp.Expr, early: Early) -> str:
+def mass(where: exp.Expr, early: Early) -> exp.Expr:
     """How many original rows a row of the final query is expected to stand for."""
     return _sum(early, event(where, early.units.of))
 
 
-def possible(condition: exp.Expr, early: Early) -> str:
+def possible(condition: exp.Expr, early: Early) -> exp.Expr:
     """Whether a row may qualify; never false for one that does."""
     return _flag("possible", normal(condition, early.units.of), early)
 
 
-def certain(condition: exp.Expr, early: Early) -> str:
+def certain(condition: exp.Expr, early: Early) -> exp.Expr:
     """Whether a row qualifies whatever its true values are; never true for one that may not."""
     return _flag("certain", normal(condition, early.units.of), early)
 
 
-def _flag(wanted: str, condition: exp.Expr, early: Early) -> str:
+def _flag(wanted: str, condition: exp.Expr, early: Early) -> exp.Expr:
     condition = condition.unnest()
     if isinstance(condition, exp.Boolean):
-        return "true" if condition.this else "false"
+        return condition
     unit = early.units.of(condition)
     if unit is not None:
-        return to_sql(early.flag(wanted, condition, unit), pretty=False)
-    word = " and " if isinstance(condition, exp.And) else " or "
+        return early.flag(wanted, condition, unit)
     sides = [_flag(wanted, side, early) for side in (condition.this, condition.expression)]
-    return f"({word.join(sides)})"
+    return every(sides) if isinstance(condition, exp.And) else some(sides)
 
 
 def _extreme(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.Expr:
@@ -129,44 +128,36 @@ def _extreme(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.
     end = end_of(early, value, where, aggregate, aggregate.kind == "min")
     if any(isinstance(part, IntervalPart) and part.name == early.units.of(value) for part in early.model.parts):
         # cells that could be anything say nothing while others have ends
-        may = f"({may}) and isfinite({end})"
-    return parsed(f"{aggregate.kind}({end}) filter (where {may})")
+        may = every([may, tree("isfinite({end})", end=end)])
+    return filtered(tree(f"{aggregate.kind}({{end}})", end=end), may)
 
 
-def end_of(early: Early, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> str:
+def end_of(early: Early, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> exp.Expr:
     """Least or most the value can be in a row, given what the conditions say of the same part."""
     unit = early.units.of(value)
     assert unit is not None  # noqa: S101 -- mixed arguments are late
-    return to_sql(early.extreme(least, value, unit, given(early, unit, where, aggregate)), pretty=False)
+    return early.extreme(least, value, unit, given(early, unit, where, aggregate))
 
 
 def given(early: Early, unit: str, where: exp.Expr | None, aggregate: Aggregate) -> exp.Expr | None:
     """What the conditions say of one part."""
     same = [c for c in split(both(where, aggregate.condition)) if early.units.of(c) == unit]
     same = [c for c in same if not isinstance(c, exp.Boolean)]
-    return exp.and_(*[c.copy() for c in same]) if same else None
+    return every(same) if same else None
 
 
-def _sum(early: Early, terms: list[Term]) -> str:
-    pieces = [(term.sign, to_sql(early.term(term), pretty=False)) for term in terms]
-    text = " ".join(f"{'+' if sign > 0 else '-'} {piece}" for sign, piece in pieces)
-    return text.removeprefix("+ ") or "0"
+def _sum(early: Early, terms: list[Term]) -> exp.Expr:
+    return added([(term.sign, early.term(term)) for term in terms])
 
 
 def _indicator(condition: exp.Expr) -> exp.Expr:
-    ones = exp.If(this=condition.copy(), true=exp.Literal.number(1))
-    zeros = exp.If(this=exp.not_(condition.copy()), true=exp.Literal.number(0))
-    return exp.Case(ifs=[ones, zeros])
+    return tree("case when {condition} then 1 when not {condition} then 0 end", condition=condition)
 
 
 def both(where: exp.Expr | None, condition: exp.Expr) -> exp.Expr:
     """Join the query's conditions and an aggregate's own."""
-    if where is None:
-        return condition.copy()
-    if isinstance(condition, exp.Boolean) and condition.this:
-        return where.copy()
-    return exp.and_(where.copy(), condition.copy())
+    return copied(condition) if where is None else every([where, condition])
 
 
 def _not_null(value: exp.Expr) -> exp.Expr:
-    return exp.not_(exp.Is(this=exp.paren(value.copy()), expression=exp.null()))
+    return tree("{value} is not null", value=value)

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.early import Early
+from duckdb_anon.rewrite.early import ROWS, Early, Step
 from duckdb_anon.rewrite.groups import Groups
-from duckdb_anon.rewrite.parse import is_original, to_sql
-from duckdb_anon.rewrite.parts import parsed, quoted
+from duckdb_anon.rewrite.parse import is_original
+from duckdb_anon.rewrite.parts import all_same, labelled
 from duckdb_anon.rewrite.randomized import RandomizedPart
+from duckdb_anon.rewrite.template import column, copied, every, multiplied, name, number, own, select, tree
 
 OTHERS = ""
 """Stands for the columns of other tables among the columns a piece of the query speaks of."""
@@ -52,14 +53,14 @@ class Question:
 
     def level(self, keys: set[int], chosen: Sequence[exp.Expr]) -> int:
         """The bits of GROUPING(all keys) for those keys (by number) that are not among the chosen ones."""
-        texts = {to_sql(key, pretty=False) for key in chosen}
         last = len(self.groups.keys) - 1
-        return sum(1 << (last - i) for i in keys if to_sql(self.groups.keys[i], pretty=False) not in texts)
+        return sum(1 << (last - i) for i in keys if self.groups.keys[i] not in chosen)
 
-    def totals(self) -> list[str]:
+    def totals(self) -> list[exp.Expr]:
         """The sums, added up over the rows that are left."""
-        sums, most = self.sums.values(), [*self.rows.values(), "_noisy"]
-        return [f"sum({name}) as {name}" for name in sums] + [f"max({name}) as {name}" for name in most]
+        sums, most = self.sums.values(), [*self.rows.values(), "noisy"]
+        found = [tree("sum({n}) as {n}", n=name(one)) for one in sums]
+        return found + [tree("max({n}) as {n}", n=name(one)) for one in most]
 
     def blocks(self) -> list[Block]:
         """Late columns that some piece of the query speaks of together."""
@@ -67,7 +68,7 @@ class Question:
         pieces = [*self.groups.keys, *self.late, *(e for both in self.factors.values() for one in both for e in one)]
         touched = [self._touched(piece) for piece in pieces]
         touched += [self._touched(join.args["on"]) | {OTHERS} for join in joins if join.args.get("on") is not None]
-        sets: list[set[str]] = [{column} for column in sorted(units.late)] + [{OTHERS}] * bool(joins)
+        sets: list[set[str]] = [{one} for one in sorted(units.late)] + [{OTHERS}] * bool(joins)
         for some in touched:
             together = [one for one in sets if one & some]
             sets = [one for one in sets if not one & some] + ([set().union(*together)] if together else [])
@@ -79,7 +80,7 @@ class Question:
 
     def _touched(self, piece: exp.Expr) -> set[str]:
         units = self.early.units
-        others = any(column.table in units.others for column in piece.find_all(exp.Column))
+        others = any(one.table in units.others for one in piece.find_all(exp.Column))
         return (units.columns(piece) & units.late) | ({OTHERS} if others else set())
 
 
@@ -105,20 +106,20 @@ class Block:
         return [i for i, key in enumerate(self.question.groups.keys) if self.homes[id(key)] == self.number]
 
     @cached_property
-    def parts(self) -> list[tuple[str, RandomizedPart]]:
+    def parts(self) -> list[tuple[exp.Identifier, RandomizedPart]]:
         """Cell and part of each randomized column."""
-        found = [(f"_cell{i}", part) for i, part in enumerate(self.question.early.spread)]
-        return [(c, p) for c, p in found if isinstance(p, RandomizedPart) and p.columns[0] in self.columns]
+        found = [(name(f"cell_{part.name}"), part) for part in self.question.early.inverted]
+        return [(cell, part) for cell, part in found if part.columns[0] in self.columns]
 
     @cached_property
-    def exact(self) -> list[str]:
-        """Columns that were not randomized, quoted."""
-        return [quoted(column) for column in sorted(self.columns) if column in self.question.early.model.exact]
+    def exact(self) -> list[exp.Identifier]:
+        """Columns that were not randomized."""
+        return [column(one).this for one in sorted(self.columns) if one in self.question.early.model.exact]
 
     @property
-    def cells(self) -> list[tuple[str, str]]:
-        """Columns of `_rows` that tell released values apart, and names of the true values; randomized ones last."""
-        return [(c, c) for c in self.exact] + [(cell, quoted(part.columns[0])) for cell, part in self.parts]
+    def cells(self) -> list[tuple[exp.Identifier, exp.Identifier]]:
+        """Columns of the rows that tell released values apart, and names of the true values; randomized ones last."""
+        return [(c, c) for c in self.exact] + [(cell, column(part.columns[0]).this) for cell, part in self.parts]
 
     @cached_property
     def levels(self) -> dict[int, list[int]]:
@@ -132,117 +133,166 @@ class Block:
     @cached_property
     def factors(self) -> dict[str, str]:
         """Each late factor by name, to the column that holds its h."""
-        texts = {name: self._factor(*both) for name, both in self.question.factors.items()}
-        numbers = {text: f"_h{i}" for i, text in enumerate(dict.fromkeys(texts.values()))}
-        return {name: numbers[text] for name, text in texts.items()}
+        made_of = {factor: self._factor(*both) for factor, both in self.question.factors.items()}
+        labels = {h: f"h{i}" for i, h in enumerate(dict.fromkeys(made_of.values()))}
+        return {factor: labels[h] for factor, h in made_of.items()}
 
-    def ctes(self) -> Iterator[tuple[str, str]]:
+    def ctes(self) -> Iterator[Step]:
         """Groups of the block with h, then U over released values, but for the last column."""
-        name, sums = f"_block{self.number}", list(dict.fromkeys(self.factors.values()))
-        labels = ["_l", *(f"_k{i}" for i in self.keys)]
-        yield name, " union all ".join(self._members(level, used) for level, used in self.levels.items())
-        values = [quoted(part.columns[0]) for _, part in self.parts]
-        for step, (_, part) in enumerate(self.parts[:-1]):
-            others = [*labels, *self.exact, *(v for v in values if v != values[step])]
-            text = to_sql(part.inverted(name, values[step], others, sums), pretty=False)
-            name = f"_block{self.number}_{step}"
-            yield name, text
-        over = ", ".join([*labels, *self.exact, *values[:-1]])
-        wholes = ", ".join(f"sum({h}) over (partition by {over}) as {h}_all" for h in sums)
-        channel = self.parts[-1][1].channel() if self.parts else "select 1 as own, 0 as other"
-        weights = {h: f"own * {h} + other * {h}_all" for h in sums}
-        group = f"over (partition by {', '.join(labels)})"
-        peaks = [f"max(({weight}) ** 2) {group} as {h}_peak" for h, weight in weights.items()]
-        changes = ", ".join(f"abs({weight} - {h}) > 1e-9" for h, weight in weights.items())
-        peaks.append(f"max(greatest({changes})::integer) {group} as noisy")
-        every = f"select *, {wholes} from {name} cross join ({channel}) as _channel"
-        yield f"_block{self.number}_groups", f"select *, {', '.join(peaks)} from ({every}) as _every"
+        step, sums = name(f"block_{self.number}"), list(dict.fromkeys(self.factors.values()))
+        labels = [name("l"), *(name(f"key_{i}") for i in self.keys)]
+        members = [self._members(level, used) for level, used in self.levels.items()]
+        yield step, reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False), members)
+        values = [column(part.columns[0]).this for _, part in self.parts]
+        for place, (_, part) in enumerate(self.parts[:-1]):
+            others = [*labels, *self.exact, *(v for i, v in enumerate(values) if i != place)]
+            inverted = part.inverted(step, values[place], others, [name(h) for h in sums])
+            step = name(f"block_{self.number}_{place}")
+            yield step, inverted
+        over = _columns([*labels, *self.exact, *values[:-1]])
+        wholes = [labelled(tree("sum({h}) over (partition by {over})", h=own(h), over=over), f"{h}_all") for h in sums]
+        channel = self.parts[-1][1].channel() if self.parts else select("select 1 as _own, 0 as _other")
+        weights = {h: tree("_own * {h} + _other * {all}", h=own(h), all=own(f"{h}_all")) for h in sums}
+        group = _columns(labels)
+        peaks = [
+            labelled(tree("max({weight} ** 2) over (partition by {group})", weight=weight, group=group), f"{h}_peak")
+            for h, weight in weights.items()
+        ]
+        changes = [tree("abs({weight} - {h}) > 1e-9", weight=weight, h=own(h)) for h, weight in weights.items()]
+        noisy = "max(greatest({changes})::integer) over (partition by {group})"
+        peaks.append(labelled(tree(noisy, changes=changes, group=group), "noisy"))
+        yield (
+            self._groups,
+            select(
+                "select *, {peaks} from (select *, {wholes} from {step} cross join {channel} as _channel) as _every",
+                peaks=peaks,
+                wholes=wholes,
+                step=step,
+                channel=channel,
+            ),
+        )
 
-    def step(self, before: str, kept: Sequence[str], allowed: str) -> str:
+    @property
+    def _groups(self) -> exp.Identifier:
+        return name(f"block_{self.number}_groups")
+
+    def step(self, before: exp.Identifier, kept: Sequence[exp.Identifier], levels: Sequence[int]) -> exp.Select:
         """SELECT the sums over this block's groups instead of its released values.
 
         Args:
-            before: name of the CTE so far: released values of this block and of those to come, groups of others.
+            before: name of the step so far: released values of this block and of those to come, groups of others.
             kept: its columns that stay.
-            allowed: WHERE clause that keeps the grouping sets that are asked for.
+            levels: the grouping sets that are asked for, empty for all.
         """
-        groups, keys = f"_block{self.number}_groups", [f"_k{i}" for i in self.keys]
-        shown = ", ".join([*(f"_s.{c}" for c in kept), *(f"_b.{k}" for k in keys), "_s._level + _b._l as _level"])
-        near = f"select {shown}, {self._weighted(self._near)} from {before} as _s join {groups} as _b on "
-        text = near + _equal(self.cells)
+        keys = [name(f"key_{i}") for i in self.keys]
+        shown = [tree("_s.{c}", c=one) for one in kept] + [tree("_b.{k}", k=one) for one in keys]
+        shown.append(tree("_s._level + _b._l as _level"))
+        both: exp.Query = select(
+            "select {shown} from {before} as _s join {groups} as _b on {on}",
+            shown=[*shown, *self._weighted(self._near)],
+            before=before,
+            groups=self._groups,
+            on=_equal(self.cells),
+        )
         if self.parts:
             fixed = self.cells[:-1]
-            listed = ", ".join([*kept, *(cell for cell, _ in fixed), "_level", *self.question.totals()])
-            wholes = [f"{h}{end}" for h in dict.fromkeys(self.factors.values()) for end in ("_all", "_peak")]
-            distinct = ", ".join(["_l", "other", "noisy", *keys, *(value for _, value in fixed), *wholes])
-            text += (
-                f" union all select {shown}, {self._weighted(self._far)} "
-                f"from (select {listed} from {before} group by all) as _s "
-                f"join (select distinct {distinct} from {groups} where other <> 0) as _b on {_equal(fixed)}"
+            listed = [*_columns([*kept, *(cell for cell, _ in fixed), name("level")]), *self.question.totals()]
+            wholes = [name(f"{h}{end}") for h in dict.fromkeys(self.factors.values()) for end in ("_all", "_peak")]
+            distinct = [name("l"), name("other"), name("noisy"), *keys, *(value for _, value in fixed), *wholes]
+            far = select(
+                "select {shown} from (select {listed} from {before} group by all) as _s "
+                "join (select distinct {distinct} from {groups} where _other <> 0) as _b on {on}",
+                shown=[*shown, *self._weighted(self._far)],
+                listed=listed,
+                before=before,
+                distinct=_columns(distinct),
+                groups=self._groups,
+                on=_equal(fixed),
             )
-        listed = ", ".join([*kept, *keys, "_level", *self.question.totals()])
-        return f"select {listed} from ({text}) as _both {allowed} group by all"
+            both = exp.Union(this=both, expression=far, distinct=False)
+        listed = [*_columns([*kept, *keys, name("level")]), *self.question.totals()]
+        allowed = tree("_level in ({levels})", levels=[number(one) for one in levels]) if levels else None
+        chosen = select("select {listed} from {both} as _both group by all", listed=listed, both=both)
+        return chosen.where(allowed, copy=False) if allowed is not None else chosen
 
-    def _weighted(self, square: Callable[[str, str], str]) -> str:
-        sums = [f"_s.{q} * ({square(first, second)}) as {q}" for (_, first, second), q in self.question.sums.items()]
-        rows = [f"_s.{m} * _b.{self.factors[factor]}_peak as {m}" for (_, factor), m in self.question.rows.items()]
-        return ", ".join([*sums, *rows, "greatest(_s._noisy, _b.noisy) as _noisy"])
+    def _weighted(self, square: Callable[[str, str], exp.Expr]) -> list[exp.Expr]:
+        sums = [
+            labelled(tree("_s.{q} * {square}", q=name(q), square=square(first, second)), q)
+            for (_, first, second), q in self.question.sums.items()
+        ]
+        rows = [
+            labelled(tree("_s.{m} * _b.{peak}", m=name(m), peak=name(f"{self.factors[factor]}_peak")), m)
+            for (_, factor), m in self.question.rows.items()
+        ]
+        return [*sums, *rows, tree("greatest(_s._noisy, _b._noisy) as _noisy")]
 
-    def _near(self, first: str, second: str) -> str:
+    def _near(self, first: str, second: str) -> exp.Expr:
         """What a released value inside the group adds to the product of two U beyond what every value adds."""
         h, g = self.factors[first], self.factors[second]
-        return f"_b.own ** 2 * _b.{h} * _b.{g} + _b.own * _b.other * (_b.{h} * _b.{g}_all + _b.{g} * _b.{h}_all)"
-
-    def _far(self, first: str, second: str) -> str:
-        """What every released value adds to the product of two U."""
-        return f"_b.other ** 2 * _b.{self.factors[first]}_all * _b.{self.factors[second]}_all"
-
-    def _factor(self, conditions: Sequence[exp.Expr], values: Sequence[exp.Expr]) -> str:
-        tests, amounts = (
-            [to_sql(e, pretty=False) for e in some if self.homes[id(e)] == self.number] for some in (conditions, values)
+        return tree(
+            "_b._own ** 2 * _b.{h} * _b.{g} + _b._own * _b._other * (_b.{h} * _b.{g_all} + _b.{g} * _b.{h_all})",
+            **{"h": name(h), "g": name(g), "h_all": name(f"{h}_all"), "g_all": name(f"{g}_all")},
         )
-        amount = " * ".join(f"({text})" for text in amounts) or "1"
-        if not tests:
-            return f"coalesce({amount}, 0)"
-        return f"coalesce(case when {' and '.join(f'({text})' for text in tests)} then {amount} end, 0)"
 
-    def _members(self, level: int, used: Sequence[int]) -> str:
+    def _far(self, first: str, second: str) -> exp.Expr:
+        """What every released value adds to the product of two U."""
+        h, g = (name(f"{self.factors[one]}_all") for one in (first, second))
+        return tree("_b._other ** 2 * _b.{h} * _b.{g}", h=h, g=g)
+
+    def _factor(self, conditions: Sequence[exp.Expr], values: Sequence[exp.Expr]) -> exp.Expr:
+        tests, amounts = ([e for e in some if self.homes[id(e)] == self.number] for some in (conditions, values))
+        amount = multiplied(amounts)
+        if not tests:
+            return tree("coalesce({amount}, 0)", amount=amount)
+        return tree("coalesce(case when {tests} then {amount} end, 0)", tests=every(tests), amount=amount)
+
+    def _members(self, level: int, used: Sequence[int]) -> exp.Query:
         """SELECT the keys, the true values that belong to them, and the sums of the factors."""
-        known = {i: to_sql(self.question.groups.keys[i], pretty=False) for i in used}
-        alias = quoted(self.question.early.units.alias)
-        values = [f"{alias}.{value} as {value}" for _, value in self.cells]
-        texts = dict.fromkeys(self._factor(*both) for both in self.question.factors.values())
-        sums = [f"sum({text})::double as _h{i}" for i, text in enumerate(texts)]
-        labels = [f"{known.get(i, 'null')} as _k{i}" for i in self.keys]
-        chosen = exp.select(f"{level} as _l", *labels, *values, *sums, dialect="duckdb")
+        known = {i: self.question.groups.keys[i] for i in used}
+        alias = exp.to_identifier(self.question.early.units.alias, quoted=True)
+        made_of = dict.fromkeys(self._factor(*both) for both in self.question.factors.values())
+        columns = [labelled(number(level), "l")]
+        columns += [labelled(copied(known[i]) if i in known else exp.null(), f"key_{i}") for i in self.keys]
+        columns += [tree("{t}.{v} as {v}", t=alias, v=value) for _, value in self.cells]
+        columns += [labelled(tree("sum({h})::double", h=h), f"h{i}") for i, h in enumerate(made_of)]
+        chosen = select("select {columns} group by all", columns=columns)
         self._from(chosen)
         for condition in self.question.late:
             if self.homes[id(condition)] == self.number:
-                chosen.where(condition.copy(), copy=False)
-        chosen.set("group", exp.Group(all=True))
-        return to_sql(chosen, pretty=False)
+                chosen.where(copied(condition), copy=False)
+        return chosen
 
     def _from(self, chosen: exp.Select) -> None:
         """Read all true values of the block, joined with the query's other tables where they belong to it."""
-        domains = [
-            f"(select value as {quoted(part.columns[0])} from ({part.domain()})) as _d{i}"
+        domains: list[exp.Expr] = [
+            exp.Subquery(
+                this=select("select {v} from {d}", v=part.columns[0], d=part.domain),
+                alias=exp.TableAlias(this=name(f"domain_{i}")),
+            )
             for i, (_, part) in enumerate(self.parts)
         ]
         if self.exact:
-            domains.append(f"(select distinct {', '.join(self.exact)} from _rows) as _exact")
-        text = f"select * from {' cross join '.join(domains)}" if domains else "select 1 as _one"
+            listed = select("select distinct {columns} from {rows}", columns=_columns(self.exact), rows=ROWS)
+            domains.append(exp.Subquery(this=listed, alias=exp.TableAlias(this=name("exact"))))
+        values = select("select * from {first}", first=domains[0]) if domains else select("select 1 as _one")
+        for domain in domains[1:]:
+            values.append("joins", exp.Join(this=domain, kind="CROSS"))
         alias = exp.TableAlias(this=exp.to_identifier(self.question.early.units.alias, quoted=True))
-        every = exp.Subquery(this=parsed(text), alias=alias)
+        every_value = exp.Subquery(this=values, alias=alias)
         if OTHERS not in self.columns:
-            chosen.from_(every, copy=False)
+            chosen.set("from_", exp.From(this=every_value))
             return
-        select = self.question.select.copy()
-        for item in [select.args["from_"], *select.args["joins"]]:
+        source = copied(self.question.select)
+        for item in [source.args["from_"], *source.args["joins"]]:
             if is_original(item.this):
-                item.set("this", every)
-        chosen.set("from_", select.args["from_"])
-        chosen.set("joins", select.args["joins"])
+                item.set("this", every_value)
+        chosen.set("from_", source.args["from_"])
+        chosen.set("joins", source.args["joins"])
 
 
-def _equal(cells: Sequence[tuple[str, str]]) -> str:
-    return " and ".join(f"_s.{cell} is not distinct from _b.{value}" for cell, value in cells) or "true"
+def _columns(names: Sequence[exp.Identifier]) -> list[exp.Expr]:
+    return [exp.Column(this=copied(one)) for one in names]
+
+
+def _equal(cells: Sequence[tuple[exp.Identifier, exp.Identifier]]) -> exp.Expr:
+    return all_same([(tree("_s.{c}", c=cell), tree("_b.{v}", v=value)) for cell, value in cells])

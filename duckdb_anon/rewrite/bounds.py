@@ -20,10 +20,12 @@ from sqlglot import exp
 from duckdb_anon.rewrite.aggregates import Aggregate, both, certain, end_of, given, possible
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.logic import LATE, present
-from duckdb_anon.rewrite.parts import Part
+from duckdb_anon.rewrite.parts import Part, filtered
+from duckdb_anon.rewrite.template import every, own, tree
+from duckdb_anon.rewrite.template import number as literal
 from duckdb_anon.rewrite.uncertainty import REACH
 
-Texts = tuple[str, str]
+Pair = tuple[exp.Expr, exp.Expr]
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,14 @@ class _Rows:
         spread: whether a row of the final query stands for several released rows.
     """
 
-    may: str
-    must: str
-    least: str
-    most: str
+    may: exp.Expr
+    must: exp.Expr
+    least: exp.Expr
+    most: exp.Expr
     spread: bool
 
 
-def bounds(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> Texts | None:
+def bounds(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> Pair | None:
     """Hard lower and upper bounds of an aggregate, None where there are none.
 
     Args:
@@ -52,47 +54,53 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: i
         early: provides what is possible and certain.
         number: number of the grouping set.
     """
-    missing = early.model.missing if aggregate.kind == "count" else ""
-    if not early.model.bounded or not (early.model.complete or missing):
+    missing = early.model.missing if aggregate.kind == "count" else None
+    if not early.model.bounded or not (early.model.complete or missing is not None):
         return None
     rows = _read(aggregate, where, early, number)
     if rows is None:
         return None
-    if missing:
+    if missing is not None:
         low, high = _sums(aggregate, rows, early, lambda amount: amount)
-        return low, f"{high} + {missing}"
+        return low, tree("{high} + {missing}", high=high, missing=missing)
     if aggregate.kind in ("avg", "min", "max"):
         return _extremes(aggregate.kind, rows, early)
     return _sums(aggregate, rows, early, lambda amount: amount)
 
 
-def sample_interval(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> Texts | None:
+def sample_interval(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> Pair | None:
     """Ends of a 95% interval of COUNT, SUM or AVG over all rows of which a sample was released; None elsewhere."""
-    if not early.model.bounded or not early.model.rate or aggregate.kind not in ("count", "sum", "avg"):
+    if not early.model.bounded or early.model.rate is None or aggregate.kind not in ("count", "sum", "avg"):
         return None
     rows = _read(aggregate, where, early, number)
     if rows is None:
         return None
-    rate = early.model.rate if rows.spread else early.column("key", early.model.rate)
+    rate = early.model.rate if rows.spread else early.column("key", early.model.rate, "rate")
     if aggregate.kind == "avg":
         return _ratio(rows, rate)
-    totals = _sums(aggregate, rows, early, lambda x: f"({x}) / {rate}")
-    squares = _sums(aggregate, rows, early, lambda x: f"(1 - {rate}) * (({x}) / {rate}) ** 2")
-    low, high = (f"{REACH} * sqrt({square})" for square in squares)
-    low = f"{totals[0]} - {low}"
-    return (f"greatest({low}, 0)" if aggregate.kind == "count" else low), f"{totals[1]} + {high}"
+    totals = _sums(aggregate, rows, early, lambda x: tree("{x} / {rate}", x=x, rate=rate))
+    squares = _sums(aggregate, rows, early, lambda x: tree("(1 - {rate}) * ({x} / {rate}) ** 2", x=x, rate=rate))
+    low, high = (
+        tree(f"{{total}} {sign} {REACH} * sqrt({{square}})", total=total, square=square)
+        for sign, total, square in zip("-+", totals, squares, strict=True)
+    )
+    return (tree("greatest({low}, 0)", low=low) if aggregate.kind == "count" else low), high
 
 
-def _ratio(rows: _Rows, rate: str) -> Texts | None:
+def _ratio(rows: _Rows, rate: exp.Expr) -> Pair | None:
     if rows.spread or rows.may != rows.must or rows.least != rows.most:
         return None
-    value, there = f"({rows.least})::double", f"filter (where {rows.may})"
-    mean = f"(sum({value} / {rate}) {there} / sum(1 / {rate}) {there})"
-    scale = f"(1 - {rate}) / {rate} ** 2"
-    squares = [f"sum({scale} * {value} ** {power}) {there}" for power in (2, 1, 0)]
-    variance = f"({squares[0]} - 2 * {mean} * {squares[1]} + {mean} ** 2 * {squares[2]})"
-    reach = f"{REACH} * sqrt(greatest({variance}, 0)) / (sum(1 / {rate}) {there})"
-    return f"{mean} - {reach}", f"{mean} + {reach}"
+    value = tree("{value}::double", value=rows.least)
+
+    def total(template: str) -> exp.Expr:
+        return filtered(tree(f"sum({template})", value=value, rate=rate), rows.may)
+
+    released = total("1 / {rate}")
+    mean = tree("({total} / {released})", total=total("{value} / {rate}"), released=released)
+    squares = [total(f"(1 - {{rate}}) / {{rate}} ** 2 * {{value}} ** {power}") for power in (2, 1, 0)]
+    variance = tree("{a} - 2 * {mean} * {b} + {mean} ** 2 * {c}", a=squares[0], b=squares[1], c=squares[2], mean=mean)
+    reach = tree(f"{REACH} * sqrt(greatest({{variance}}, 0)) / {{released}}", variance=variance, released=released)
+    return tree("{mean} - {reach}", mean=mean, reach=reach), tree("{mean} + {reach}", mean=mean, reach=reach)
 
 
 def _read(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> _Rows | None:
@@ -108,11 +116,12 @@ def _read(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: in
         return None
     may, must = possible(condition, early), certain(condition, early)
     if not early.spread:
-        ends = ("1", "1") if value is None else tuple(end_of(early, value, where, aggregate, e) for e in (True, False))
-        return _Rows(may, must, ends[0], ends[1], False)
-    may, must = f"_first{number} and {may}", f"_first{number} and _whole{number} and {must}"
+        least, most = (_ONE if value is None else end_of(early, value, where, aggregate, end) for end in (True, False))
+        return _Rows(may, must, least, most, False)
+    first, whole = own(f"first_{number}"), own(f"whole_{number}")
+    may, must = every([first, may]), every([first, whole, must])
     if value is None:
-        return _Rows(may, must, "1", "1", True)
+        return _Rows(may, must, _ONE, _ONE, True)
     unit = early.units.of(value)
     if unit is None or unit == LATE:
         return None
@@ -128,35 +137,49 @@ def _touched(early: Early, condition: exp.Expr, value: exp.Expr | None) -> list[
     return [part for part in early.model.parts if part.counted or columns & set(part.columns)]
 
 
-def _sums(aggregate: Aggregate, rows: _Rows, early: Early, of: Callable[[str], str]) -> Texts:
+def _sums(aggregate: Aggregate, rows: _Rows, early: Early, of: Callable[[exp.Expr], exp.Expr]) -> Pair:
     """Least and most of a COUNT or SUM of `of` what each row adds."""
 
-    def added(amount: str) -> str:
-        whole = amount if amount == "1" else f"coalesce({amount}, 0)"
+    def added(amount: exp.Expr) -> exp.Expr:
+        whole = amount if amount == _ONE else tree("coalesce({amount}, 0)", amount=amount)
         return early.column("sum", of(whole)) if rows.spread else of(amount)
 
     if aggregate.value is None:
         low, high = (
-            f"coalesce(sum(case when {test} then {added('1')} else 0 end), 0)" for test in (rows.must, rows.may)
+            tree("coalesce(sum(case when {test} then {one} else 0 end), 0)", test=test, one=added(_ONE))
+            for test in (rows.must, rows.may)
         )
         return low, high
     low, high = (
-        f"sum(case when {rows.must} then {added(end)} when {rows.may} then {added(f'{pick}({end}, 0)')} end)"
+        tree(
+            "sum(case when {must} then {end} when {may} then {toward_none} end)",
+            must=rows.must,
+            end=added(end),
+            may=rows.may,
+            toward_none=added(tree(f"{pick}({{end}}, 0)", end=end)),
+        )
         for end, pick in ((rows.least, "least"), (rows.most, "greatest"))
     )
     return low, high
 
 
-def _extremes(kind: str, rows: _Rows, early: Early) -> Texts:
+def _extremes(kind: str, rows: _Rows, early: Early) -> Pair:
     """Bounds of AVG, MIN and MAX from the least and most of each row that may or must qualify."""
     least, most = rows.least, rows.most
     if rows.spread:
         # over the released rows of one cell, AVG and MIN want the least of the lower ends, MAX the most
         picks = ("max" if kind == "max" else "min", "min" if kind == "min" else "max")
-        least, most = (early.column(pick, end) for pick, end in zip(picks, (least, most), strict=True))
+        least, most = (
+            early.column(pick, end, f"{label}_value")
+            for pick, end, label in zip(picks, (least, most), ("least", "most"), strict=True)
+        )
     lows = {"avg": ("min", rows.may), "min": ("min", rows.may), "max": ("max", rows.must)}
     highs = {"avg": ("max", rows.may), "min": ("min", rows.must), "max": ("max", rows.may)}
     low, high = (
-        f"{pick}(case when {test} then {end} end)" for end, (pick, test) in ((least, lows[kind]), (most, highs[kind]))
+        tree(f"{pick}(case when {{test}} then {{end}} end)", test=test, end=end)
+        for end, (pick, test) in ((least, lows[kind]), (most, highs[kind]))
     )
     return low, high
+
+
+_ONE = literal(1)

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.groups import groups_of
+from duckdb_anon.rewrite.layout import laid_out
 from duckdb_anon.rewrite.outputs import Output, leftmost, outputs
 from duckdb_anon.rewrite.parse import bound, grounded, literal, parse, require_table, to_sql
 from duckdb_anon.rewrite.rewriter import estimator
@@ -28,8 +29,8 @@ class _Sides:
     estimate: str
     columns: tuple[Output, ...]
     bounded: Mapping[int, float]
-    levels: tuple[str, ...]
-    texts: tuple[str, ...]
+    levels: tuple[exp.Expr, ...]
+    made_of: tuple[exp.Expr, ...]
     limited: bool
 
 
@@ -99,25 +100,25 @@ def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence
     last = ["_level"] * bool(levels)
     listed = [f"_c{number}" for number in range(len(columns))]
     ends = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
-    texts = tuple(to_sql(e.unalias(), pretty=False) for e in leftmost(tree).expressions)
+    made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
     return _Sides(
         f"select * from (\n{exact}\n) as _q({', '.join(listed + last)})",
-        f"select * from (\n{to_sql(estimate.tree)}\n) as _q({', '.join(listed + last + ends)})",
+        f"select * from (\n{laid_out(estimate.tree)}\n) as _q({', '.join(listed + last + ends)})",
         columns,
         estimate.bounded,
         levels,
-        texts,
+        made_of,
         limited,
     )
 
 
-def _mark_levels(tree: exp.Query) -> tuple[str, ...]:
+def _mark_levels(tree: exp.Query) -> tuple[exp.Expr, ...]:
     """Add the grouping level, which tells a subtotal from a group whose key is NULL; give the keys it marks."""
     groups = groups_of(tree) if isinstance(tree, exp.Select) else None
     if groups is None or len(groups.sets) == 1:
         return ()
     tree.append("expressions", exp.alias_(groups.level(), "_level", quoted=True))
-    return tuple(to_sql(key, pretty=False) for key in groups.keys)
+    return groups.keys
 
 
 def _keys(sides: _Sides, keys: Sequence[int]) -> str:
@@ -134,10 +135,10 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
     level = "o._level" if sides.limited else "coalesce(o._level, e._level)"
     entries = []
     for number, name, value in zip(keys, names, values, strict=True):
-        text = sides.texts[number]
+        key = sides.made_of[number]
         used = "true"
-        if text in sides.levels:
-            bit = 1 << (len(sides.levels) - 1 - sides.levels.index(text))
+        if key in sides.levels:
+            bit = 1 << (len(sides.levels) - 1 - sides.levels.index(key))
             used = f"({level} & {bit}) = 0"
         entries.append(f"{{k: {name}, v: {value}, used: {used}}}")
     kept = f"list_filter([{', '.join(entries)}], lambda x: x.used)"

@@ -10,24 +10,30 @@ to their true values one after another instead, each step summed over equal rows
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from duckdb_anon.rewrite.logic import EXACT, LATE, Term
 from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parse import to_sql
-from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, parsed, quoted
+from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, labelled, same
 from duckdb_anon.rewrite.randomized import RandomizedPart
+from duckdb_anon.rewrite.template import column, mapped, multiplied, name, number, own, select, taken, tree
 from duckdb_anon.rewrite.units import Units
+
+ROWS = name("eligible")
+SPREAD = name("by_value")
+MEMBERS = name("by_group")
+Step = tuple[exp.Identifier, exp.Query]
 
 
 @dataclass(frozen=True)
 class Membership:
-    """Keys of each grouping set of the final query, and its conditions on spread values; SQL without table names."""
+    """Keys of each grouping set of the final query, and its conditions on spread values; without table names."""
 
-    sets: tuple[tuple[str, ...], ...]
-    late: str
+    sets: tuple[tuple[exp.Expr, ...], ...]
+    late: exp.Expr
 
 
 @dataclass
@@ -38,13 +44,15 @@ class Early:
         units: assignment of expressions to parts; complete before anything is asked for.
         conditions: conditions on exact columns that every row must satisfy.
         membership: what makes a row's values belong to a group, where bounds are asked of spread values.
+        requests: part and what is asked of it, to the column that answers.
+        columns: what a column of the released rows is made of, to its name.
     """
 
     units: Units
     conditions: list[exp.Expr] = field(default_factory=list)
     membership: Membership | None = None
-    requests: dict[str, dict[str, Request]] = field(default_factory=dict)
-    columns: dict[tuple[str, str], str] = field(default_factory=dict)
+    requests: dict[str, dict[Request, str]] = field(default_factory=dict)
+    columns: dict[tuple[str, exp.Expr], str] = field(default_factory=dict)
 
     @property
     def model(self) -> Model:
@@ -63,28 +71,28 @@ class Early:
 
     def term(self, term: Term) -> exp.Expr:
         """Provide the early factors of a product; returns what the final query sums."""
-        product = self._factors(term)
-        pieces = [self.column("sum", product)] if product else []
+        factors = self._factors(term)
+        pieces: list[exp.Expr] = []
+        if factors:
+            pieces.append(self.column("sum", multiplied(factors), _label(term, self.spread)))
         if self.spread:
-            if not product:
-                pieces.append(self.column("sum", "1"))
-            pieces.append(f"{quoted(self.units.alias)}._weight")
+            if not factors:
+                pieces.append(self.column("sum", number(1)))
+            pieces += [own("weight")] * bool(self.joined)
         late = self._late(term)
         if late is not None:
             pieces.append(late)
-        return parsed(" * ".join(pieces) or "1")
+        return multiplied(pieces)
 
-    def product(self, term: Term) -> str | None:
-        """A product as SQL over a release row; None when some of it is known only to the final query."""
+    def product(self, term: Term) -> exp.Expr | None:
+        """A product over a row of the release; None when some of it is known only to the final query."""
         if LATE in term.conditions or LATE in term.values:
             return None
-        return self._factors(term) or "1"
+        return multiplied(self._factors(term))
 
-    def _factors(self, term: Term) -> str:
-        """The factors of a product that are known early, '' when there are none."""
-        factors = []
-        if self.model.weight:
-            factors.append(self.model.weight)
+    def _factors(self, term: Term) -> list[exp.Expr]:
+        """The factors of a product that are known early."""
+        factors = [self.model.weight] if self.model.weight is not None else []
         exact = self.exact(term)
         if exact is not None:
             factors.append(exact)
@@ -95,122 +103,138 @@ class Early:
             if condition is not None or value is not None or part.counted:
                 request = Request("mean", self.bare(condition), self.bare(value))
                 factors.append(self._share(part, request))
-        return " * ".join(factors)
+        return factors
 
     def flag(self, wanted: str, condition: exp.Expr, unit: str) -> exp.Expr:
         """Provide whether a condition on one part is possible or certain."""
         if unit == LATE:
-            return exp.paren(condition.copy())
+            return condition
         if unit == EXACT:
-            text = f"coalesce({self.text(condition)}, false)"
-        else:
-            part = next(p for p in self.model.parts if p.name == unit)
-            bare = self.bare(condition)
-            text = self._share(part, Request("possible" if wanted == "possible" else "certain", bare))
-        return parsed(self.column("key", text))
+            known = tree("coalesce({condition}, false)", condition=self.text(condition))
+            return self.column("key", known, "true_of_row")
+        part = next(p for p in self.model.parts if p.name == unit)
+        request = Request("possible" if wanted == "possible" else "certain", self.bare(condition))
+        return self.column("key", self._share(part, request), f"{request.wanted}_{part.name}")
 
     def extreme(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> exp.Expr:
         """Provide the least or most a value on one part can be, where `condition` on that part holds."""
         if unit == LATE:
-            return exp.paren(value.copy())
+            return value
         # a value of the row itself is both its least and its most
         kind = "key" if unit == EXACT and not self.spread else "min" if least else "max"
-        return parsed(self.column(kind, self.end(least, value, unit, condition)))
+        label = f"value_of_{_names(value)}" if kind == "key" else f"{'least' if least else 'most'}_{_names(value)}"
+        return self.column(kind, self.end(least, value, unit, condition), label)
 
-    def end(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> str:
-        """The least or most an early value can be, as SQL over a release row."""
+    def end(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> exp.Expr:
+        """The least or most an early value can be, over a row of the release."""
         if unit == EXACT:
             return self.text(value)
         part = next(p for p in self.model.parts if p.name == unit)
         request = Request("least" if least else "most", self.bare(condition), self.bare(value))
         return self._share(part, request)
 
-    def column(self, kind: str, text: str) -> str:
-        """Name of a column of `_rows`: a sum, a minimum, a maximum, or a key."""
-        name = self.columns.setdefault((kind, text), f"_n{len(self.columns) + 1}")
-        return f"{quoted(self.units.alias)}.{name}"
+    def column(self, kind: str, made_of: exp.Expr, label: str = "") -> exp.Column:
+        """A column of the released rows: a sum, a minimum, a maximum, or a key."""
+        key = (kind, made_of)
+        if key not in self.columns:
+            label = label or {"sum": "released_rows" if made_of == number(1) else "amount"}.get(kind, kind)
+            self.columns[key] = _unlike(label, self.columns.values())
+        return own(self.columns[key])
 
-    def ctes(self) -> list[tuple[str, exp.Expr]]:
+    def ctes(self) -> list[Step]:
         """The CTEs in order; the last one stands in for the original."""
-        made: list[tuple[str, exp.Expr]] = []
+        made: list[Step] = []
         for part in self.model.parts:
             asked = self.requests.get(part.name)
+            if asked or part in self.spread:
+                made += [step for step in part.steps() if step[0] not in [known for known, _ in made]]
             if asked:
-                made.append((f"{part.name}_share", part.shares(list(asked.values()))))
+                made.append((_shares_name(part), part.shares(list(asked), list(asked.values()))))
         if self.inverted:
-            self.column("sum", "1")  # how many rows a true value is estimated to have, so that it is not lost
-        made.append(("_rows", self._rows()))
+            self.column("sum", number(1))  # how many rows a true value is estimated to have, so that it is not lost
+        made.append((ROWS, self._rows()))
         made += self._inversions()
         if self.spread:
             latest = made[-1][0]
-            for part in self._joined():
+            for part in self.joined:
                 used = sorted(self.units.late & set(part.columns))
-                made.append((f"{part.name}_values", _weighted(part, used)))
-            made.append(("_spread", self._spread(latest)))
+                made.append((_values_name(part), _weighted(part, used)))
+            if self.joined:
+                made.append((SPREAD, self._spread(latest)))
         if self.membership is not None:
-            made.append(("_members", _members(self.membership)))
+            made.append((MEMBERS, _members(self.membership)))
         return made
 
-    def _joined(self) -> list[Part]:
+    @property
+    def joined(self) -> list[Part]:
+        """Those of the spread parts whose values are joined."""
         return [part for part in self.spread if part not in self.inverted]
 
-    def _inversions(self) -> list[tuple[str, exp.Expr]]:
+    def _inversions(self) -> list[Step]:
         """One CTE a randomized column, each reading the one before."""
-        made: list[tuple[str, exp.Expr]] = []
-        keys = {part.name: f"_cell{i}" for i, part in enumerate(self.spread)}
-        exact = [quoted(c) for c in sorted(self.units.late) if c in self.model.exact]
-        numbers = [name for (kind, _), name in self.columns.items() if kind != "square"]
-        rows = self.columns.get(("sum", "1"), "")
-        before = "_rows"
+        made: list[Step] = []
+        keys = {part.name: name(f"cell_{part.name}") for part in self.spread}
+        exact = [column(c).this for c in sorted(self.units.late) if c in self.model.exact]
+        numbers = [name(label) for (kind, _), label in self.columns.items() if kind != "square"]
+        counted = self.columns.get(("sum", number(1)))
+        before = ROWS
         for part in self.inverted:
-            others = exact + [key for name, key in keys.items() if name != part.name]
-            made.append((f"{part.name}_inverted", part.inverted(before, keys[part.name], others, numbers, rows)))
-            keys[part.name] = quoted(part.columns[0])
-            before = made[-1][0]
+            others = exact + [key for other, key in keys.items() if other != part.name]
+            rows = name(counted) if counted else None
+            step = name(f"{part.name}_inverted")
+            made.append((step, part.inverted(before, keys[part.name], others, numbers, rows)))
+            keys[part.name] = column(part.columns[0]).this
+            before = step
         return made
 
     def _rows(self) -> exp.Select:
         summed = bool(self.spread)
         late = sorted(c for c in self.units.late if c in self.model.exact)
-        keys = [f"{self.model.exact[c]} as {quoted(c)}" for c in late]
-        keys += [f"{part.key} as _cell{i}" for i, part in enumerate(self.spread)]
-        functions = {"sum": "sum({})", "square": "sum({})", "min": "min({})", "max": "max({})", "key": "{}"}
+        keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in late]
+        keys += [labelled(tree("{key}", key=part.key), f"cell_{part.name}") for part in self.spread]
+        functions = {"sum": "sum({x})", "square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns = [
-            f"{functions[kind].format(text) if summed else text} as {name}"
-            for (kind, text), name in self.columns.items()
+            labelled(tree(functions[kind] if summed else "{x}", x=made_of), label)
+            for (kind, made_of), label in self.columns.items()
         ]
-        chosen = exp.select(*(keys + columns or ["1 as _n0"]), dialect="duckdb")
-        chosen = chosen.from_(aliased(self.model.release, ROW))
+        chosen = select(
+            "select {columns} from {release}",
+            columns=keys + columns or [labelled(number(1), "one")],
+            release=aliased(self.model.release, ROW),
+        )
         for part in self.model.parts:
             if self.requests.get(part.name):
-                share = f"{part.name}_share"
-                on = f"{part.key} is not distinct from {quoted(share)}._cell"
-                chosen = chosen.join(quoted(share), on=on, join_type="left", dialect="duckdb")
+                shares = _shares_name(part)
+                on = same(part.key, tree("{shares}._cell", shares=shares))
+                chosen.append("joins", exp.Join(this=exp.Table(this=shares), side="LEFT", on=on))
         for condition in self.conditions:
-            chosen = chosen.where(self.text(condition), dialect="duckdb")
+            chosen.where(self.text(condition), copy=False)
         if summed:
             chosen.set("group", exp.Group(all=True))
         return chosen
 
-    def _spread(self, latest: str) -> exp.Select:
-        weights = []
-        chosen = exp.select("_last.*").from_(f"{quoted(latest)} as _last", dialect="duckdb")
+    def _spread(self, latest: exp.Identifier) -> exp.Select:
+        columns, weights, joins = [tree("_last.*")], [], []
+        for part in self.joined:
+            values = _values_name(part)
+            columns += [column(c, values) for c in sorted(self.units.late & set(part.columns))]
+            weights.append(tree("{values}._weight", values=values))
+            on = same(own(f"cell_{part.name}", "last"), tree("{values}._cell", values=values))
+            joins.append(exp.Join(this=exp.Table(this=values), on=on))
+        source = "{latest}"
         if self.membership is not None:
-            numbered = exp.select("*", "row_number() over () as _row", dialect="duckdb").from_(quoted(latest))
-            chosen = exp.select("_last.*").from_(numbered.subquery("_last"))
-        for i, part in enumerate(self.spread):
-            if part in self.inverted:
-                continue
-            values = quoted(f"{part.name}_values")
-            for column in sorted(self.units.late & set(part.columns)):
-                chosen = chosen.select(f"{values}.{quoted(column)}", dialect="duckdb")
-            weights.append(f"{values}._weight")
-            on = f"_last._cell{i} is not distinct from {values}._cell"
-            chosen = chosen.join(values, on=on, dialect="duckdb")
-        return chosen.select(f"{' * '.join(weights) or '1'} as _weight", dialect="duckdb")
+            source = "(select *, row_number() over () as _row from {latest})"
+        chosen = select(
+            f"select {{columns}}, {{weight}} as _weight from {source} as _last",
+            columns=columns,
+            weight=multiplied(weights),
+            latest=latest,
+        )
+        chosen.set("joins", joins)
+        return chosen
 
-    def exact(self, term: Term) -> str | None:
-        """The factor of a product that the row itself tells, as SQL over a release row; None when there is none."""
+    def exact(self, term: Term) -> exp.Expr | None:
+        """The factor of a product that the row itself tells, over a row of the release; None when there is none."""
         condition, value = term.conditions.get(EXACT), term.values.get(EXACT)
         if condition is None and value is None:
             return None
@@ -219,61 +243,112 @@ class Early:
             self.text(value) if value is not None else None,
         )
 
-    def _late(self, term: Term) -> str | None:
+    def _late(self, term: Term) -> exp.Expr | None:
         condition, value = term.conditions.get(LATE), term.values.get(LATE)
         if condition is None and value is None:
             return None
-        return _when(*(to_sql(e, pretty=False) if e is not None else None for e in (condition, value)))
+        return _when(condition, value)
 
-    def _share(self, part: Part, request: Request) -> str:
+    def _share(self, part: Part, request: Request) -> exp.Expr:
         asked = self.requests.setdefault(part.name, {})
-        number = list(asked).index(request.text) + 1 if request.text in asked else len(asked) + 1
-        asked.setdefault(request.text, request)
-        return f"{quoted(part.name + '_share')}.s{number}"
+        if request not in asked:
+            asked[request] = _unlike(request.label, asked.values())
+        return exp.Column(this=name(asked[request]), table=_shares_name(part))
 
-    def text(self, node: exp.Expr) -> str:
-        """An expression on exact columns as SQL over a release row."""
+    def text(self, node: exp.Expr) -> exp.Expr:
+        """An expression on exact columns over a row of the release."""
 
-        def spelled(one: exp.Expr) -> exp.Expr:
+        def spelled(one: exp.Expr) -> exp.Expr | None:
             if isinstance(one, exp.Column) and one.table == self.units.alias:
-                return parsed(self.model.exact[one.name.lower()])
-            return one
+                return self.model.exact[one.name.lower()]
+            return None
 
-        return to_sql(exp.paren(node.copy()).transform(spelled), pretty=False)
+        return mapped(node.unnest(), spelled)
 
     def bare(self, node: exp.Expr | None) -> exp.Expr | None:
         """An expression on one part, its columns without their table."""
 
-        def stripped(one: exp.Expr) -> exp.Expr:
+        def stripped(one: exp.Expr) -> exp.Expr | None:
             if isinstance(one, exp.Column) and one.table == self.units.alias:
-                return exp.column(one.name.lower(), quoted=True)
-            return one
+                return column(one.name.lower())
+            return None
 
-        return node.copy().transform(stripped) if node is not None else None
+        return mapped(node, stripped) if node is not None else None
+
+
+def append_step(query: exp.Query, step: exp.Identifier, made_of: exp.Query) -> None:
+    """Add a CTE to a query, after those it has."""
+    with_ = query.args.get("with_")
+    if with_ is None:
+        query.set("with_", with_ := exp.With(expressions=[]))
+    with_.append("expressions", exp.CTE(this=made_of, alias=exp.TableAlias(this=taken(step))))
+
+
+def _shares_name(part: Part) -> exp.Identifier:
+    return name(f"shares_of_{part.name}")
+
+
+def _values_name(part: Part) -> exp.Identifier:
+    return name(f"values_of_{part.name}")
+
+
+def _names(node: exp.Expr) -> str:
+    """The columns of an expression, as part of a name."""
+    return "_".join(dict.fromkeys(c.name.lower() for c in node.find_all(exp.Column))) or "constant"
+
+
+def _label(term: Term, spread: list[Part]) -> str:
+    """What a sum of products is called: by what is expected, or by what the chance depends on."""
+    skipped = {LATE, *(part.name for part in spread)}
+    values = [_names(value) for part, value in term.values.items() if part not in skipped]
+    if values:
+        return f"expected_{'_'.join(values)}"
+    tested = [_names(condition) for part, condition in term.conditions.items() if part not in skipped]
+    return f"share_of_{'_'.join(tested)}" if tested else "rows"
+
+
+def _unlike(label: str, others: Iterable[str]) -> str:
+    """A name that is none of the others."""
+    found, taken, step = label, set(others), 1
+    while found in taken:
+        step += 1
+        found = f"{label}_{step}"
+    return found
 
 
 def _members(membership: Membership) -> exp.Select:
     """Mark one value of each row and group, and whether all of the row's values belong to the group, for each set."""
-    late = membership.late
-    marks = []
-    for number, keys in enumerate(membership.sets):
-        groups = ", ".join(["_row", *keys])
-        first = f"row_number() over (partition by {groups} order by ({late}) is true desc)"
-        inside = f"count(*) filter (where {late}) over (partition by {groups})"
-        marks += [f"{first} = 1 as _first{number}", f"{inside} = count(*) over (partition by _row) as _whole{number}"]
-    return exp.select("*", *marks, dialect="duckdb").from_("_spread")
+    marks: list[exp.Expr] = []
+    for place, keys in enumerate(membership.sets):
+        groups: list[exp.Expr] = [own("row"), *keys]
+        first = tree(
+            "row_number() over (partition by {groups} order by {late} is true desc) = 1",
+            groups=groups,
+            late=membership.late,
+        )
+        whole = tree(
+            "count(*) filter (where {late}) over (partition by {groups}) = count(*) over (partition by _row)",
+            groups=groups,
+            late=membership.late,
+        )
+        marks += [labelled(first, f"first_{place}"), labelled(whole, f"whole_{place}")]
+    return select("select *, {marks} from {spread}", marks=marks, spread=SPREAD)
 
 
 def _weighted(part: Part, used: list[str]) -> exp.Select:
-    weight = "_weight" if part.counted else "_weight / sum(_weight) over (partition by _cell) as _weight"
-    columns = [quoted(column) for column in used]
-    listed = exp.select("_cell", *columns, weight, dialect="duckdb")
-    return listed.from_(part.values(used).subquery("_v"))
+    weight = "1 / count(*)" if part.even else "_weight / sum(_weight)"
+    weight = "_weight" if part.counted else f"{weight} over (partition by _cell) as _weight"
+    return select(
+        f"select _cell, {{columns}}, {weight} from {{values}}",
+        columns=[column(one) for one in used],
+        values=part.values(used),
+    )
 
 
-def _when(condition: str | None, value: str | None) -> str:
+def _when(condition: exp.Expr | None, value: exp.Expr | None) -> exp.Expr:
     if value is None:
-        return f"case when {condition} then 1 else 0 end"
+        assert condition is not None  # noqa: S101 -- a factor has one of them
+        return tree("case when {condition} then 1 else 0 end", condition=condition)
     if condition is None:
-        return f"coalesce({value}, 0)"
-    return f"coalesce(case when {condition} then {value} end, 0)"
+        return tree("coalesce({value}, 0)", value=value)
+    return tree("coalesce(case when {condition} then {value} end, 0)", condition=condition, value=value)

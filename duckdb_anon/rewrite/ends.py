@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.rewrite.aggregates import Aggregate, estimate, read_aggregate
-from duckdb_anon.rewrite.bounds import Texts, bounds, sample_interval
+from duckdb_anon.rewrite.bounds import Pair, bounds, sample_interval
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.groups import Groups
-from duckdb_anon.rewrite.parse import to_sql
 from duckdb_anon.rewrite.permuted import Permuted
 from duckdb_anon.rewrite.schema import Bounds
 from duckdb_anon.rewrite.squares import Squares
+from duckdb_anon.rewrite.template import tree
 from duckdb_anon.rewrite.uncertainty import REACH, interval, randomized_only
 
 HARD, LIKELY = 1.0, 0.95
@@ -35,7 +35,7 @@ class Ends:
     """Low and high of an aggregate, as expressions over the final query's rows.
 
     Attributes:
-        low, high: SQL.
+        low, high: the ends.
         confidence: chance that the truth is between them: 1 for hard bounds, 0.95 for an interval.
     """
 
@@ -81,10 +81,10 @@ class Limits:
             one.variance(aggregate) if self.wanted == "likely" or (self.wanted == "sure" and ends is None) else None
             for one, ends in zip(self.permuted, hard, strict=False)
         ]
-        if not any(variances):
+        if all(one is None for one in variances):
             found = self._chosen(hard)
             return Ends(*found, HARD) if found is not None else None
-        middle = to_sql(estimate(aggregate, self.where, self.early), pretty=False)
+        middle = estimate(aggregate, self.where, self.early)
         pairs = zip(variances, hard, strict=True)
         found = self._chosen([_around(middle, variance, ends, aggregate) for variance, ends in pairs])
         return Ends(*found, LIKELY) if found is not None else None
@@ -95,27 +95,26 @@ class Limits:
             one.attach(select)
         self.squares.attach(select)
 
-    def _hard(self, aggregate: Aggregate, number: int) -> Texts | None:
+    def _hard(self, aggregate: Aggregate, number: int) -> Pair | None:
         """Hard bounds in one grouping set: from the counts of buckets where they say more than single rows."""
         counted = self.permuted[number].certain(aggregate) if self.permuted else None
         return counted or bounds(aggregate, self.where, self.early, number)
 
-    def _chosen(self, ends: list[Texts | None]) -> tuple[exp.Expr, exp.Expr] | None:
+    def _chosen(self, ends: list[Pair | None]) -> tuple[exp.Expr, exp.Expr] | None:
         """The ends that belong to the grouping set of each group, NULL for sets without; None if all are."""
         if not any(ends):
             return None
-        known = [one or ("null", "null") for one in ends]
+        known = [one or (exp.null(), exp.null()) for one in ends]
         return self.groups.chosen([low for low, _ in known]), self.groups.chosen([high for _, high in known])
 
 
-def _around(middle: str, variance: str | None, hard: Texts | None, aggregate: Aggregate) -> Texts | None:
+def _around(middle: exp.Expr, variance: exp.Expr | None, hard: Pair | None, aggregate: Aggregate) -> Pair | None:
     """The interval of a variance, cut to what is possible."""
     if variance is None:
         return hard
-    if hard is None:
-        # rows may be fake: an answer that no permutation can change is not certain for that
-        variance = f"nullif(greatest(round({variance}, 9), 0), 0)"
-        low, high = (f"{middle} {sign} {REACH} * sqrt({variance})" for sign in "-+")
-        return (f"case when {low} < 0 then 0 else {low} end" if aggregate.kind == "count" else low), high
-    low, high = (f"{middle} {sign} {REACH} * sqrt(greatest({variance}, 0))" for sign in "-+")
-    return f"greatest({hard[0]}, {low})", f"least({hard[1]}, {high})"
+    # rows may be fake: an answer that no permutation can change is not certain for that
+    inside = "greatest({variance}, 0)" if hard is not None else "nullif(greatest(round({variance}, 9), 0), 0)"
+    low, high = (tree(f"{{middle}} {sign} {REACH} * sqrt({inside})", middle=middle, variance=variance) for sign in "-+")
+    if hard is not None:
+        return tree("greatest({a}, {b})", a=hard[0], b=low), tree("least({a}, {b})", a=hard[1], b=high)
+    return (tree("case when {low} < 0 then 0 else {low} end", low=low) if aggregate.kind == "count" else low), high

@@ -8,8 +8,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parse import to_sql
-from duckdb_anon.rewrite.parts import parsed
+from duckdb_anon.rewrite.template import copied, number, taken
 
 Keys = tuple[exp.Expr, ...]
 
@@ -26,23 +25,22 @@ class Groups:
     keys: Keys
     sets: tuple[Keys, ...]
 
-    def chosen(self, ends: Sequence[str]) -> exp.Expr:
-        """The one of `ends` (SQL, one a grouping set) that belongs to the set of the group at hand."""
+    def chosen(self, ends: Sequence[exp.Expr]) -> exp.Expr:
+        """The one of `ends` (one a grouping set) that belongs to the set of the group at hand."""
         if len(set(ends)) == 1:
-            return parsed(ends[0])
-        found = exp.Case(this=self.level())
-        for keys, end in zip(self.sets, ends, strict=True):
-            found = found.when(exp.Literal.number(self._level(keys)), parsed(end), copy=False)
-        return found
+            return ends[0]
+        pairs = zip(self.sets, ends, strict=True)
+        return exp.Case(
+            this=self.level(), ifs=[exp.If(this=number(self._level(keys)), true=taken(end)) for keys, end in pairs]
+        )
 
     def level(self) -> exp.Expr:
         """What tells the set of a group, as an expression: GROUPING(all keys)."""
-        return exp.Grouping(expressions=[key.copy() for key in self.keys])
+        return exp.Grouping(expressions=[copied(key) for key in self.keys])
 
     def _level(self, keys: Keys) -> int:
         """What GROUPING(all keys) is for a set: a bit for each key that is not in it, the first key's the highest."""
-        texts = {to_sql(key, pretty=False) for key in keys}
-        bits = [int(to_sql(key, pretty=False) not in texts) for key in self.keys]
+        bits = [int(key not in keys) for key in self.keys]
         return sum(bit << place for place, bit in enumerate(reversed(bits)))
 
 
@@ -50,7 +48,7 @@ def groups_of(select: exp.Select) -> Groups:
     """Read the GROUP BY of a bound SELECT."""
     group = select.args.get("group")
     clauses = [_sets(clause) for clause in group.expressions] if group else []
-    sets = tuple({_text(keys): keys for keys in (_once(sum(pick, ())) for pick in product(*clauses))}.values())
+    sets = tuple({frozenset(keys): keys for keys in (_once(sum(pick, ())) for pick in product(*clauses))}.values())
     return Groups(_once(sum(sets, ())), sets)
 
 
@@ -76,8 +74,4 @@ def _members(element: exp.Expr) -> Keys:
 
 
 def _once(keys: Sequence[exp.Expr]) -> Keys:
-    return tuple({to_sql(key, pretty=False): key for key in keys}.values())
-
-
-def _text(keys: Keys) -> str:
-    return ", ".join(sorted(to_sql(key, pretty=False) for key in keys))
+    return tuple(dict.fromkeys(keys))

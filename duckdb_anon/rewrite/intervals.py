@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parts import Part, Request, answer, listable, parsed, quoted
+from duckdb_anon.rewrite.parts import Part, Request, labelled, listable, shares_of_values
 from duckdb_anon.rewrite.ranges import EVERYTHING, Interval, Values, printed, read, whole
 from duckdb_anon.rewrite.schema import scale_of
+from duckdb_anon.rewrite.template import added, every, multiplied, number, own, select, some, tree, truth
 
 _WHOLE = Values(EVERYTHING.intervals, True)
 
@@ -28,56 +30,63 @@ _WHOLE = Values(EVERYTHING.intervals, True)
 class IntervalPart(Part):
     """An attribute published as intervals of type `kind`."""
 
+    even: ClassVar[bool] = True
     kind: str = "INTEGER"
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """List the whole numbers or days in each box."""
         if scale_of(self.kind) != "discrete":
             raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
-        inside = f"range(low::hugeint::bigint, high::hugeint::bigint + 1)::{self.kind}[]"
+        inside = f"range(_low::hugeint::bigint, _high::hugeint::bigint + 1)::{self.kind}[]"
         if self.kind.upper() == "DATE":
-            inside = "range(low, high + 1, interval 1 day)::date[]"
-        listed = (
-            f"unnest(case when _cell is null then [null::{self.kind}] "
-            f"when unknown then list_append({inside}, null) else {inside} end) as {quoted(self.columns[0])}"
+            inside = "range(_low, _high + 1, interval 1 day)::date[]"
+        return select(
+            f"""
+            select _cell, unnest(case when _cell is null then [null::{self.kind}]
+              when _unbounded then list_append({inside}, null) else {inside} end) as {{value}}
+            from {{boxes}}""",
+            value=self.columns[0],
+            boxes=self._boxes(),
         )
-        return exp.select("_cell", listed, "1 as _weight", dialect="duckdb").from_(self._boxes().subquery("_box"))
 
-    def shares(self, requests: Sequence[Request]) -> exp.Select:
+    def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
         """Closed forms where all requests have one, the list of values otherwise."""
         closed = [self._closed(request) for request in requests]
-        columns = [exp.alias_(parsed(c), f"s{i}") for i, c in enumerate(closed, 1) if c is not None]
-        known = exp.select("_cell", *columns).from_(self._boxes().subquery("_box"))
-        listed = [i for i, c in enumerate(closed) if c is None]
+        known = [labelled(form, label) for form, label in zip(closed, labels, strict=True) if form is not None]
+        listed = [i for i, form in enumerate(closed) if form is None]
         if not listed:
-            return known
-        answers = [exp.alias_(answer(requests[i]), f"s{i + 1}") for i in listed]
-        counted = exp.select("_cell", *answers).from_(self.values(self.columns).subquery("_v"))
-        counted = counted.group_by("_cell")
-        if not columns:
+            return select("select _cell, {known} from {boxes}", known=known, boxes=self._boxes())
+        counted = shares_of_values(
+            self.values(self.columns), [requests[i] for i in listed], [labels[i] for i in listed], even=True
+        )
+        if not known:
             return counted
-        both = [f"_k.s{i}" if c is not None else f"_l.s{i}" for i, c in enumerate(closed, 1)]
-        joined = exp.select("_k._cell", *both).from_(known.subquery("_k"))
-        return joined.join(counted.subquery("_l"), on="_k._cell is not distinct from _l._cell")
+        both = [own(label, "closed" if i not in listed else "counted") for i, label in enumerate(labels)]
+        return select(
+            "select _closed._cell, {both} from (select _cell, {known} from {boxes}) as _closed "
+            "join {counted} as _counted on _closed._cell is not distinct from _counted._cell",
+            both=both,
+            known=known,
+            boxes=self._boxes(),
+            counted=counted,
+        )
 
     def _boxes(self) -> exp.Select:
-        """SELECT cell, low, high, unknown: the ends of each distinct box."""
-        none = f"error('column {self.columns[0].replace(chr(39), chr(39) * 2)} has no box with known ends')"
+        """SELECT cell, low, high, unbounded: the ends of each distinct box."""
+        missing = f"column {self.columns[0]} has no box with known ends".replace("'", "''")
         # moments are measured in microseconds, so that lengths are numbers
         shown = "epoch_us({})" if self.kind.upper().startswith("TIMESTAMP") else "{}"
-        ends = [
-            shown.format(
-                f"case when _cell is not null and _cell.lower is null "
-                f"then coalesce({pick}(_cell.{end}) over (), {none}) else _cell.{end} end"
-            )
-            + f" as {name}"
-            for end, pick, name in (("lower", "min", "low"), ("upper", "max", "high"))
-        ]
-        return exp.select(
-            "_cell", *ends, "_cell is not null and _cell.lower is null as unknown", dialect="duckdb"
-        ).from_(self.cells().subquery("_cells"))
+        low = (
+            f"coalesce(_cell.lower, min(_cell.lower) over (), case when _cell is not null then error('{missing}') end)"
+        )
+        high = "coalesce(_cell.upper, max(_cell.upper) over ())"
+        return select(
+            f"select _cell, {shown.format(low)} as _low, {shown.format(high)} as _high, "
+            "_cell is not null and _cell.lower is null as _unbounded from {cells}",
+            cells=self.cells(),
+        )
 
-    def _closed(self, request: Request) -> str | None:
+    def _closed(self, request: Request) -> exp.Expr | None:
         wanted = _WHOLE if request.condition is None else read(request.condition, self.kind)
         if wanted is None:
             return None
@@ -97,7 +106,7 @@ class IntervalPart(Part):
 
 @dataclass(frozen=True)
 class _Form:
-    """Closed forms over the columns cell, low, high, unknown of one box."""
+    """Closed forms over the columns cell, low, high, unbounded of one box."""
 
     kind: str
     wanted: Values
@@ -122,92 +131,113 @@ class _Form:
             for low, high in joined
         ]
 
-    def share(self) -> str:
+    def share(self) -> exp.Expr:
         """Asked values over all values."""
-        step = " + 1" if self.discrete else ""
-        null = "1" if self.wanted.null else "0"
-        sizes = [f"greatest({self._high(p)} - {self._low(p)}{step}, 0)" for p in self.pieces()]
-        if all(p.low is None and p.high is None for p in self.pieces()) and self.pieces():
-            sizes = [f"(high - low{step})"]
-        if self.discrete:
-            extra = " + unknown::integer" if self.wanted.null else ""
-            inside = f"({' + '.join(sizes) or '0'}{extra}) / (high - low + 1 + unknown::integer)"
-        else:
-            inside = f"case when {self._point()} then {self._inside_point()} else "
-            inside += f"({' + '.join(sizes) or '0'}) / (high - low) end" if sizes else "0 end"
-        return f"case when _cell is null then {null} else {inside} end"
+        pieces = self.pieces()
+        sizes = [self._size(piece) for piece in pieces]
+        null = number(int(self.wanted.null))
+        if not self.discrete:
+            return self._unless_null(null, self._point_or(self._inside_point(), sizes))
+        if self.wanted.null:
+            sizes.append(tree("_unbounded::integer"))
+        inside = tree(f"{{sizes}} / {_SIZE}", sizes=added([(1, size) for size in sizes]))
+        return self._unless_null(null, inside)
 
-    def mean(self, slope: Fraction, shift: Fraction) -> str:
+    def mean(self, slope: Fraction, shift: Fraction) -> exp.Expr:
         """Mean of slope * value + shift where the value is asked for, 0 elsewhere."""
         sums = []
         for piece in self.pieces():
-            low, high = self._low(piece), self._high(piece)
-            size = f"greatest({high} - {low}{' + 1' if self.discrete else ''}, 0)"
-            line = f"({_number(slope / 2)} * ({low} + {high}) + {_number(shift)})"
-            sums.append(f"{size} * {line}")
-        total = " + ".join(sums) or "0"
-        if self.discrete:
-            body = f"({total}) / (high - low + 1 + unknown::integer)"
-        else:
-            at = f"({_number(slope)} * low + {_number(shift)})"
-            body = f"case when {self._point()} then {self._inside_point()} * {at} else ({total}) / (high - low) end"
-        return f"case when _cell is null then 0 else {body} end"
+            middle = tree("{low} + {high}", low=self._low(piece), high=self._high(piece))
+            sums.append(multiplied([self._size(piece), _line(slope / 2, middle, shift)]))
+        if not self.discrete:
+            at = multiplied([self._inside_point(), _line(slope, own("low"), shift)])
+            return self._unless_null(number(0), self._point_or(at, sums))
+        return self._unless_null(number(0), tree(f"{{sums}} / {_SIZE}", sums=added([(1, one) for one in sums])))
 
-    def possible(self) -> str:
+    def possible(self) -> exp.Expr:
         """Whether some value of the box is asked for."""
-        touching = [self._compare("high", ">", p.low, p.low_in) for p in self.pieces()]
-        others = [self._compare("low", "<", p.high, p.high_in) for p in self.pieces()]
-        touches = " or ".join(f"({a} and {b})" for a, b in zip(touching, others, strict=True)) or "false"
-        anything = bool(self.pieces()) or self.wanted.null
-        return (
-            f"case when _cell is null then {_boolean(self.wanted.null)} "
-            f"when unknown then {_boolean(anything)} else {touches} end"
-        )
-
-    def certain(self) -> str:
-        """Whether every value of the box is asked for."""
-        within = [
-            f"({self._compare('low', '>', p.low, p.low_in)} and {self._compare('high', '<', p.high, p.high_in)})"
+        touches = [
+            every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
             for p in self.pieces()
         ]
-        everything = self.wanted.null and any(p.low is None and p.high is None for p in self.pieces())
-        return (
-            f"case when _cell is null then {_boolean(self.wanted.null)} "
-            f"when unknown then {_boolean(everything)} else {' or '.join(within) or 'false'} end"
-        )
+        return self._flag(some(touches), bool(touches) or self.wanted.null)
 
-    def extreme(self, slope: Fraction, shift: Fraction, least: bool) -> str:
-        """Smallest or largest slope * value + shift among the values asked for; unbounded when unknown."""
+    def certain(self) -> exp.Expr:
+        """Whether every value of the box is asked for."""
+        everything = self.wanted.null and any(p.low is None and p.high is None for p in self.pieces())
+        return self._flag(self._within(), everything)
+
+    def extreme(self, slope: Fraction, shift: Fraction, least: bool) -> exp.Expr:
+        """Smallest or largest slope * value + shift among the values asked for; anything where unbounded."""
         pieces = self.pieces()
         if not pieces:
-            return "null::double"
-        low, high = self._low(pieces[0]), self._high(pieces[-1])
-        end = low if (slope >= 0) == least else high
+            return tree("null::double")
+        end = self._low(pieces[0]) if (slope >= 0) == least else self._high(pieces[-1])
         kind = "date" if self.kind.upper() == "DATE" else "double"
-        infinite = f"'{'-' if least else ''}infinity'::{kind}"
-        line = end if slope == 1 and shift == 0 else f"{_number(slope)} * {end} + {_number(shift)}"
-        return f"case when _cell is null then null when unknown then {infinite} else {line} end"
+        line = end if slope == 1 and shift == 0 else _line(slope, end, shift)
+        return tree(
+            f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::{kind} "
+            "else {line} end",
+            line=line,
+        )
 
-    def _low(self, piece: Interval) -> str:
-        return "low" if piece.low is None else f"greatest(low, {printed(piece.low, self.kind)})"
+    def _flag(self, known: exp.Expr, unbounded: bool) -> exp.Expr:
+        return tree(
+            "case when _cell is null then {null} when _unbounded then {unbounded} else {known} end",
+            null=truth(self.wanted.null),
+            unbounded=truth(unbounded),
+            known=known,
+        )
 
-    def _high(self, piece: Interval) -> str:
-        return "high" if piece.high is None else f"least(high, {printed(piece.high, self.kind)})"
+    def _unless_null(self, null: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
+        return tree("case when _cell is null then {null} else {otherwise} end", null=null, otherwise=otherwise)
 
-    def _point(self) -> str:
-        return "low = high"
+    def _point_or(self, point: exp.Expr, sizes: list[exp.Expr]) -> exp.Expr:
+        """What a box of a continuous type without length gives, and what one with length does."""
+        length = added([(1, size) for size in sizes])
+        return tree(
+            "case when _low = _high then {point} else {length} / (_high - _low) end", point=point, length=length
+        )
 
-    def _inside_point(self) -> str:
-        inside = [
-            f"({self._compare('low', '>', p.low, p.low_in)} and {self._compare('low', '<', p.high, p.high_in)})"
-            for p in self.pieces()
-        ]
-        return f"({' or '.join(inside) or 'false'})::integer"
+    def _size(self, piece: Interval) -> exp.Expr:
+        """How many of the box's values, or how much of its length, a piece covers."""
+        step = " + 1" if self.discrete else ""
+        if piece.low is None and piece.high is None:
+            return tree(f"_high - _low{step}")
+        size = tree(f"{{high}} - {{low}}{step}", high=self._high(piece), low=self._low(piece))
+        return tree("greatest({size}, 0)", size=size)
 
-    def _compare(self, side: str, sign: str, end: Fraction | None, included: bool) -> str:
+    def _low(self, piece: Interval) -> exp.Expr:
+        return own("low") if piece.low is None else tree("greatest(_low, {at})", at=printed(piece.low, self.kind))
+
+    def _high(self, piece: Interval) -> exp.Expr:
+        return own("high") if piece.high is None else tree("least(_high, {at})", at=printed(piece.high, self.kind))
+
+    def _within(self) -> exp.Expr:
+        return some(
+            [
+                every([self._compare("low", ">", p.low, p.low_in), self._compare("high", "<", p.high, p.high_in)])
+                for p in self.pieces()
+            ]
+        )
+
+    def _inside_point(self) -> exp.Expr:
+        within = self._within()
+        return number(int(within.this)) if isinstance(within, exp.Boolean) else tree("{x}::integer", x=within)
+
+    def _compare(self, side: str, sign: str, end: Fraction | None, included: bool) -> exp.Expr:
         if end is None:
-            return "true"
-        return f"{side} {sign}{'=' if included else ''} {printed(end, self.kind)}"
+            return truth(True)
+        return tree(f"_{side} {sign}{'=' if included else ''} {{end}}", end=printed(end, self.kind))
+
+
+_SIZE = "(_high - _low + 1 + _unbounded::integer)"
+"""How many values a box of a counted type has."""
+
+
+def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:
+    scaled = multiplied([number(slope), at])
+    return tree("{scaled} + {shift}", scaled=scaled, shift=number(shift)) if shift else scaled
 
 
 def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
@@ -233,11 +263,3 @@ def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
         return left[0] * right[1] + right[0] * left[1], left[1] * right[1]
     sign = 1 if isinstance(value, exp.Add) else -1
     return left[0] + sign * right[0], left[1] + sign * right[1]
-
-
-def _number(value: Fraction) -> str:
-    return str(value.numerator) if value.denominator == 1 else repr(float(value))
-
-
-def _boolean(value: bool) -> str:
-    return "true" if value else "false"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.parts import Part, aliased, quoted
+from duckdb_anon.rewrite.parts import Part, aliased, labelled, same
 from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.template import multiplied, name, select, tree
 
 NULL_LABEL = "(null)"
 
@@ -22,10 +24,15 @@ NULL_LABEL = "(null)"
 class SetPart(Part):
     """A nominal attribute published as the list of values it may stand for; a NULL list is the value NULL."""
 
+    even: ClassVar[bool] = True
+
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a member."""
-        member = f"unnest(coalesce(_cell, [null])) as {quoted(self.columns[0])}"
-        return exp.select("_cell", member, "1 as _weight", dialect="duckdb").from_(self.cells().subquery("_cells"))
+        return select(
+            "select _cell, unnest(coalesce(_cell, [null])) as {value} from {cells}",
+            value=self.columns[0],
+            cells=self.cells(),
+        )
 
 
 @dataclass(frozen=True)
@@ -41,68 +48,71 @@ class NodePart(Part):
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a leaf below the node; NULL stands for itself, and perhaps below a root."""
-        column = quoted(self.columns[0])
-        value = f"nullif(_cells._cell, '{NULL_LABEL}')::{self.kind}"
-        leaf = f"case when _leaf.node is null then {value} else _leaf.leaf end as {column}"
-        below = exp.select("_cells._cell", leaf, "1 as _weight", dialect="duckdb")
-        below = below.from_(self.cells().subquery("_cells")).join(
-            self._leaves().subquery("_leaf"), on="_cells._cell = _leaf.node", join_type="left", dialect="duckdb"
+        return select(
+            f"""
+            select * from (
+              select _cell, case when _node is null
+                then nullif(_cell, '(null)')::{self.kind} else _leaf end as {{value}}, 1 as _weight
+              from {{cells}} left join {{leaves}} on _cell = _node
+              union all
+              select _cell, null::{self.kind}, _null_seen
+              from (select _cell, max(coalesce(_cell = '(null)', true)::integer) over () as _null_seen
+                from {{cells}})
+              where _cell in ({{roots}})
+            )""",
+            value=self.columns[0],
+            cells=self.cells(),
+            leaves=self.leaves(),
+            roots=self._roots(),
         )
-        seen = f"max(coalesce(_cell = '{NULL_LABEL}', true)::integer) over () as seen"
-        cells = exp.select("_cell", seen, dialect="duckdb").from_(self.cells().subquery("_cells"))
-        nulls = exp.select("_root._cell", f"null::{self.kind} as {column}", "_root.seen as _weight", dialect="duckdb")
-        nulls = nulls.from_(cells.subquery("_root")).where(f"_root._cell in ({self._roots()})", dialect="duckdb")
-        return exp.select("*").from_(below.union(nulls, distinct=False).subquery("_node"))
 
-    def _roots(self) -> str:
-        tree = self.hierarchy
-        if tree is None or not tree.columns:
-            return "null"
-        level = f"_h.{quoted(tree.columns[-1][0])}::varchar"
-        return exp.select(level, dialect="duckdb").from_(aliased(tree, "_h")).sql("duckdb")
+    def _roots(self) -> exp.Expr:
+        known = self.hierarchy
+        if known is None or not known.columns:
+            return exp.null()
+        return select(
+            "select {level}::varchar from {tree}", level=known.columns[-1][0], tree=aliased(known, name("tree"))
+        )
 
-    def _leaves(self) -> exp.Query:
+    def leaves(self) -> exp.Query:
         """SELECT node, leaf: every node with the leaves at or below it."""
-        tree = self.hierarchy
-        if tree is None or not tree.columns:
+        known = self.hierarchy
+        if known is None or not known.columns:
             raise RewriteError(
                 f"column '{self.columns[0]}' was generalized along a hierarchy whose table the planner cannot "
-                f"see{f' ({tree.name})' if tree else ''}; commit the table, or name it with hierarchies := {{...}}"
+                f"see{f' ({known.name})' if known else ''}; commit the table, or name it with hierarchies := {{...}}"
             )
-        levels = [quoted(name) for name, _ in tree.columns]
-        selects: list[exp.Query] = [
-            exp.select(f"_h.{level}::varchar as node", f"_h.{levels[0]}::{self.kind} as leaf", dialect="duckdb").from_(
-                aliased(tree, "_h")
-            )
-            for level in levels
-        ]
-        united = selects[0]
-        for one in selects[1:]:
-            united = united.union(one)
-        return united
+        levels = [tree("{level}::varchar", level=name_of) for name_of, _ in known.columns]
+        return select(
+            f"select distinct unnest([{{levels}}]) as _node, {{leaf}}::{self.kind} as _leaf from {{tree}}",
+            levels=levels,
+            leaf=known.columns[0][0],
+            tree=aliased(known, name("tree")),
+        )
 
 
 @dataclass(frozen=True)
 class BagPart(Part):
     """A sensitive attribute published as MAP(value, count), one map a bucket; a MAP cannot name NULL."""
 
-    column: str = ""
+    column: exp.Expr = field(default_factory=exp.null)
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a value of the bucket, weighted by its count; rows no count speaks of hold NULL."""
-        name = quoted(self.columns[0])
-        bags = exp.select(
-            f"{self.key} as _cell", f"any_value({self.column}) as bag", "count(*) as size", dialect="duckdb"
+        return select(
+            """
+            select * from (
+              select _cell, unnest(list_append(map_keys(_counts), null)) as {value},
+                unnest(list_append(map_values(_counts),
+                  greatest(_rows - coalesce(list_sum(map_values(_counts)), 0), 0)::bigint)) as _weight
+              from (select {key} as _cell, any_value({counts}) as _counts, count(*) as _rows
+                from {release} group by _cell)
+            ) where _weight > 0""",
+            value=self.columns[0],
+            key=self.key,
+            counts=self.column,
+            release=self.source(),
         )
-        bags = bags.from_(self.source()).group_by("_cell")
-        missing = "greatest(size - coalesce(list_sum(map_values(bag)), 0), 0)"
-        entries = exp.select(
-            "_cell",
-            f"unnest(list_append(map_keys(bag), null)) as {name}",
-            f"unnest(list_append(map_values(bag), ({missing})::bigint)) as _weight",
-            dialect="duckdb",
-        ).from_(bags.subquery("_bag"))
-        return exp.select("*").from_(entries.subquery("_entry")).where("_weight > 0", dialect="duckdb")
 
 
 @dataclass(frozen=True)
@@ -110,27 +120,41 @@ class ColumnPart(Part):
     """A struct column whose cells were permuted inside their buckets.
 
     Attributes:
-        fields: original column to SQL of its field over `_r`, for fields with values of their own.
+        fields: original column to its field in a row of the release, for fields with values of their own.
         inner: parts of generalized fields, by original column.
     """
 
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, exp.Expr] = field(default_factory=dict)
     inner: Mapping[str, Part] = field(default_factory=dict)
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a cell of the bucket, times the values its generalized fields may stand for."""
-        wanted = [column for column in self.inner if column in used]
-        weights = [f"_w{i}._weight / _w{i}.total" for i in range(len(wanted))]
-        columns = [f"{sql} as {quoted(column)}" for column, sql in self.fields.items() if column in used]
-        columns += [f"_w{i}.{quoted(column)} as {quoted(column)}" for i, column in enumerate(wanted)]
-        chosen = exp.select(f"{self.key} as _cell", *columns, dialect="duckdb")
-        chosen = chosen.select(f"{' * '.join(weights) or '1'} as _weight", dialect="duckdb")
-        chosen = chosen.from_(self.source())
-        for i, column in enumerate(wanted):
-            part = self.inner[column]
-            inside = part.values([column]).subquery("_u")
-            total = "sum(_weight) over (partition by _cell) as total"
-            weighted = exp.select("*", total, dialect="duckdb").from_(inside).subquery(f"_w{i}")
-            on = f"{part.key} is not distinct from _w{i}._cell"
-            chosen = chosen.join(weighted, on=on, dialect="duckdb")
+        inside = {name(f"inside_{column}"): column for column in self.inner if column in used}
+        columns: list[exp.Expr] = [
+            exp.Alias(this=tree("{field}", field=node), alias=exp.to_identifier(one, quoted=True))
+            for one, node in self.fields.items()
+            if one in used
+        ]
+        columns += [exp.Column(this=exp.to_identifier(one, quoted=True), table=at.copy()) for at, one in inside.items()]
+        weights = [tree("{at}._weight / {at}._total", at=at) for at in inside]
+        chosen = select(
+            "select {columns} from {release}",
+            columns=[labelled(tree("{key}", key=self.key), "cell"), *columns, labelled(multiplied(weights), "weight")],
+            release=self.source(),
+        )
+        for at, one in inside.items():
+            part = self.inner[one]
+            total = "1 as _weight, count(*)" if part.even else "sum(_weight)"
+            weighted = select(
+                f"select *, {total} over (partition by _cell) as _total from {{values}}",
+                values=part.values([one]),
+            )
+            on = same(part.key, tree("{at}._cell", at=at))
+            chosen.append("joins", joined(weighted, at, on))
         return chosen
+
+
+def joined(source: exp.Query, alias: exp.Identifier, on: exp.Expr, side: str | None = None) -> exp.Join:
+    """A JOIN of a SELECT."""
+    table = exp.Subquery(this=source, alias=exp.TableAlias(this=alias.copy()))
+    return exp.Join(this=table, on=on, **({"side": side} if side else {}))

@@ -18,6 +18,7 @@ from itertools import combinations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.template import every, some, taken, tree
 
 EXACT = "exact"
 LATE = "late"
@@ -47,18 +48,16 @@ class Term:
             conditions[part] = _both(mine, condition) if mine is not None else condition
         for part, value in other.values.items():
             mine = values.get(part)
-            values[part] = _binary(exp.Mul, mine, value) if mine is not None else value
+            values[part] = _binary(mine, value) if mine is not None else value
         return Term(self.sign * other.sign, conditions, values)
 
     @property
-    def key(self) -> tuple[tuple[str, str, str], ...]:
+    def key(self) -> frozenset[tuple[str, str, exp.Expr]]:
         """Equal for products that differ in sign only."""
-        return tuple(
-            sorted(
-                (kind, part, node.sql("duckdb"))
-                for kind, factors in (("if", self.conditions), ("value", self.values))
-                for part, node in factors.items()
-            )
+        return frozenset(
+            (kind, part, node)
+            for kind, factors in (("if", self.conditions), ("value", self.values))
+            for part, node in factors.items()
         )
 
     def negated(self) -> Term:
@@ -97,7 +96,7 @@ def normal(condition: exp.Expr, unit_of: UnitOf) -> exp.Expr:
             return normal(inner.this, unit_of)
         if isinstance(inner, (exp.And, exp.Or)):
             other = exp.Or if isinstance(inner, exp.And) else exp.And
-            return _join(other, [normal(exp.not_(side), unit_of) for side in (inner.left, inner.right)])
+            return _join(other, [normal(tree("not {side}", side=side), unit_of) for side in (inner.left, inner.right)])
     return condition
 
 
@@ -107,7 +106,7 @@ def unless(condition: exp.Expr, unit_of: UnitOf) -> exp.Expr:
     if unit_of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
         other = exp.Or if isinstance(condition, exp.And) else exp.And
         return _join(other, [unless(side, unit_of) for side in (condition.left, condition.right)])
-    return exp.not_(exp.Is(this=exp.paren(condition.copy()), expression=exp.true()))
+    return tree("not {condition} is true", condition=condition)
 
 
 def amount(value: exp.Expr, unit_of: UnitOf) -> list[Term]:
@@ -123,7 +122,7 @@ def amount(value: exp.Expr, unit_of: UnitOf) -> list[Term]:
     if isinstance(value, exp.Mul):
         return product(amount(value.left, unit_of), amount(value.right, unit_of))
     if isinstance(value, exp.Div):
-        one = exp.Div(this=exp.Literal.number(1), expression=exp.paren(value.right.copy()))
+        one = tree("1 / {right}", right=value.right)
         return product(amount(value.left, unit_of), amount(one, unit_of))
     if isinstance(value, exp.Neg):
         return [term.negated() for term in amount(value.this, unit_of)]
@@ -150,7 +149,7 @@ def present(value: exp.Expr, unit_of: UnitOf) -> exp.Expr:
     if isinstance(value, exp.Literal):
         return exp.true()
     if unit_of(value) is not None:
-        return exp.not_(exp.Is(this=exp.paren(value.copy()), expression=exp.null()))
+        return tree("{value} is not null", value=value)
     if isinstance(value, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
         return _join(exp.And, [present(value.left, unit_of), present(value.right, unit_of)])
     if isinstance(value, exp.Neg):
@@ -198,8 +197,7 @@ def whens(value: exp.Expr) -> list[exp.Expr]:
     if operand is None:
         return list(value.args["ifs"])
     return [
-        exp.If(this=exp.EQ(this=operand.copy(), expression=one.this.copy()), true=one.args["true"].copy())
-        for one in value.args["ifs"]
+        exp.If(this=tree("{a} = {b}", a=operand, b=one.this), true=taken(one.args["true"])) for one in value.args["ifs"]
     ]
 
 
@@ -254,7 +252,7 @@ def product(left: list[Term], right: list[Term]) -> list[Term]:
 
 def _collected(terms: list[Term]) -> list[Term]:
     """Add up equal products."""
-    kept: dict[tuple[tuple[str, str, str], ...], list[Term]] = {}
+    kept: dict[frozenset[tuple[str, str, exp.Expr]], list[Term]] = {}
     for term in terms:
         alike = kept.setdefault(term.key, [])
         if alike and alike[-1].sign != term.sign:
@@ -278,17 +276,20 @@ def _join(kind: type[exp.Expr], operands: list[exp.Expr]) -> exp.Expr:
     true = [isinstance(operand, exp.Boolean) and operand.this for operand in operands]
     if kind is exp.Or and any(true):
         return exp.true()
-    copies = [operand.copy() for operand, is_true in zip(operands, true, strict=True) if not is_true]
-    if not copies:
-        return exp.true()
-    return exp.and_(*copies) if kind is exp.And else exp.or_(*copies)
+    kept = [operand for operand, is_true in zip(operands, true, strict=True) if not is_true]
+    return every(kept) if kind is exp.And else some(kept)
 
 
 def _both(one: exp.Expr, other: exp.Expr) -> exp.Expr:
     """Intersect two conditions on one part, naming each operand once, in a fixed order."""
-    operands = {node.sql("duckdb"): node for side in (one, other) for node in split(side)}
-    return _join(exp.And, [operands[text] for text in sorted(operands)])
+    operands = dict.fromkeys(node for side in (one, other) for node in split(side))
+    return _join(exp.And, sorted(operands, key=_order))
 
 
-def _binary(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    return kind(this=exp.paren(left.copy()), expression=exp.paren(right.copy()))
+def _order(node: exp.Expr) -> list[str]:
+    """Puts expressions in an order that does not change from run to run."""
+    return [f"{type(one).__name__} {one.this if isinstance(one.this, str) else ''}" for one in node.walk()]
+
+
+def _binary(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return tree("{left} * {right}", left=left, right=right)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sqlglot import exp
+
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.rewrite.parts import Part
 from duckdb_anon.rewrite.schema import TableInfo
@@ -16,26 +18,26 @@ class Model:
 
     Attributes:
         release: the release.
-        exact: original column to SQL over a release row `_r`, for columns that are as they were.
+        exact: original column to an expression over a released row, for columns that are as they were.
         parts: the independent inexact parts.
-        weight: SQL of how many original rows a released row stands for; '' is 1.
+        weight: how many original rows a released row stands for; None is 1.
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row, so that extremes are covered.
-        missing: SQL of how many original rows were left out, where that is all that the weights say; '' if not.
-        bucket: SQL of a row's bucket; '' where there are none.
-        rate: SQL of the chance that an original row was released, where that is all that the weights say; '' if not.
+        missing: how many original rows were left out, where that is all that the weights say; None if not.
+        bucket: a row's bucket; None where there are none.
+        rate: the chance that an original row was released, where that is all that the weights say; None if not.
     """
 
     release: TableInfo
-    exact: Mapping[str, str]
+    exact: Mapping[str, exp.Expr]
     parts: tuple[Part, ...]
-    weight: str
+    weight: exp.Expr | None
     bounded: bool
     complete: bool
-    rate: str = ""
-    missing: str = ""
+    rate: exp.Expr | None = None
+    missing: exp.Expr | None = None
     part_of: Mapping[str, Part] = field(default_factory=dict)
-    bucket: str = ""
+    bucket: exp.Expr | None = None
 
     def require(self, column: str, original: TableInfo) -> None:
         """Raise unless the release has something to say about a column."""

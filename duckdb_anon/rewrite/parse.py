@@ -6,6 +6,7 @@ GROUP BY ALL are spelled out, and subqueries that neither group nor limit are me
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import sqlglot
@@ -14,9 +15,11 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.template import OWN, copied, mapped
 
 
 def parse(query: str) -> exp.Query:
@@ -43,12 +46,10 @@ def to_sql(tree: exp.Expr, pretty: bool = True) -> str:
 def plain(tree: exp.Expr) -> str:
     """Print an expression for a message: names as short as the analyst wrote them."""
 
-    def short(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column):
-            return exp.column(node.name)
-        return node
+    def short(node: exp.Expr) -> exp.Expr | None:
+        return exp.column(node.name) if isinstance(node, exp.Column) else None
 
-    return to_sql(tree.copy().transform(short), pretty=False)
+    return to_sql(mapped(tree, short), pretty=False)
 
 
 def same_table(table: exp.Table, info: TableInfo) -> bool:
@@ -107,7 +108,11 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     try:
         tree = qualify(
             tree,
-            schema={name: {c.lower(): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
+            schema=MappingSchema(
+                {name: {c.lower(): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
+                dialect="duckdb",
+                normalize=False,  # names are in lower case already, and each would be parsed
+            ),
             dialect="duckdb",
             identify=True,
         )
@@ -122,8 +127,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
 
 
 def grounded(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
-    """Put the tables' own SQL back where `bound` wrote plain names."""
-    tree = tree.copy()
+    """Put the tables' own SQL back where `bound` wrote plain names, in place."""
     for table in list(tree.find_all(exp.Table)):
         number = _number(table, len(tables))
         if number is not None:
@@ -132,42 +136,41 @@ def grounded(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
 
 
 def replace_table(table: exp.Table, info: TableInfo) -> None:
-    """Let a table of a tree read `info` under the alias it has."""
-    source = source_of(info)
-    source.set("alias", table.args.get("alias"))
-    source.set("joins", table.args.get("joins"))
-    table.replace(source)
-
-
-def source_of(info: TableInfo) -> exp.Expr:
-    """Parse the text that follows FROM: a name, a file, or a SELECT in parentheses."""
-    source: exp.Expr = parse(f"select * from {info.sql}").args["from_"].this
-    return source
+    """Let a table of a tree read `info` under the alias it has; the text that follows FROM stays as it is."""
+    table.set("this", exp.Var(this=info.sql))
 
 
 def literal(text: str) -> str:
     """Quote a text."""
-    return exp.Literal.string(text).sql("duckdb")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    """Quote a column or table name."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def is_original(table: object) -> bool:
     """Tell whether a table of a bound tree is the original."""
-    return isinstance(table, exp.Table) and table.name == "_t0"
+    return isinstance(table, exp.Table) and table.name == f"{_SOURCE}0"
 
 
 def _number(table: exp.Table, count: int) -> int | None:
-    name = table.name
-    if name.startswith("_t") and name[2:].isdigit() and int(name[2:]) < count and not table.db:
-        return int(name[2:])
-    return None
+    found = table.name.removeprefix(_SOURCE)
+    return int(found) if found.isdigit() and found != table.name and int(found) < count else None
+
+
+_SOURCE = f"{OWN}source_"
+"""Begins the names known tables have while a query is rewritten."""
+_PART = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 
 
 def _parts(name: str) -> list[str]:
-    try:
-        tree = sqlglot.parse_one(name, into=exp.Table, dialect="duckdb")
-    except SqlglotError:
+    """The parts of a table's name; a file or a SELECT is one part."""
+    parts = _PART.findall(name)
+    if ".".join(parts) != name or name.startswith(("'", "(")):
         return [name.strip("'").lower()]
-    return [part.name.lower() for part in tree.parts] if isinstance(tree, exp.Table) else [name.lower()]
+    return [part[1:-1].replace('""', '"').lower() if part.startswith('"') else part.lower() for part in parts]
 
 
 def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, TableInfo]:
@@ -176,7 +179,7 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
     for number, info in enumerate(tables):
         for table in list(tree.find_all(exp.Table)):
             if same_table(table, info) and not table.meta.get("known"):
-                plain = f"_t{number}"
+                plain = f"{_SOURCE}{number}"
                 named[plain] = info
                 if not table.alias:
                     table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
@@ -200,7 +203,7 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         for table in list(tree.find_all(exp.Table)):
             if table.name.lower() == name.lower() and not table.db:
                 inner = exp.Subquery(
-                    this=body.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
+                    this=copied(body), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
                 )
                 inner.set("joins", table.args.get("joins"))
                 table.replace(inner)
@@ -254,9 +257,9 @@ def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Exp
         position = int(node.this)
         if not 1 <= position <= len(select.expressions):
             raise RewriteError(f"GROUP BY position {position} is not in the select list")
-        node.replace(select.expressions[position - 1].unalias().copy())
+        node.replace(copied(select.expressions[position - 1].unalias()))
     elif isinstance(node, exp.Column) and not node.table and node.name.lower() in by_alias:
-        node.replace(by_alias[node.name.lower()].copy())
+        node.replace(copied(by_alias[node.name.lower()]))
 
 
 def _resolve_all(select: exp.Select) -> None:
@@ -265,7 +268,7 @@ def _resolve_all(select: exp.Select) -> None:
     if not group or not group.args.get("all"):
         return
     group.set("all", None)
-    keys = [e.unalias().copy() for e in select.expressions if not e.find(exp.AggFunc)]
+    keys = [copied(e.unalias()) for e in select.expressions if not e.find(exp.AggFunc)]
     if keys:
         group.set("expressions", keys)
     else:

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.parse import source_of, to_sql
 from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.template import every, name, select, taken, tree, truth
 
-ROW = "_r"
+ROW = name("r")
 Wanted = Literal["mean", "possible", "certain", "least", "most"]
 
 
@@ -39,10 +39,11 @@ class Request:
     value: exp.Expr | None = None
 
     @property
-    def text(self) -> str:
-        """Equal for equal requests."""
-        pieces = [to_sql(e, pretty=False) if e is not None else "" for e in (self.condition, self.value)]
-        return " | ".join([self.wanted, *pieces])
+    def label(self) -> str:
+        """What the column that answers it is called."""
+        if self.wanted != "mean":
+            return self.wanted
+        return "share" if self.value is None else "expected"
 
 
 @dataclass(frozen=True)
@@ -50,78 +51,108 @@ class Part:
     """One independent part of a released row.
 
     Attributes:
-        name: stem of its tables' names.
+        name: tells it from the other parts, and names its steps.
         columns: original columns it covers, in lower case.
-        key: SQL that tells its cells apart, over a release row `_r`.
+        key: what tells its cells apart, over a row of the release.
         release: the release.
         signed: weights may be negative (inverted randomization), so that shares give no bounds.
+        even: the values of a cell weigh the same, and `values` has no weight.
         counted: the weights of a cell add up to how many original rows it stands for, instead of one; the
             part then takes part in every query.
     """
 
     name: str
     columns: tuple[str, ...]
-    key: str
+    key: exp.Expr
     release: TableInfo
     signed: bool = False
     counted: bool = False
+    even: ClassVar[bool] = False
 
     def values(self, used: Sequence[str]) -> exp.Select:
-        """SELECT cell, the used columns, weight: one row a distinct cell and value.
+        """SELECT cell, the used columns, weight (unless `even`): one row a distinct cell and value.
 
         Args:
             used: columns that are needed; a superset is fine.
         """
         raise NotImplementedError
 
-    def shares(self, requests: Sequence[Request]) -> exp.Select:
-        """SELECT cell, s1, s2, ...: one row a distinct cell, one column a request."""
+    def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
+        """SELECT cell and one column a request: one row a distinct cell.
+
+        Args:
+            requests: what is asked.
+            labels: the columns' names, own ones.
+        """
         used = [c for c in self.columns if any(c in _columns(r) for r in requests)]
-        answers = [exp.alias_(answer(r, self.counted), f"s{i}") for i, r in enumerate(requests, 1)]
-        source = self.values(used).subquery("_v")
-        return exp.select("_cell", *answers).from_(source).group_by("_cell")
+        return shares_of_values(self.values(used), requests, labels, self.counted, self.even)
+
+    def steps(self) -> list[tuple[exp.Identifier, exp.Query]]:
+        """CTEs that the part's other tables read."""
+        return []
 
     def cells(self) -> exp.Select:
         """SELECT DISTINCT cell."""
-        return exp.select(f"{self.key} as _cell").distinct().from_(self.source())
+        return select("select distinct {key} as _cell from {release}", key=self.key, release=self.source())
 
     def source(self) -> exp.Expr:
-        """The release as a FROM item called `_r`."""
+        """The release as a FROM item."""
         return aliased(self.release, ROW)
 
 
-def aliased(info: TableInfo, name: str) -> exp.Expr:
-    """A table as a FROM item under another name."""
-    source = source_of(info)
-    source.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
-    return source
+def shares_of_values(
+    values: exp.Select, requests: Sequence[Request], labels: Sequence[str], counted: bool = False, even: bool = False
+) -> exp.Select:
+    """SELECT cell and one column a request, from a list of values."""
+    answers = [labelled(answer(r, counted, even), label) for r, label in zip(requests, labels, strict=True)]
+    return select("select _cell, {answers} from {values} group by _cell", answers=answers, values=values)
 
 
-def quoted(name: str) -> str:
-    """Quote a column or table name."""
-    return exp.to_identifier(name, quoted=True).sql("duckdb")
+def aliased(info: TableInfo, alias: exp.Identifier) -> exp.Expr:
+    """A table as a FROM item under another name; the text that follows FROM stays as it is."""
+    return exp.Table(this=exp.Var(this=info.sql), alias=exp.TableAlias(this=name(alias.this.lstrip("\0"))))
 
 
-def answer(request: Request, counted: bool = False) -> exp.Expr:
+def labelled(node: exp.Expr, label: str) -> exp.Expr:
+    """An output column with one of the rewriter's own names."""
+    return exp.Alias(this=node, alias=name(label))
+
+
+def answer(request: Request, counted: bool = False, even: bool = False) -> exp.Expr:
     """The aggregate over a cell's values that answers a request."""
-    condition, value = (to_sql(e, pretty=False) if e is not None else None for e in _both(request))
-    where = f" filter (where {condition})" if condition else ""
-    over = "" if counted else " / sum(_weight)"
+    condition, value = request.condition, request.value
+    where = condition if condition is not None else truth(True)
+    if request.wanted == "possible":
+        return tree("coalesce(bool_or({where}), false)", where=where)
+    if request.wanted == "certain":
+        return tree("bool_and({where} is true)", where=where)
+    if request.wanted == "mean" and even:
+        if value is None:
+            return tree("{there} / count(*)", there=filtered(tree("count(*)"), condition))
+        total = tree("coalesce({total}, 0)", total=filtered(tree("sum({value})", value=value), condition))
+        return tree("{total} / count(*)", total=total)
     if request.wanted == "mean":
-        amount = "_weight" if value is None else f"_weight * ({value})"
-        text = f"coalesce(sum({amount}){where}, 0){over}"
-    elif request.wanted == "possible":
-        text = f"coalesce(bool_or({condition}), false)"
-    elif request.wanted == "certain":
-        text = f"bool_and(({condition}) is true)"
-    else:
-        text = f"{'min' if request.wanted == 'least' else 'max'}({value}){where}"
-    return parsed(text)
+        amount = tree("_weight") if value is None else tree("_weight * {value}", value=value)
+        total = tree("coalesce({total}, 0)", total=filtered(tree("sum({amount})", amount=amount), condition))
+        return total if counted else tree("{total} / sum(_weight)", total=total)
+    pick = "min({value})" if request.wanted == "least" else "max({value})"
+    assert value is not None  # noqa: S101 -- least and most are asked of a value
+    return filtered(tree(pick, value=value), condition)
 
 
-def parsed(text: str) -> exp.Expr:
-    """Parse an expression of DuckDB SQL."""
-    return exp.maybe_parse(text, dialect="duckdb")
+def value_if(request: Request) -> exp.Expr:
+    """What one value adds to the mean that a request asks for, before it is weighted."""
+    condition = request.condition if request.condition is not None else truth(True)
+    if request.value is None:
+        return tree("case when {condition} then 1 else 0 end", condition=condition)
+    return tree("coalesce(case when {condition} then {value} end, 0)", condition=condition, value=request.value)
+
+
+def filtered(aggregate: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+    """An aggregate over the rows that satisfy a condition."""
+    if condition is None or (isinstance(condition, exp.Boolean) and condition.this):
+        return aggregate
+    return exp.Filter(this=taken(aggregate), expression=exp.Where(this=taken(condition)))
 
 
 def listable(column: str, why: str) -> RewriteError:
@@ -133,13 +164,16 @@ def listable(column: str, why: str) -> RewriteError:
     )
 
 
+def same(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    """Equal, or both NULL."""
+    return tree("{a} is not distinct from {b}", a=a, b=b)
+
+
+def all_same(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
+    """Each equal, or both NULL."""
+    return every([same(a, b) for a, b in pairs])
+
+
 def _columns(request: Request) -> set[str]:
-    found = set()
-    for one in _both(request):
-        if one is not None:
-            found |= {c.name.lower() for c in one.find_all(exp.Column) if not c.table}
-    return found
-
-
-def _both(request: Request) -> tuple[exp.Expr | None, exp.Expr | None]:
-    return request.condition, request.value
+    pieces = [one for one in (request.condition, request.value) if one is not None]
+    return {c.name.lower() for one in pieces for c in one.find_all(exp.Column) if not c.table}

@@ -25,13 +25,25 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate
-from duckdb_anon.rewrite.bounds import Texts
-from duckdb_anon.rewrite.early import Early
+from duckdb_anon.rewrite.bounds import Pair
+from duckdb_anon.rewrite.early import Early, Step, append_step
 from duckdb_anon.rewrite.groups import Groups
 from duckdb_anon.rewrite.lists import BagPart, ColumnPart
 from duckdb_anon.rewrite.logic import EXACT, Term, amount, event, presence, product
-from duckdb_anon.rewrite.parse import to_sql
-from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, answer, quoted
+from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, all_same, answer, labelled
+from duckdb_anon.rewrite.template import (
+    added,
+    copied,
+    every,
+    multiplied,
+    name,
+    number,
+    own,
+    select,
+    taken,
+    tree,
+    truth,
+)
 from duckdb_anon.rewrite.units import Units
 
 MOST_PRODUCTS = 16
@@ -47,7 +59,7 @@ class Permuted:
     Attributes:
         early: the query's early half, for SQL over a release row.
         units: the same columns with none of them late.
-        bucket: SQL of the bucket over a release row.
+        bucket: the bucket, over a row of the release.
         keys: the keys of the grouping set, each with the one unit it speaks of.
         where: the query's conditions.
         number: number of the grouping set.
@@ -55,25 +67,25 @@ class Permuted:
 
     early: Early
     units: Units
-    bucket: str
+    bucket: exp.Expr
     keys: tuple[tuple[exp.Expr, str], ...]
     where: exp.Expr
     number: int
-    sums: dict[str, dict[str, Request]] = field(default_factory=dict)
-    of_rows: dict[str, str] = field(default_factory=dict)
-    wanted: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, dict[Request, str]] = field(default_factory=dict)
+    of_rows: dict[exp.Expr, str] = field(default_factory=dict)
+    wanted: dict[exp.Expr, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Name the CTEs."""
-        self._rows_name, self._name = f"_bucket_rows{self.number}", f"_variance{self.number}"
+        self._rows_name, self._name = name(f"bucket_rows_{self.number}"), name(f"variance_{self.number}")
 
     @property
     def parts(self) -> list[Part]:
         """The parts that were permuted."""
         return [part for part in self.early.model.parts if isinstance(part, (BagPart, ColumnPart))]
 
-    def variance(self, aggregate: Aggregate) -> str | None:
-        """Variance of an aggregate's estimate as SQL over the final query; None where it is 0 or not known."""
+    def variance(self, aggregate: Aggregate) -> exp.Expr | None:
+        """Variance of an aggregate's estimate, over the final query; None where it is 0 or not known."""
         totals = self._totals(aggregate)
         if totals is None or self._is_alone(totals):
             return None
@@ -83,11 +95,17 @@ class Permuted:
             return of_total
         there = totals[1]
         between, of_count = (self._want(self._covariance(one, there)) for one in (total, there))
-        amounts, rows = (f"nullif({self._want(self._expected(one))}, 0)" for one in (total, there))
-        ratio = f"({amounts} / {rows})"
-        return f"({of_total} - 2 * {ratio} * {between} + {ratio} ** 2 * {of_count}) / {rows} ** 2"
+        amounts, rows = (tree("nullif({x}, 0)", x=self._want(self._expected(one))) for one in (total, there))
+        return tree(
+            "({of_total} - 2 * {ratio} * {between} + {ratio} ** 2 * {of_count}) / {rows} ** 2",
+            of_total=of_total,
+            ratio=tree("({amounts} / {rows})", amounts=amounts, rows=rows),
+            between=between,
+            of_count=of_count,
+            rows=rows,
+        )
 
-    def certain(self, aggregate: Aggregate) -> Texts | None:
+    def certain(self, aggregate: Aggregate) -> Pair | None:
         """Hard bounds that the counts of each bucket give; None where rows tell as much one by one.
 
         Of the n rows of a bucket, c1 satisfy one condition and c2 another: both hold for c1 + c2 - n at least and the
@@ -98,37 +116,43 @@ class Permuted:
             return None
         if self._is_alone(totals):
             known = [self._want(self._of_one_column(total)) for total in totals]
-            answers = {"count": f"coalesce({known[0]}, 0)", "sum": known[0]}
-            answer = answers.get(aggregate.kind, f"{known[0]} / nullif({known[-1]}, 0)")
+            answers = {"count": tree("coalesce({x}, 0)", x=known[0]), "sum": known[0]}
+            answer = answers.get(aggregate.kind)
+            if answer is None:
+                answer = tree("{x} / nullif({n}, 0)", x=known[0], n=known[-1])
             return answer, answer
         if aggregate.kind != "count" or len(totals[0]) > 1:
             return None
         term = totals[0][0]
         counts = [self._of_rows(self._row_factor(term))]
         counts += [self._of_part(part, term) for part in self.parts if self._active(part, term)]
-        fewest = f"greatest({' + '.join(counts)} - {len(counts) - 1} * {self._rows_name}.n, 0)"
-        low, high = (f"coalesce({self._want(text)}, 0)" for text in (fewest, f"least({', '.join(counts)})"))
+        fewest = tree(
+            "greatest({counts} - {others} * {n}, 0)",
+            counts=added([(1, one) for one in counts]),
+            others=len(counts) - 1,
+            n=self._size,
+        )
+        most = tree("least({counts})", counts=counts)
+        low, high = (tree("coalesce({x}, 0)", x=self._want(one)) for one in (fewest, most))
         return low, high
 
-    def attach(self, select: exp.Select) -> None:
+    def attach(self, query: exp.Select) -> None:
         """Add the CTEs to the rewritten query, and the join that gives each group its variance."""
         if not self.wanted:
             return
-        for name, query in self._ctes():
-            select.with_(exp.to_identifier(name, quoted=True), as_=query, append=True, copy=False)
+        for step, made_of in self._ctes():
+            append_step(query, step, made_of)
         if self.keys:
-            on = [
-                f"{to_sql(key, pretty=False)} is not distinct from {self._name}._k{i}"
-                for i, (key, _) in enumerate(self.keys)
-            ]
-            select.join(self._name, on=" and ".join(on), join_type="left", dialect="duckdb", copy=False)
+            mine = [tree("{step}.{k}", step=self._name, k=name(f"key_{i}")) for i in range(len(self.keys))]
+            on = [(key, own_key) for (key, _), own_key in zip(self.keys, mine, strict=True)]
+            query.append("joins", exp.Join(this=exp.Table(this=taken(self._name)), side="LEFT", on=all_same(on)))
 
     def _totals(self, aggregate: Aggregate) -> list[list[Term]] | None:
         """The total an aggregate adds up, and for a mean the number of rows that have a value, as products.
 
         None for other aggregates, for expressions that cannot be taken apart, and where cells are generalized.
         """
-        condition = exp.and_(self.where.copy(), aggregate.condition.copy())
+        condition = every([self.where, aggregate.condition])
         pieces = [condition] + ([aggregate.value] if aggregate.value is not None else [])
         if aggregate.kind not in ("count", "sum", "avg") or any(list(self.units.mixed(piece)) for piece in pieces):
             return None
@@ -157,126 +181,141 @@ class Permuted:
         """Whether the cells are values; inside generalized cells the distribution is not known."""
         return part.name not in touched or not isinstance(part, ColumnPart) or not part.inner
 
-    def _covariance(self, one: list[Term], other: list[Term]) -> str:
+    def _covariance(self, one: list[Term], other: list[Term]) -> exp.Expr:
         if one is not other:
-            return " + ".join(self._pair(a, b) for a in one for b in other)
-        twice = [f"2 * {self._pair(a, b)}" for a, b in combinations(one, 2)]
-        return " + ".join([self._pair(a, a) for a in one] + twice)
+            return added([(1, self._pair(a, b)) for a in one for b in other])
+        twice = [tree("2 * {pair}", pair=self._pair(a, b)) for a, b in combinations(one, 2)]
+        return added([(1, pair) for pair in [*(self._pair(a, a) for a in one), *twice]])
 
-    def _pair(self, a: Term, b: Term) -> str:
+    def _pair(self, a: Term, b: Term) -> exp.Expr:
         """Covariance of two products over one bucket and group."""
-        n = f"{self._rows_name}.n"
-        first, second = self._row_factor(a), self._row_factor(b)
+        n, first, second = self._size, self._row_factor(a), self._row_factor(b)
         left, right = self._of_rows(first), self._of_rows(second)
-        same = self._of_rows(" * ".join(one for one in (first, second) if one != "1") or "1")
-        squares, products, means = [same], [f"({left} * {right} - {same})"], [left, right]
+        same_row = self._of_rows(multiplied([first, second]))
+        squares, products = [same_row], [tree("({a} * {b} - {same})", a=left, b=right, same=same_row)]
+        means = [left, right]
         for part in self.parts:
             if not self._active(part, a) and not self._active(part, b):
                 continue
             mine, yours, both = (self._of_part(part, *terms) for terms in ((a,), (b,), (a, b)))
-            squares.append(f"({both} / {n})")
-            products.append(f"(({mine} * {yours} - {both}) / ({n} * greatest({n} - 1, 1)))")
-            means.append(f"({mine} * {yours} / ({n} * {n}))")
-        sign = "" if a.sign == b.sign else "-1 * "
-        return f"{sign}({' * '.join(squares)} + {' * '.join(products)} - {' * '.join(means)})"
+            sums = {"mine": mine, "yours": yours, "both": both, "n": n}
+            squares.append(tree("({both} / {n})", **sums))
+            products.append(tree("(({mine} * {yours} - {both}) / ({n} * greatest({n} - 1, 1)))", **sums))
+            means.append(tree("({mine} * {yours} / ({n} * {n}))", **sums))
+        pair = added([(1, multiplied(squares)), (1, multiplied(products)), (-1, multiplied(means))])
+        return pair if a.sign == b.sign else tree("-1 * {pair}", pair=pair)
 
-    def _expected(self, terms: list[Term]) -> str:
+    def _expected(self, terms: list[Term]) -> exp.Expr:
         pieces = []
         for term in terms:
             shares = [
-                f"({self._of_part(part, term)} / {self._rows_name}.n)"
+                tree("({x} / {n})", x=self._of_part(part, term), n=self._size)
                 for part in self.parts
                 if self._active(part, term)
             ]
-            pieces.append(" * ".join([str(term.sign), self._of_rows(self._row_factor(term)), *shares]))
-        return " + ".join(pieces)
+            pieces.append((term.sign, multiplied([self._of_rows(self._row_factor(term)), *shares])))
+        return added(pieces)
 
-    def _of_one_column(self, terms: list[Term]) -> str:
+    def _of_one_column(self, terms: list[Term]) -> exp.Expr:
         """A total over products that all speak of the same column."""
         pieces = []
         for term in terms:
-            own = [self._of_part(part, term) for part in self.parts if self._active(part, term)]
-            pieces.append(f"{term.sign} * {(own or [self._of_rows(self._row_factor(term))])[0]}")
-        return " + ".join(pieces)
+            mine = [self._of_part(part, term) for part in self.parts if self._active(part, term)]
+            pieces.append((term.sign, (mine or [self._of_rows(self._row_factor(term))])[0]))
+        return added(pieces)
 
     def _active(self, part: Part, term: Term) -> bool:
         keyed = any(unit == part.name for _, unit in self.keys)
         return keyed or part.name in term.conditions or part.name in term.values
 
-    def _row_factor(self, term: Term) -> str:
+    def _row_factor(self, term: Term) -> exp.Expr:
         factor = self.early.exact(term)
-        return f"({factor})::double" if factor is not None else "1"
+        return tree("{factor}::double", factor=factor) if factor is not None else number(1)
 
-    def _of_rows(self, text: str) -> str:
+    @property
+    def _size(self) -> exp.Expr:
+        """How many rows the bucket has."""
+        return tree("{rows}._n", rows=self._rows_name)
+
+    def _of_rows(self, factor: exp.Expr) -> exp.Expr:
         """Sum over the rows of a bucket and group."""
-        return f"{self._rows_name}.{self.of_rows.setdefault(text, f'a{len(self.of_rows) + 1}')}"
+        label = self.of_rows.setdefault(factor, f"rows_{len(self.of_rows) + 1}")
+        return tree("{rows}.{label}", rows=self._rows_name, label=name(label))
 
-    def _of_part(self, part: Part, *terms: Term) -> str:
+    def _of_part(self, part: Part, *terms: Term) -> exp.Expr:
         """Sum over a part's cells in a bucket and group of the product of what the terms make of a cell."""
-        found = [term.conditions[part.name] for term in terms if part.name in term.conditions]
-        conditions = {to_sql(one, pretty=False): one for one in found}.values()
-        values = [exp.cast(exp.paren(t.values[part.name].copy()), "DOUBLE") for t in terms if part.name in t.values]
-        condition = exp.and_(*[one.copy() for one in conditions]) if conditions else None
-        value = values[0] if len(values) == 1 else exp.Mul(this=values[0], expression=values[1]) if values else None
+        conditions = dict.fromkeys(term.conditions[part.name] for term in terms if part.name in term.conditions)
+        values = [tree("{x}::double", x=t.values[part.name]) for t in terms if part.name in t.values]
+        condition = every(list(conditions)) if conditions else None
+        value = multiplied(values) if values else None
         request = Request("mean", self.early.bare(condition), self.early.bare(value))
         asked = self.sums.setdefault(part.name, {})
-        number = list(asked).index(request.text) + 1 if request.text in asked else len(asked) + 1
-        asked.setdefault(request.text, request)
-        return f"{self._sums_name(part.name)}.s{number}"
+        label = asked.setdefault(request, f"cells_{len(asked) + 1}")
+        return tree("{sums}.{label}", sums=self._sums_name(part.name), label=name(label))
 
-    def _sums_name(self, part: str) -> str:
-        return quoted(f"{part}_sums{self.number}")
+    def _sums_name(self, part: str) -> exp.Identifier:
+        return name(f"{part}_sums_{self.number}")
 
-    def _want(self, text: str) -> str:
-        """A sum over buckets, as SQL over the final query."""
-        name = self.wanted.setdefault(text, f"v{len(self.wanted) + 1}")
-        return f"any_value({self._name}.{name})" if self.keys else f"(select {name} from {self._name})"
+    def _want(self, total: exp.Expr) -> exp.Expr:
+        """A sum over buckets, over the final query."""
+        label = name(self.wanted.setdefault(total, f"total_{len(self.wanted) + 1}"))
+        template = "any_value({step}.{label})" if self.keys else "(select {label} from {step})"
+        return tree(template, step=self._name, label=label)
 
-    def _ctes(self) -> list[tuple[str, exp.Expr]]:
+    def _ctes(self) -> list[Step]:
         used = [part for part in self.parts if part.name in self.sums]
-        made: list[tuple[str, exp.Expr]] = [(self._rows_name, self._rows())]
-        made += [(f"{part.name}_sums{self.number}", self._cells(part)) for part in used]
+        made: list[Step] = [(self._rows_name, self._rows())]
+        made += [(self._sums_name(part.name), self._cells(part)) for part in used]
         places = {part.name: self._sums_name(part.name) for part in used} | {EXACT: self._rows_name}
-        chosen = [f"{places[unit]}._k{i}" for i, (_, unit) in enumerate(self.keys)]
-        totals = [f"sum({text}) as {name}" for text, name in self.wanted.items()]
-        joined = exp.select(*chosen, *totals, dialect="duckdb").from_(self._rows_name)
+        keys = [tree("{step}.{k}", step=places[unit], k=name(f"key_{i}")) for i, (_, unit) in enumerate(self.keys)]
+        totals = [labelled(tree("sum({x})", x=total), label) for total, label in self.wanted.items()]
+        joined = select("select {columns} from {rows}", columns=[*keys, *totals], rows=self._rows_name)
         for part in used:
-            name = self._sums_name(part.name)
-            on = f"{self._rows_name}._cell is not distinct from {name}._cell"
-            joined = joined.join(name, on=on, dialect="duckdb")
-        if chosen:
-            joined = joined.group_by(*chosen, dialect="duckdb")
+            sums = self._sums_name(part.name)
+            on = tree("{rows}._cell is not distinct from {sums}._cell", rows=self._rows_name, sums=sums)
+            joined.append("joins", exp.Join(this=exp.Table(this=sums), on=on))
+        if keys:
+            joined.set("group", exp.Group(expressions=[copied(key) for key in keys]))
         return [*made, (self._name, joined)]
 
     def _rows(self) -> exp.Select:
         """SELECT bucket, keys of the rows themselves, size of the bucket, sums over the rows."""
         keys = [(i, self.early.text(key)) for i, (key, unit) in enumerate(self.keys) if unit == EXACT]
-        size = f"sum(count(*)) over (partition by {self.bucket})::double as n"
-        sums = [f"sum({text})::double as {name}" for text, name in self.of_rows.items()]
-        chosen = exp.select(f"{self.bucket} as _cell", *(f"{text} as _k{i}" for i, text in keys), size, *sums,
-                            dialect="duckdb")  # fmt: skip
-        return chosen.from_(aliased(self.early.model.release, ROW)).group_by(
-            self.bucket, *(text for _, text in keys), dialect="duckdb"
+        sums = [labelled(tree("sum({x})::double", x=factor), label) for factor, label in self.of_rows.items()]
+        return select(
+            "select {bucket} as _cell, {keys}, sum(count(*)) over (partition by {bucket})::double as _n, {sums} "
+            "from {release} group by {grouped}",
+            bucket=self.bucket,
+            keys=[labelled(copied(key), f"key_{i}") for i, key in keys],
+            sums=sums,
+            release=aliased(self.early.model.release, ROW),
+            grouped=[self.bucket, *(key for _, key in keys)],
         )
 
     def _cells(self, part: Part) -> exp.Select:
         """SELECT bucket, keys that the part holds, sums over its cells."""
-        requests = list(self.sums[part.name].values())
+        requests = self.sums[part.name]
         keys = [(i, self.early.bare(key)) for i, (key, unit) in enumerate(self.keys) if unit == part.name]
+        known = [(i, key) for i, key in keys if key is not None]
         asked = [one for request in requests for one in (request.condition, request.value)] + [key for _, key in keys]
         columns = {column.name for one in asked if one is not None for column in one.find_all(exp.Column)}
-        texts = [(i, to_sql(key, pretty=False)) for i, key in keys if key is not None]
-        sums = [f"({to_sql(answer(r, counted=True), pretty=False)})::double as s{i}" for i, r in enumerate(requests, 1)]
-        chosen = exp.select("_cell", *(f"{text} as _k{i}" for i, text in texts), *sums, dialect="duckdb")
-        source = part.values([column for column in part.columns if column in columns]).subquery("_v")
-        return chosen.from_(source).group_by("_cell", *(text for _, text in texts), dialect="duckdb")
+        sums = [
+            labelled(tree("{x}::double", x=answer(request, counted=True)), label) for request, label in requests.items()
+        ]
+        return select(
+            "select _cell, {keys}, {sums} from {values} as _value group by {grouped}",
+            keys=[labelled(copied(key), f"key_{i}") for i, key in known],
+            sums=sums,
+            values=part.values([column for column in part.columns if column in columns]),
+            grouped=[own("cell"), *(key for _, key in known)],
+        )
 
 
-def permuted(select: exp.Select, early: Early, groups: Groups) -> tuple[Permuted, ...]:
+def permuted(query: exp.Select, early: Early, groups: Groups) -> tuple[Permuted, ...]:
     """Read what a query needs for intervals, one for each grouping set.
 
     Args:
-        select: the bound SELECT, its WHERE as the analyst wrote it.
+        query: the bound SELECT, its WHERE as the analyst wrote it.
         early: its early half.
         groups: what it groups by.
 
@@ -286,7 +325,7 @@ def permuted(select: exp.Select, early: Early, groups: Groups) -> tuple[Permuted
     model = early.model
     buckets = {part.key for part in model.parts if isinstance(part, (BagPart, ColumnPart))}
     if (
-        not model.bucket
+        model.bucket is None
         or buckets != {model.bucket}
         or model.weight
         or early.units.others
@@ -294,14 +333,13 @@ def permuted(select: exp.Select, early: Early, groups: Groups) -> tuple[Permuted
     ):
         return ()
     units = Units(early.units.alias, model, ())
-    homes = {to_sql(key, pretty=False): units.of(key) for key in groups.keys}
-    where = select.args.get("where")
-    condition = where.this.copy() if where else exp.true()
+    where = query.args.get("where")
+    condition = copied(where.this) if where else truth(True)
     found = []
-    for number, keys in enumerate(groups.sets):
-        pairs = [(key.copy(), homes[to_sql(key, pretty=False)]) for key in keys]
+    for place, keys in enumerate(groups.sets):
+        pairs = [(copied(key), units.of(key)) for key in keys]
         placed = tuple((key, home) for key, home in pairs if home is not None)
         if len(placed) < len(pairs):
             return ()
-        found.append(Permuted(early, units, model.bucket, placed, condition, number))
+        found.append(Permuted(early, units, model.bucket, placed, condition, place))
     return tuple(found)

@@ -23,7 +23,8 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.lists import NodePart
 from duckdb_anon.rewrite.model import Model
 from duckdb_anon.rewrite.parse import plain
-from duckdb_anon.rewrite.parts import Request, answer, parsed, quoted
+from duckdb_anon.rewrite.parts import Request, shares_of_values
+from duckdb_anon.rewrite.template import multiplied, select, tree, truth
 
 MOST_VALUES = 8
 _MEMBERSHIP = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.In, exp.Any)
@@ -36,8 +37,11 @@ class ItemPart(NodePart):
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a node and leaf below it, of weight 1 / leaves of the node."""
-        chosen = exp.select("_cell", f"leaf as {quoted(self.columns[0])}", "chance as _weight", dialect="duckdb")
-        return chosen.from_(_chances(self).subquery("_chance"))
+        return select(
+            "select _cell, _leaf as {value}, _chance as _weight from {chances} as _chances",
+            value=self.columns[0],
+            chances=_chances(self),
+        )
 
 
 @dataclass(frozen=True)
@@ -52,51 +56,56 @@ class MemberPart(NodePart):
         """
         raise self._error("a query that shows, groups by or joins on it")
 
-    def shares(self, requests: Sequence[Request]) -> exp.Select:
+    def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
         """Answer requests over the possible worlds of the values they name.
 
         Raises:
             RewriteError: a request speaks of more than membership, or names more than 8 values.
         """
-        named = sorted({text for request in requests for text in self._named(request)})
+        named = sorted({one for request in requests for one in self._named(request)}, key=lambda one: one.name)
         if len(named) > MOST_VALUES:
             raise RewriteError(
                 f"conditions on '{self.columns[0]}' name {len(named)} values; at most {MOST_VALUES} can be put together"
             )
-        answers = [exp.alias_(answer(request), f"s{i}") for i, request in enumerate(requests, 1)]
-        return exp.select("_cell", *answers).from_(self._worlds(named).subquery("_v")).group_by("_cell")
+        return shares_of_values(self._worlds(named), requests, labels)
 
-    def _worlds(self, named: list[str]) -> exp.Select:
+    def _worlds(self, named: list[exp.Expr]) -> exp.Select:
         """SELECT cell, list, weight: one row a cell and subset of the named values that it may hold."""
         chances = [
-            f"coalesce(max(chance) filter (where leaf = {text}::{self.kind}), 0) as _p{i}"
+            tree(f"coalesce(max(_chance) filter (where _leaf = {{text}}::{self.kind}), 0) as _chance_of_{i}", text=text)
             for i, text in enumerate(named)
         ]
-        known = exp.select("_cell", *chances, dialect="duckdb").from_(_chances(self, named).subquery("_chance"))
-        has = [f"(_world >> {i}) & 1 = 1" for i in range(len(named))]
-        weights = [f"case when {test} then _p{i} else 1 - _p{i} end" for i, test in enumerate(has)]
-        members = ", ".join(f"case when {test} then {text} end" for test, text in zip(has, named, strict=True))
-        listed = f"list_filter([{members}]::{self.kind}[], lambda _m: _m is not null)"
-        worlds = exp.select(
-            "_cell",
-            f"{listed} as {quoted(self.columns[0])}",
-            f"{' * '.join(weights) or '1'} as _weight",
-            dialect="duckdb",
+        has = [tree(f"(_world >> {i}) & 1 = 1") for i in range(len(named))]
+        weights = [
+            tree(f"case when {{has}} then _chance_of_{i} else 1 - _chance_of_{i} end", has=test)
+            for i, test in enumerate(has)
+        ]
+        members = [tree("case when {has} then {text} end", has=t, text=v) for t, v in zip(has, named, strict=True)]
+        return select(
+            f"""
+            select * from (
+              select _cell, list_filter([{{members}}]::{self.kind}[], lambda _member: _member is not null) as {{value}},
+                {{weight}} as _weight
+              from (select _cell, {{chances}} from {{found}} as _chances group by _cell) as _known
+              cross join range({2 ** len(named)}) as _worlds(_world)
+            ) as _weighted where _weight > 0""",
+            members=members,
+            value=self.columns[0],
+            weight=multiplied(weights),
+            chances=chances,
+            found=_chances(self, named),
         )
-        worlds = worlds.from_(known.group_by("_cell").subquery("_known"))
-        worlds = worlds.join(f"range({2 ** len(named)}) as _w(_world)", join_type="cross", dialect="duckdb")
-        return exp.select("*").from_(worlds.subquery("_worlds")).where("_weight > 0", dialect="duckdb")
 
-    def _named(self, request: Request) -> Iterator[str]:
-        """SQL of the values a request names."""
+    def _named(self, request: Request) -> Iterator[exp.Expr]:
+        """The values a request names."""
         if request.value is not None:
             raise self._error(plain(request.value))
-        condition = request.condition if request.condition is not None else exp.true()
+        condition = request.condition if request.condition is not None else truth(True)
         for column in condition.find_all(exp.Column):
             around = _test_around(column)
             if around is None:
                 raise self._error(plain(condition))
-            yield from (literal.sql("duckdb") for literal in around.find_all(exp.Literal))
+            yield from around.find_all(exp.Literal)
 
     def _error(self, text: str) -> RewriteError:
         return RewriteError(
@@ -162,16 +171,20 @@ def _test_around(column: exp.Column) -> exp.Expr | None:
     return test if constants and len(list(test.find_all(exp.Column))) == 1 else None
 
 
-def _chances(part: NodePart, named: Sequence[str] | None = None) -> exp.Select:
+def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None) -> exp.Select:
     """SELECT cell, leaf, chance that a node of the cell stands for the leaf; a row of NULLs keeps every cell."""
-    nodes = exp.select("_cell", "unnest(_cell) as node", dialect="duckdb").from_(part.cells().subquery("_cells"))
-    sized = exp.select("*", "1.0 / count(*) over (partition by node) as chance", dialect="duckdb").from_(
-        part._leaves().subquery("_each")
-    )
-    leaves = exp.select("*").from_(sized.subquery("_sized"))
+    wanted: exp.Expr = truth(True)
     if named is not None:
-        wanted = ", ".join(f"{text}::{part.kind}" for text in named)
-        leaves = leaves.where(parsed(f"leaf in ({wanted})" if named else "false"))
-    found = exp.select("_nodes._cell", "_leaf.leaf", "_leaf.chance", dialect="duckdb").from_(nodes.subquery("_nodes"))
-    kind = "inner" if named is None else "left"
-    return found.join(leaves.subquery("_leaf"), on="_nodes.node = _leaf.node", join_type=kind, dialect="duckdb")
+        values = [tree(f"{{value}}::{part.kind}", value=value) for value in named]
+        wanted = tree("_leaf in ({values})", values=values) if named else truth(False)
+    return select(
+        f"""
+        select _nodes._cell, _leaves._leaf, _leaves._chance
+        from (select _cell, unnest(_cell) as _node from {{cells}} as _cells) as _nodes
+        {"join" if named is None else "left join"} (
+          select * from (select *, 1.0 / count(*) over (partition by _node) as _chance from {{leaves}} as _below)
+          as _sized where {{wanted}}) as _leaves on _nodes._node = _leaves._node""",
+        cells=part.cells(),
+        leaves=part.leaves(),
+        wanted=wanted,
+    )

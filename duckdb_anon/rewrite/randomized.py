@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parse import parse
-from duckdb_anon.rewrite.parts import Part, parsed, quoted
+from duckdb_anon.rewrite.parts import ROW, Part, Request, labelled, value_if
+from duckdb_anon.rewrite.template import column, name, select, tree
 
+_CHANNELS = name("channels")
 NOT_TOLD = (
     "the channels are NULL in all of these rows, so nothing tells how they were randomized; one row in as many as the "
     "domains have values does: take the release as a whole, not a part of it"
@@ -32,55 +33,105 @@ class RandomizedPart(Part):
 
     channels: str = ""
 
+    @property
+    def domain(self) -> exp.Identifier:
+        """Name of the step with one row a value of the domain."""
+        return name(f"domain_of_{self.name}")
+
+    def steps(self) -> list[tuple[exp.Identifier, exp.Query]]:
+        """The channels; the domain, with the entries of the inverted channel as own * I + other * J."""
+        told = select(
+            f"select case when count(*) > 0 and count({{rr}}) = 0 then error('{NOT_TOLD}') else any_value({{rr}}) end "
+            "as _rr from {release}",
+            rr=column(self.channels, ROW),
+            release=self.source(),
+        )
+        domain = select(
+            """
+            select unnest(_domain) as {value}, _own, _other from (
+              select _rr.{value}.domain as _domain, _rr.{value}.p as _p, len(_domain) - 1 as _others,
+                case when _others = 0 then 0 else (1 - _p) / _others end as _q,
+                case when _others = 0 then 1 else 1 / (_p - _q) end as _own, -_q * _own as _other
+              from {channels})""",
+            value=self.columns[0],
+            channels=_CHANNELS,
+        )
+        return [(_CHANNELS, told), (self.domain, domain)]
+
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a released value and value of the domain, weighted by the inverted channel."""
-        column = quoted(self.columns[0])
-        weight = "case when _cells._cell is not distinct from _values.value then own + other else other end"
-        listed = parse(
-            f"select _cells._cell, _values.value as {column}, {weight} as _weight "
-            f"from ({self.cells().sql('duckdb')}) as _cells cross join ({self.domain()}) as _values"
+        return select(
+            """
+            select * from (
+              select _cell, {value},
+                _other + case when _cell is not distinct from {value} then _own else 0 end as _weight
+              from {cells} cross join {domain}
+            ) where _weight <> 0""",
+            value=self.columns[0],
+            cells=self.cells(),
+            domain=self.domain,
         )
-        return exp.select("*").from_(listed.subquery("_weights")).where("_weight <> 0", dialect="duckdb")
 
-    def inverted(self, before: str, cell: str, keys: Sequence[str], sums: Sequence[str], rows: str = "") -> exp.Expr:
+    def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
+        """The released value's own answer, and the other entries of its row of the inverted channel."""
+        if any(request.wanted != "mean" for request in requests):
+            return super().shares(requests, labels)
+        answers = [
+            labelled(tree("_own * {x} + _other * sum({x}) over ()", x=value_if(request)), label)
+            for request, label in zip(requests, labels, strict=True)
+        ]
+        return select(
+            "select {value} as _cell, {answers} from {domain}",
+            value=self.columns[0],
+            answers=answers,
+            domain=self.domain,
+        )
+
+    def inverted(
+        self,
+        before: exp.Identifier,
+        cell: exp.Identifier,
+        keys: Sequence[exp.Identifier],
+        sums: Sequence[exp.Identifier],
+        rows: exp.Identifier | None = None,
+    ) -> exp.Select:
         """SELECT the rows of `before` with this column inverted: its cells give way to true values.
 
         Args:
-            before: name of the CTE so far.
+            before: name of the step so far.
             cell: name of this part's cells in it.
             keys: the other columns that tell its rows apart.
             sums: its columns of numbers.
             rows: the one of `sums` that counts rows; where it is 0 the combination of values is left out.
         """
-        kept = "".join(f"{key}, " for key in keys)
-        name = quoted(self.columns[0])
-        total = ", ".join(f"sum({n}) as {n}" for n in sums)
-        near = ", ".join(f"{n} * own as {n}" for n in sums)
-        far = ", ".join(f"_total.{n} * _values.other as {n}" for n in sums)
-        left_out = f" having sum({rows}) <> 0" if rows else ""
-        return parsed(
-            f"select {kept}{name}, {total} from ("
-            f"select {kept}{cell} as {name}, {near} from {quoted(before)} cross join ({self.channel()}) as _channel"
-            f" union all select {kept}_values.value as {name}, {far}"
-            f" from (select {kept}{total} from {quoted(before)} group by all) as _total"
-            f" cross join ({self.domain()}) as _values where _values.other <> 0"
-            f") as _inverted group by all{left_out}"
+        columns = [exp.Column(this=key) for key in keys]
+
+        def summed(template: str) -> list[exp.Expr]:
+            return [tree(f"{template} as {{n}}", n=one) for one in sums]
+
+        return select(
+            f"""
+            select {{columns}}, {{value}}, {{total}} from (
+              select {{columns}}, {{cell}} as {{value}}, {{near}} from {{before}} cross join {{channel}}
+              union all
+              select {{columns}}, {{value}}, {{far}} from (select {{columns}}, {{total}} from {{before}} group by all)
+              cross join {{domain}} where _other <> 0
+            ) group by all{" having sum({rows}) <> 0" if rows is not None else ""}""",
+            columns=columns,
+            value=self.columns[0],
+            cell=cell,
+            total=summed("sum({n})"),
+            near=summed("{n} * _own"),
+            far=summed("{n} * _other"),
+            before=before,
+            channel=self.channel(),
+            domain=self.domain,
+            **({"rows": rows} if rows is not None else {}),
         )
 
-    def channel(self) -> str:
-        """SELECT one row: the domain, and the entries of the inverted channel as own * I + other * J."""
-        field = f"{quoted(self.channels)}.{quoted(self.columns[0])}"
-        constant = told(field, self.source().sql("duckdb"))
-        spread = f"select c.p as p, c.domain as domain, greatest(len(c.domain) - 1, 1) as rest from ({constant})"
-        entries = (
-            "select domain, case when len(domain) = 1 then 0 else (1 - p) / rest end as q, "
-            f"case when len(domain) = 1 then 1 else p - (1 - p) / rest end as gain from ({spread})"
-        )
-        return f"select domain, 1 / gain as own, -q / gain as other from ({entries})"
-
-    def domain(self) -> str:
-        """SELECT one row a value of the domain, with the same entries."""
-        return f"select unnest(domain) as value, * exclude (domain) from ({self.channel()})"
+    def channel(self) -> exp.Select:
+        """SELECT one row: the entries of the inverted channel as own * I + other * J."""
+        return select("select distinct _own, _other from {domain}", domain=self.domain)
 
 
 def told(field: str, source: str) -> str:

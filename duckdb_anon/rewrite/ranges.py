@@ -13,6 +13,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.template import number
+
 Number = Fraction
 
 
@@ -165,20 +167,17 @@ def constant(node: exp.Expr, kind: str) -> Number | None:
     if isinstance(node, exp.Literal) and not node.is_string:
         return None if dated else Fraction(node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return _moment(node.this.this, upper) if dated and node.to.sql("duckdb").upper() == upper else None
+        return _moment(node.this.this, upper) if dated and _DATED.get(upper) == node.to.this else None
     if isinstance(node, exp.Literal):
         return _moment(node.this, upper) if dated else None
     return None
 
 
-def printed(value: Number, kind: str) -> str:
-    """Print an end of an interval: a date, or a number (microseconds for timestamps)."""
-    upper = kind.upper()
-    if upper == "DATE":
-        return f"date '{_DAY + dt.timedelta(days=int(value))}'"
-    if value.denominator == 1:
-        return str(value.numerator)
-    return repr(float(value))
+def printed(value: Number, kind: str) -> exp.Expr:
+    """An end of an interval as a tree: a date, or a number (microseconds for timestamps)."""
+    if kind.upper() == "DATE":
+        return exp.cast(exp.Literal.string(str(_DAY + dt.timedelta(days=int(value)))), exp.DType.DATE)
+    return number(value)
 
 
 def whole(values: Values) -> list[tuple[int | None, int | None]]:
@@ -192,6 +191,7 @@ def whole(values: Values) -> list[tuple[int | None, int | None]]:
     return found
 
 
+_DATED = {"DATE": exp.DType.DATE, "TIMESTAMP": exp.DType.TIMESTAMP}
 _DAY = dt.date(1970, 1, 1)
 _START = dt.datetime(1970, 1, 1)
 _MAKE: dict[type[exp.Expr], Callable[[Number], Interval]] = {

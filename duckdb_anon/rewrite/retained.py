@@ -9,48 +9,55 @@ observed share y of a value becomes (y - (1 - q) * P(value)) / q, as in randomiz
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parts import Part, Request, quoted
+from duckdb_anon.rewrite.parts import Part, Request, labelled, value_if
+from duckdb_anon.rewrite.template import select, tree
 
 
 @dataclass(frozen=True)
 class RetainedPart(Part):
     """A column whose values were kept with probability `retention` (SQL over `_r`)."""
 
-    retention: str = ""
+    retention: exp.Expr = field(default_factory=exp.null)
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a released value and value it may stand for, with a signed weight."""
-        column = quoted(self.columns[0])
-        weight = "((_own._cell is not distinct from _any._cell)::double - (1 - _own.kept) * _any.share) / _own.kept"
-        pairs = exp.select("_own._cell", f"_any._cell as {column}", f"{weight} as _weight", dialect="duckdb")
-        return pairs.from_(self._shares().subquery("_own")).join(self._shares().subquery("_any"), join_type="cross")
+        return select(
+            """
+            select _shown._cell, _any._cell as {value},
+              ((_shown._cell is not distinct from _any._cell)::double - (1 - _shown._kept) * _any._frequency)
+                / _shown._kept as _weight
+            from {released} as _shown cross join {released} as _any""",
+            value=self.columns[0],
+            released=self._frequencies(),
+        )
 
-    def shares(self, requests: Sequence[Request]) -> exp.Select:
+    def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
         """A value's own answer, less what replacement adds to it: no list of pairs."""
-        column = quoted(self.columns[0])
-        wanted = []
-        for number, request in enumerate(requests, 1):
-            if request.wanted != "mean":
-                return super().shares(requests)
-            own = _own(request)
-            mixed = f"(({own}) - (1 - kept) * sum(({own}) * share) over ()) / kept"
-            wanted.append(exp.alias_(exp.maybe_parse(mixed, dialect="duckdb"), f"s{number}"))
-        source = exp.select("*", f"_cell as {column}", dialect="duckdb").from_(self._shares().subquery("_own"))
-        return exp.select("_cell", *wanted).from_(source.subquery("_v"))
+        if any(request.wanted != "mean" for request in requests):
+            return super().shares(requests, labels)
+        wanted = [
+            labelled(
+                tree("({own} - (1 - _kept) * sum({own} * _frequency) over ()) / _kept", own=value_if(request)), label
+            )
+            for request, label in zip(requests, labels, strict=True)
+        ]
+        return select(
+            "select _cell, {wanted} from (select *, _cell as {value} from {released} as _shown) as _value",
+            wanted=wanted,
+            value=self.columns[0],
+            released=self._frequencies(),
+        )
 
-    def _shares(self) -> exp.Select:
-        """SELECT _cell, share, kept: each released value, how often it occurs, and the retention."""
-        share = "count(*) / sum(count(*)) over () as share"
-        chosen = exp.select(f"{self.key} as _cell", share, f"any_value({self.retention}) as kept", dialect="duckdb")
-        return chosen.from_(self.source()).group_by("_cell")
-
-
-def _own(request: Request) -> str:
-    condition, value = (e.sql("duckdb") if e is not None else None for e in (request.condition, request.value))
-    if value is None:
-        return f"case when {condition} then 1 else 0 end"
-    return f"coalesce(case when {condition or 'true'} then {value} end, 0)"
+    def _frequencies(self) -> exp.Select:
+        """SELECT cell, frequency, kept: each released value, how often it occurs, and the retention."""
+        return select(
+            "select {key} as _cell, count(*) / sum(count(*)) over () as _frequency, any_value({retention}) as _kept "
+            "from {release} group by _cell",
+            key=self.key,
+            retention=self.retention,
+            release=self.source(),
+        )

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.layout import laid_out
+from duckdb_anon.rewrite.names import spell
 from duckdb_anon.rewrite.outputs import leftmost, outputs
-from duckdb_anon.rewrite.parse import bound, grounded, parse, require_table, to_sql
+from duckdb_anon.rewrite.parse import bound, grounded, parse, require_table
 from duckdb_anon.rewrite.schema import Bounds, TableInfo
 from duckdb_anon.rewrite.select import reads_original, rewrite_select
 from duckdb_anon.rewrite.shape import model_of
@@ -49,7 +51,9 @@ def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], 
     for select in reversed(readers):
         found = rewrite_select(select, model, original, bounds if select is tree else "none")
         bounded = found if select is tree else bounded
-    return Estimate(grounded(tree, [release, *tables[1:]]), bounded)
+    tree = grounded(tree, [release, *tables[1:]])
+    spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
+    return Estimate(tree, bounded)
 
 
 def rewrite(
@@ -84,7 +88,7 @@ def rewrite(
     names = [column.name for column in outputs(written, tree, everything)]
     estimate = estimator(tree, release, everything, bounds)
     _rename(leftmost(estimate.tree), names, estimate.bounded)
-    return to_sql(estimate.tree)
+    return laid_out(estimate.tree)
 
 
 def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) -> None:

@@ -15,18 +15,18 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.aggregates import Aggregate, estimate, mass, possible, read_aggregate
 from duckdb_anon.rewrite.blocks import Question
-from duckdb_anon.rewrite.early import Early, Membership
+from duckdb_anon.rewrite.early import Early, Membership, append_step
 from duckdb_anon.rewrite.ends import HARD, Limits
 from duckdb_anon.rewrite.groups import Groups, groups_of
 from duckdb_anon.rewrite.lists import NodePart
 from duckdb_anon.rewrite.logic import EXACT, LATE, normal, split
 from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parse import is_original, plain, to_sql
-from duckdb_anon.rewrite.parts import parsed
+from duckdb_anon.rewrite.parse import is_original, plain
 from duckdb_anon.rewrite.permuted import permuted
 from duckdb_anon.rewrite.persons import unnested
 from duckdb_anon.rewrite.schema import Bounds, TableInfo
 from duckdb_anon.rewrite.squares import Squares
+from duckdb_anon.rewrite.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.uncertainty import randomized_only
 from duckdb_anon.rewrite.units import Units
 
@@ -97,14 +97,14 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
             conditions.rest,
             early,
             groups,
-            Squares(Question(early, groups, select.copy(), tuple(conditions.late))),
+            Squares(Question(early, groups, copied(select), tuple(conditions.late))),
             permuted(select, early, groups),
             bounds,
         )
         appended = _append_ends(select, limits)
     _filter_rows(select, conditions, early, bool(appended) and not randomized_only(model))
     for node, aggregate in zip(nodes, aggregates, strict=True):
-        node.replace(exp.paren(estimate(aggregate, conditions.rest, early)))
+        node.replace(_in_place_of(node, estimate(aggregate, conditions.rest, early)))
     _replace_table(select, table, early)
     if limits is not None:
         limits.attach(select)
@@ -210,7 +210,7 @@ def _split_where(select: exp.Select, units: Units) -> Conditions:
             found.late.append(condition)
         else:
             rest.append(condition)
-    whole = exp.and_(*[c.copy() for c in rest]) if rest else None
+    whole = every(rest) if rest else None
     return Conditions(found.early, found.late, whole)
 
 
@@ -225,9 +225,8 @@ def _membership(
         return None
     if any(early.units.columns(query) for one in [*groups.keys, *conditions.late] for query in one.find_all(exp.Query)):
         return None
-    sets = tuple(tuple(to_sql(early.bare(key) or key, pretty=False) for key in keys) for keys in groups.sets)
-    late = exp.and_(*[c.copy() for c in conditions.late]) if conditions.late else exp.true()
-    return Membership(sets, to_sql(early.bare(late) or exp.true(), pretty=False))
+    sets = tuple(tuple(early.bare(key) or key for key in keys) for keys in groups.sets)
+    return Membership(sets, early.bare(every(conditions.late)) or truth(True))
 
 
 def _leaves(condition: exp.Expr, units: Units) -> Iterator[exp.Expr]:
@@ -241,17 +240,13 @@ def _leaves(condition: exp.Expr, units: Units) -> Iterator[exp.Expr]:
 
 def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bounded: bool) -> None:
     """Keep the late conditions and drop rows that stand for nothing, so that no empty group appears."""
-    kept = [c.copy() for c in conditions.late]
-    select.set("where", None)
+    kept = [copied(c) for c in conditions.late]
     if conditions.rest is not None:
-        test = f"{mass(conditions.rest, early)} <> 0"
-        if bounded:
-            test = f"({test} or {possible(conditions.rest, early)})"
-        kept.append(parsed(f"({test})"))
-    elif early.membership is None and any(part.signed or isinstance(part, NodePart) for part in early.spread):
-        kept.append(parsed("_weight <> 0"))
-    for condition in kept:
-        select.where(condition, copy=False)
+        test = tree("{mass} <> 0", mass=mass(conditions.rest, early))
+        kept.append(some([test, possible(conditions.rest, early)]) if bounded else test)
+    elif early.membership is None and any(part.signed or isinstance(part, NodePart) for part in early.joined):
+        kept.append(tree("_weight <> 0"))
+    select.set("where", exp.Where(this=every(kept)) if kept else None)
 
 
 def _is_generalized(model: Model) -> bool:
@@ -269,7 +264,9 @@ def _append_answers(select: exp.Select) -> dict[int, float]:
             found.append(number)
             for end in ("low", "high"):
                 name = f"{projection.alias_or_name}_{end}"
-                select.append("expressions", exp.alias_(made_of.copy(), name, quoted=True))
+                select.append(
+                    "expressions", exp.Alias(this=copied(made_of), alias=exp.to_identifier(name, quoted=True))
+                )
     return dict.fromkeys(found, HARD)
 
 
@@ -283,7 +280,7 @@ def _append_ends(select: exp.Select, limits: Limits) -> dict[int, float]:
             found[number] = both.confidence
             name = projection.alias_or_name
             ends += [
-                exp.alias_(end, f"{name}_{which}", quoted=True)
+                exp.Alias(this=taken(end), alias=exp.to_identifier(f"{name}_{which}", quoted=True))
                 for end, which in ((both.low, "low"), (both.high, "high"))
             ]
     for end in ends:
@@ -293,12 +290,17 @@ def _append_ends(select: exp.Select, limits: Limits) -> dict[int, float]:
 
 def _replace_table(select: exp.Select, table: exp.Table, early: Early) -> None:
     ctes = early.ctes()
-    stand_in = exp.to_table(ctes[-1][0])
-    stand_in.set("alias", exp.TableAlias(this=exp.to_identifier(early.units.alias, quoted=True)))
-    stand_in.set("joins", table.args.get("joins"))
+    alias = exp.TableAlias(this=exp.to_identifier(early.units.alias, quoted=True))
+    stand_in = exp.Table(this=taken(ctes[-1][0]), alias=alias, joins=table.args.get("joins"))
     table.replace(stand_in)
     if isinstance(select.parent, exp.SetOperation):
-        select.replace(wrapped := exp.Subquery(this=exp.select("1")))
+        select.replace(wrapped := exp.Subquery(this=exp.Select()))
         wrapped.set("this", select)
-    for name, query in ctes:
-        select.with_(exp.to_identifier(name, quoted=True), as_=query, append=True, copy=False)
+    for step, query in ctes:
+        append_step(select, step, query)
+
+
+def _in_place_of(node: exp.Expr, found: exp.Expr) -> exp.Expr:
+    """An estimate where its aggregate stood, in parentheses where it is part of an expression."""
+    alone = node.parent is None or isinstance(node.parent, (exp.Alias, exp.Select, exp.Ordered))
+    return taken(found) if alone else exp.Paren(this=taken(found))

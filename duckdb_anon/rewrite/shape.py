@@ -1,23 +1,27 @@
 """From what a release carries to the parts a rewritten query reads it through.
 
 Which column carries what is decided in `duckdb_anon.model.shapes`; here each kind of cell gets its part: exact values
-are SQL over a released row, everything else is listed, weighed or inverted by a part of its own.
+are expressions over a released row, everything else is listed, weighed or inverted by a part of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlglot import exp
+
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.shapes import Content, Contents, Weight
 from duckdb_anon.rewrite.intervals import IntervalPart
 from duckdb_anon.rewrite.lists import BagPart, ColumnPart, NodePart, SetPart
 from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parts import ROW, Part, quoted
+from duckdb_anon.rewrite.parts import ROW, Part, aliased
 from duckdb_anon.rewrite.persons import ItemPart, MemberPart
 from duckdb_anon.rewrite.randomized import RandomizedPart
 from duckdb_anon.rewrite.retained import RetainedPart
 from duckdb_anon.rewrite.schema import TableInfo, box_type, contents_of, list_type
+from duckdb_anon.rewrite.template import column as quoted
+from duckdb_anon.rewrite.template import multiplied, select, tree
 
 
 def model_of(release: TableInfo, original: TableInfo) -> Model:
@@ -33,7 +37,7 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
         )
     contents = contents_of(release, original)
     builder = _Builder(release, original, contents)
-    exact: dict[str, str] = {}
+    exact: dict[str, exp.Expr] = {}
     parts: list[Part] = []
     for fields in contents.slices().values():
         parts.append(builder.permuted(fields))
@@ -46,24 +50,30 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
         else:
             parts.append(part)
     alone = {weight.says: weight.column for weight in contents.weights} if len(contents.weights) == 1 else {}
-    missing = f"(select max({quoted(alone['missing'])}) from {release.sql})" if "missing" in alone else ""
+    missing = None
+    if "missing" in alone:
+        most = "select max({number}) from {release}"
+        missing = tree(f"({most})", number=field_of_row(alone["missing"]), release=aliased(release, ROW))
     return Model(
         release,
         exact,
         tuple(parts),
-        " * ".join(_weight(weight, release) for weight in contents.weights),
+        multiplied([_weight(weight, release) for weight in contents.weights]) if contents.weights else None,
         contents.bounded,
         contents.complete,
-        field_of_row(alone["rate"]) if "rate" in alone else "",
+        field_of_row(alone["rate"]) if "rate" in alone else None,
         missing,
         {column: part for part in parts for column in part.columns},
-        field_of_row(contents.bucket) if contents.bucket else "",
+        field_of_row(contents.bucket) if contents.bucket else None,
     )
 
 
-def field_of_row(*path: str) -> str:
-    """SQL of a column of `_r`, or a field inside it."""
-    return ".".join([ROW, *(quoted(step) for step in path)])
+def field_of_row(*path: str) -> exp.Expr:
+    """A column of a released row, or a field inside it."""
+    found: exp.Expr = quoted(path[0], ROW)
+    for step in path[1:]:
+        found = exp.Dot(this=found, expression=exp.to_identifier(step, quoted=True))
+    return found
 
 
 class _Builder:
@@ -80,7 +90,7 @@ class _Builder:
         exact = {c.column: field_of_row(carrier, c.field) for c in fields if c.column not in inner}
         columns = tuple(content.column for content in fields)
         key = field_of_row(self.contents.bucket)
-        return ColumnPart(f"_{carrier.lower()}", columns, key, self.release, fields=exact, inner=inner)
+        return ColumnPart(carrier.lower(), columns, key, self.release, fields=exact, inner=inner)
 
     def part(self, content: Content) -> Part | None:
         """The part of a column, or of a field of a slice; None where the cell is the value."""
@@ -88,7 +98,7 @@ class _Builder:
             self.release,
             field_of_row(*([content.carrier, content.field] if content.field else [content.carrier])),
         )
-        stem, columns = f"_{content.column}", (content.column,)
+        stem, columns = content.column, (content.column,)
         if content.truth == "randomized":
             return RandomizedPart(stem, columns, key, release, signed=True, channels=self.contents.channels)
         if content.truth == "replaced":
@@ -105,22 +115,23 @@ class _Builder:
             return self._nodes(content, (stem, columns, key))
         return None
 
-    def _nodes(self, content: Content, common: tuple[str, tuple[str, ...], str]) -> Part:
+    def _nodes(self, content: Content, common: tuple[str, tuple[str, ...], exp.Expr]) -> Part:
         stem, columns, key = common
-        tree, kind = self.trees[content.column], content.original_type
+        hierarchy, kind = self.trees[content.column], content.original_type
         if content.cell == "node":
-            return NodePart(stem, columns, key, self.release, hierarchy=tree, kind=kind)
+            return NodePart(stem, columns, key, self.release, hierarchy=hierarchy, kind=kind)
         element = list_type(kind)
         if element is None:
-            return ItemPart(stem, columns, key, self.release, counted=True, hierarchy=tree, kind=kind)
-        return MemberPart(stem, columns, key, self.release, hierarchy=tree, kind=element)
+            return ItemPart(stem, columns, key, self.release, counted=True, hierarchy=hierarchy, kind=kind)
+        return MemberPart(stem, columns, key, self.release, hierarchy=hierarchy, kind=element)
 
 
-def _weight(weight: Weight, release: TableInfo) -> str:
-    """SQL of how many original rows a released row stands for."""
+def _weight(weight: Weight, release: TableInfo) -> exp.Expr:
+    """How many original rows a released row stands for."""
     number = field_of_row(weight.column)
     if weight.says == "rate":
-        return f"(1 / {number})"
+        return tree("1 / {number}", number=number)
     if weight.says == "missing":
-        return f"(1 + {number} / (select count(*) from {release.sql}))"
+        rows = select("select count(*) from {release}", release=aliased(release, ROW))
+        return tree("1 + {number} / {rows}", number=number, rows=rows)
     return number

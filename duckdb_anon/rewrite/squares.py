@@ -22,13 +22,30 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from duckdb_anon.rewrite.blocks import Block, Question
+from duckdb_anon.rewrite.early import ROWS as ELIGIBLE
+from duckdb_anon.rewrite.early import Step, append_step
 from duckdb_anon.rewrite.logic import LATE, Term, split
-from duckdb_anon.rewrite.parse import to_sql
-from duckdb_anon.rewrite.parts import parsed
+from duckdb_anon.rewrite.parts import labelled, same
 from duckdb_anon.rewrite.randomized import RandomizedPart
+from duckdb_anon.rewrite.template import (
+    added,
+    copied,
+    every,
+    mapped,
+    multiplied,
+    name,
+    number,
+    own,
+    own_name,
+    select,
+    some,
+    taken,
+    tree,
+)
 
-NAME = "_squares"
-_GROUPS = "_groups"
+NAME = name("variance_terms")
+_ROWS = name("variance_rows")
+_GROUPS = name("groups")
 
 
 class Squares:
@@ -38,137 +55,150 @@ class Squares:
         """Start with nothing asked for."""
         self.question = question
 
-    def of(self, one: Sequence[Term], other: Sequence[Term]) -> str:
-        """Sum over released rows of the product of two totals' weights, as SQL over a group of the final query."""
-        found = []
+    def of(self, one: Sequence[Term], other: Sequence[Term]) -> exp.Expr:
+        """Sum over released rows of the product of two totals' weights, over a group of the final query."""
+        question, found = self.question, []
         for first, left in self._by_factor(one).items():
             for second, right in self._by_factor(other).items():
-                text = f"1e0 * ({left}) * ({right})"  # whole numbers would run over
-                if not self.question.early.inverted:
-                    found.append(f"sum({self.question.early.column('sum', text)})")
+                square = tree("1e0 * {a} * {b}", a=left, b=right)  # whole numbers would run over
+                if not question.early.inverted:
+                    found.append(tree("sum({x})", x=question.early.column("sum", square, "squared")))
                     continue
-                key = (self._column(text), min(first, second), max(first, second))
-                name = self.question.sums.setdefault(key, f"q{len(self.question.sums)}")
-                found.append(f"{NAME}.{name}")
-        return f"({' + '.join(found)})"
+                key = (self._column(square), min(first, second), max(first, second))
+                found.append(own(question.sums.setdefault(key, f"square_{len(question.sums)}"), "variance_terms"))
+        return added([(1, one) for one in found])
 
-    def of_one_row(self, terms: Sequence[Term]) -> str:
+    def of_one_row(self, terms: Sequence[Term]) -> exp.Expr:
         """What one more released row in the group would add to a total's sum of squares; 0 without late columns.
 
         A group that hardly a released row fell into shows less spread than it has. What is known exactly (groups of
         columns that were not randomized, all rows together) has none, and gets none.
         """
-        if not self.question.early.inverted:
-            return "0"
-        found = []
+        question, found = self.question, []
+        if not question.early.inverted:
+            return number(0)
         for factor, weight in self._by_factor(terms).items():
-            key = (self._column(f"1e0 * ({weight}) * ({weight})"), factor)
-            found.append(f"{NAME}.{self.question.rows.setdefault(key, f'm{len(self.question.rows)}')}")
-        return f"{NAME}._noisy * ({' + '.join(found)})"
+            key = (self._column(tree("1e0 * {a} * {a}", a=weight)), factor)
+            found.append((1, own(question.rows.setdefault(key, f"one_row_{len(question.rows)}"), "variance_terms")))
+        return multiplied([own("noisy", "variance_terms"), added(found)])
 
-    def attach(self, select: exp.Select) -> None:
+    def attach(self, query: exp.Select) -> None:
         """Compute the sums and join them to the groups of the rewritten query."""
         if not self.question.sums:
             return
-        for name, query in self._ctes():
-            select.with_(exp.to_identifier(name, quoted=True), as_=parsed(query), append=True, copy=False)
-        inner = select.copy()
-        inner.set("with_", None)
+        for step, made_of in self._ctes():
+            append_step(query, step, made_of)
+        with_ = query.args["with_"]
+        inner = exp.Select(**{key: value for key, value in query.args.items() if key != "with_"})
         outside = self._pull_out(inner)
-        for key in list(select.args):
-            if key != "with_":
-                select.set(key, None)
-        select.set("expressions", outside)
-        select.from_(inner.subquery(_GROUPS), copy=False)
+        for key in list(query.args):
+            query.set(key, None)
         groups = self.question.groups
-        on = [f"{_GROUPS}._k{i} is not distinct from {NAME}._k{i}" for i in range(len(groups.keys))]
-        on += [f"{_GROUPS}._level = {NAME}._level"] * (len(groups.sets) > 1)
-        select.join(NAME, on=" and ".join(on) or "true", join_type="left", dialect="duckdb", copy=False)
+        on = [same(own(f"key_{i}", "groups"), own(f"key_{i}", "variance_terms")) for i in range(len(groups.keys))]
+        on += [tree("_groups._level = _variance_terms._level")] * (len(groups.sets) > 1)
+        found = tree(
+            "select {outside} from {inner} as _groups left join _variance_terms on {on}",
+            outside=outside,
+            inner=inner,
+            on=every(on),
+        )
+        for key, value in [("with_", with_), *found.args.items()]:
+            query.set(key, value)
 
     def _pull_out(self, inner: exp.Select) -> list[exp.Expr]:
         """Give the groups' SELECT the columns that what reads the sums is made of; return the outer projections."""
         outside: list[exp.Expr] = []
         inside: list[exp.Expr] = []
-        aggregates: dict[str, str] = {}
+        aggregates: dict[exp.Expr, str] = {}
 
-        def of_group(node: exp.Expr) -> exp.Expr:
+        def of_group(node: exp.Expr) -> exp.Expr | None:
             if not isinstance(node, (exp.AggFunc, exp.Filter)):
-                return node
-            text = to_sql(node, pretty=False)
-            return exp.column(aggregates.setdefault(text, f"_a{len(aggregates)}"), _GROUPS)
+                return None
+            return own(aggregates.setdefault(node, f"total_{len(aggregates)}"), "groups")
 
-        for number, projection in enumerate(inner.expressions):
-            made_of, name = projection.unalias(), projection.alias_or_name
-            if any(column.table == NAME for column in made_of.find_all(exp.Column)):
-                outside.append(exp.alias_(made_of.transform(of_group), name, quoted=True))
+        for place, projection in enumerate(inner.expressions):
+            made_of, alias = projection.unalias(), exp.to_identifier(projection.alias_or_name, quoted=True)
+            if any(column.table == NAME.this for column in made_of.find_all(exp.Column)):
+                outside.append(exp.Alias(this=mapped(made_of, of_group), alias=alias))
                 continue
-            inside.append(exp.alias_(made_of, f"_c{number}"))
-            outside.append(exp.alias_(exp.column(f"_c{number}", _GROUPS), name, quoted=True))
+            inside.append(labelled(copied(made_of), f"column_{place}"))
+            outside.append(exp.Alias(this=own(f"column_{place}", "groups"), alias=alias))
         keys = self.question.groups.keys
-        inside += [exp.alias_(parsed(text), name) for text, name in aggregates.items()]
-        inside += [exp.alias_(key.copy(), f"_k{i}") for i, key in enumerate(keys)]
+        inside += [labelled(copied(node), label) for node, label in aggregates.items()]
+        inside += [labelled(copied(key), f"key_{i}") for i, key in enumerate(keys)]
         if len(self.question.groups.sets) > 1:
-            inside.append(exp.alias_(self.question.groups.level(), "_level"))
+            inside.append(labelled(self.question.groups.level(), "level"))
         inner.set("expressions", inside)
         return outside
 
-    def _column(self, text: str) -> str:
-        return self.question.early.column("square", text).rpartition(".")[2]
+    def _column(self, square: exp.Expr) -> str:
+        return own_name(self.question.early.column("square", square, "squared"))
 
-    def _by_factor(self, terms: Sequence[Term]) -> dict[str, str]:
+    def _by_factor(self, terms: Sequence[Term]) -> dict[str, exp.Expr]:
         """The terms' early weights, added up by what they have of late columns; the keys are names of factors."""
-        found: dict[str, str] = {}
+        found: dict[str, list[tuple[int, exp.Expr]]] = {}
         for term in terms:
             conditions = {unit: e for unit, e in term.conditions.items() if unit != LATE}
             values = {unit: e for unit, e in term.values.items() if unit != LATE}
             weight = self.question.early.product(Term(1, conditions, values))
-            name = self._factor(term)
-            found[name] = f"{found.get(name, '')} {'+' if term.sign > 0 else '-'} {weight}".strip()
-        return {name: text.removeprefix("+ ") for name, text in found.items()}
+            assert weight is not None  # noqa: S101 -- nothing late is left in it
+            found.setdefault(self._factor(term), []).append((term.sign, weight))
+        return {factor: added(weights) for factor, weights in found.items()}
 
     def _factor(self, term: Term) -> str:
         condition, value = term.conditions.get(LATE), term.values.get(LATE)
         conditions = tuple(split(condition)) if condition is not None else ()
         values = tuple(_multiplied(value)) if value is not None else ()
-        text = " | ".join(to_sql(e, pretty=False) for e in (*conditions, exp.null(), *values))
-        self.question.factors.setdefault(text, (conditions, values))
-        return text
+        for known, both in self.question.factors.items():
+            if both == (conditions, values):
+                return known
+        factor = f"factor_{len(self.question.factors)}"
+        self.question.factors[factor] = (conditions, values)
+        return factor
 
-    def _ctes(self) -> Iterator[tuple[str, str]]:
+    def _ctes(self) -> Iterator[Step]:
         blocks = self.question.blocks()
-        before = f"{NAME}_rows"
+        before = _ROWS
         yield before, self._rows(blocks)
-        for number, block in enumerate(blocks):
+        for place, block in enumerate(blocks):
             yield from block.ctes()
-            kept = [cell for later in blocks[number + 1 :] for cell, _ in later.cells]
-            kept += [f"_k{i}" for earlier in blocks[:number] for i in earlier.keys]
-            name = NAME if block is blocks[-1] else f"{NAME}_{number}"
-            yield name, block.step(before, kept, self._allowed(blocks[: number + 1]))
-            before = name
+            kept = [cell for later in blocks[place + 1 :] for cell, _ in later.cells]
+            kept += [name(f"key_{i}") for earlier in blocks[:place] for i in earlier.keys]
+            step = NAME if block is blocks[-1] else name(f"variance_terms_{place}")
+            yield step, block.step(before, kept, self._allowed(blocks[: place + 1]))
+            before = step
 
-    def _rows(self, blocks: Sequence[Block]) -> str:
+    def _rows(self, blocks: Sequence[Block]) -> exp.Select:
         """SELECT the sums over the released rows of each combination of released values, and those of a mean row."""
         early = self.question.early
-        cells = [cell for block in blocks for cell, _ in block.cells]
-        sums = [f"{column}::double as {name}" for (column, *_), name in self.question.sums.items()]
-        rows = early.columns["sum", "1"]
+        cells: list[exp.Expr] = [exp.Column(this=taken(cell)) for block in blocks for cell, _ in block.cells]
+        sums = [
+            labelled(tree("{c}::double", c=own(column)), label) for (column, *_), label in self.question.sums.items()
+        ]
+        rows = own(early.columns["sum", number(1)])
         sums += [
-            f"(sum({column}) over () / sum({rows}) over ())::double as {name}"
-            for (column, _), name in self.question.rows.items()
+            labelled(tree("(sum({c}) over () / sum({rows}) over ())::double", c=own(column), rows=rows), label)
+            for (column, _), label in self.question.rows.items()
         ]
         asked = [part for part in early.model.parts if part.name in early.requests]
-        noisy = [f"(select other <> 0 from ({part.channel()}))" for part in asked if isinstance(part, RandomizedPart)]
-        sums.append(f"({' or '.join(noisy) or 'false'})::integer as _noisy")
-        return f"select {', '.join([*cells, '0 as _level', *sums])} from _rows"
+        noisy = some(
+            [
+                tree("(select _other <> 0 from {channel})", channel=part.channel())
+                for part in asked
+                if isinstance(part, RandomizedPart)
+            ]
+        )
+        sums.append(labelled(tree("{noisy}::integer", noisy=noisy), "noisy"))
+        return select("select {columns} from {rows}", columns=[*cells, tree("0 as _level"), *sums], rows=ELIGIBLE)
 
-    def _allowed(self, blocks: Sequence[Block]) -> str:
-        """A condition that keeps what can still become one of the query's grouping sets, '' where all can."""
+    def _allowed(self, blocks: Sequence[Block]) -> list[int]:
+        """The levels that can still become one of the query's grouping sets, empty where all can."""
         keys = {i for block in blocks for i in block.keys}
         levels = {self.question.level(keys, one) for one in self.question.groups.sets}
         possible = 1
         for block in blocks:
             possible *= len(block.levels)
-        return "" if len(levels) == possible else f"where _level in ({', '.join(map(str, sorted(levels)))})"
+        return [] if len(levels) == possible else sorted(levels)
 
 
 def _multiplied(value: exp.Expr) -> list[exp.Expr]:

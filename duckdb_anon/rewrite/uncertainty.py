@@ -18,10 +18,9 @@ from duckdb_anon.rewrite.aggregates import Aggregate, estimate, read_aggregate
 from duckdb_anon.rewrite.early import Early
 from duckdb_anon.rewrite.logic import Term, UnitOf, amount, event, present, product
 from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parse import to_sql
-from duckdb_anon.rewrite.parts import parsed
 from duckdb_anon.rewrite.randomized import RandomizedPart
 from duckdb_anon.rewrite.squares import Squares
+from duckdb_anon.rewrite.template import added, every, multiplied, number, tree
 
 REACH = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
@@ -53,14 +52,18 @@ def interval(
             return None
         variance = formula.variance(found.slopes)
         if isinstance(made_of, _AGGREGATES):
-            middle = to_sql(estimate(read_aggregate(made_of), where, early), pretty=False)
-            variance += formula.of_one_row(found.slopes)
+            middle = estimate(read_aggregate(made_of), where, early)
+            if len(found.slopes) == 1:
+                variance = tree("{a} + {b}", a=variance, b=formula.of_one_row())
         else:
             middle = found.value
     except RewriteError:
         return None
-    reach = f"{REACH} * sqrt(greatest({variance}, 0))"
-    return parsed(f"{middle} - {reach}"), parsed(f"{middle} + {reach}")
+    low, high = (
+        tree(f"{{middle}} {sign} {REACH} * sqrt(greatest({{variance}}, 0))", middle=middle, variance=variance)
+        for sign in "-+"
+    )
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -77,20 +80,18 @@ class _Total:
     def times(self, other: _Total) -> _Total:
         """The total of the products of what each row adds to both."""
         values = [one for one in (self.value, other.value) if one is not None]
-        pairs = [exp.paren(one.copy()) for one in values]
         both = values[0] if values else None
-        if len(pairs) > 1:
-            real = exp.Mul(this=exp.Literal.number("1e0"), expression=pairs[0])  # whole numbers would run over
-            both = exp.Mul(this=real, expression=pairs[1])
-        return _Total(exp.and_(self.condition.copy(), other.condition.copy()), both)
+        if len(values) > 1:  # whole numbers would run over
+            both = tree("1e0 * {a} * {b}", a=values[0], b=values[1])
+        return _Total(every([self.condition, other.condition]), both)
 
 
 @dataclass(frozen=True)
 class _Smooth:
-    """A formula's value and its slope by each total, by number, as SQL over the final query's rows."""
+    """A formula's value and its slope by each total, by number, over the final query's rows."""
 
-    value: str
-    slopes: dict[int, str]
+    value: exp.Expr
+    slopes: dict[int, exp.Expr]
 
 
 @dataclass
@@ -107,10 +108,12 @@ class _Formula:
         if isinstance(node, _AGGREGATES):
             return self._aggregate(read_aggregate(node))
         if isinstance(node, exp.Literal) and not node.is_string:
-            return _Smooth(f"{node.this}::double", {})
+            return _Smooth(tree("{x}::double", x=node), {})
         if isinstance(node, exp.Neg):
             inner = self.read(node.this)
-            return inner and _Smooth(f"(-{inner.value})", {i: f"(-{s})" for i, s in inner.slopes.items()})
+            return inner and _Smooth(
+                tree("-{x}", x=inner.value), {i: tree("-{x}", x=slope) for i, slope in inner.slopes.items()}
+            )
         if isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
             return self.read(node.this)
         if isinstance(node, exp.Nullif):
@@ -120,69 +123,67 @@ class _Formula:
         left, right = self.read(node.left), self.read(node.right)
         if left is None or right is None:
             return None
-        sign, by_left, by_right = _SLOPES[type(node)]
-        a, b = left.value, right.value
-        slopes = {i: f"({s}) * ({by_left.format(a=a, b=b)})" for i, s in left.slopes.items()}
-        for i, s in right.slopes.items():
-            more = f"({s}) * ({by_right.format(a=a, b=b)})"
-            slopes[i] = f"{slopes[i]} + {more}" if i in slopes else more
-        return _Smooth(f"({a} {sign} {b})", slopes)
+        whole, by_left, by_right = _SLOPES[type(node)]
+        sides = {"a": left.value, "b": right.value}
+        slopes = {i: multiplied([slope, tree(by_left, **sides)]) for i, slope in left.slopes.items()}
+        for i, slope in right.slopes.items():
+            more = multiplied([slope, tree(by_right, **sides)])
+            slopes[i] = tree("{x} + {y}", x=slopes[i], y=more) if i in slopes else more
+        return _Smooth(tree(whole, **sides), slopes)
 
-    def variance(self, slopes: dict[int, str]) -> str:
+    def variance(self, slopes: dict[int, exp.Expr]) -> exp.Expr:
         pieces = []
         for i, slope in slopes.items():
             for j, other in slopes.items():
-                if i > j:
-                    continue
-                factor = f"({slope}) * ({other})" + ("" if i == j else " * 2")
-                pieces.append(f"{factor} * ({self._covariance(self.totals[i], self.totals[j])})")
-        return " + ".join(pieces) or "0"
+                if i <= j:
+                    factors = [slope, other, *([number(2)] if i != j else [])]
+                    pieces.append((1, multiplied([*factors, self._covariance(self.totals[i], self.totals[j])])))
+        return added(pieces)
 
-    def of_one_row(self, slopes: dict[int, str]) -> str:
-        """What one more row would add to the variance of a single total; nothing for a mean."""
-        if len(slopes) > 1:
-            return ""
-        return f" + {self.squares.of_one_row(self.totals[0].terms(self.early.units.of))}"
+    def of_one_row(self) -> exp.Expr:
+        """What one more row would add to the variance of a single total."""
+        return self.squares.of_one_row(self.totals[0].terms(self.early.units.of))
 
     def _aggregate(self, aggregate: Aggregate) -> _Smooth | None:
         if aggregate.kind not in ("count", "sum", "avg"):
             return None
         condition = aggregate.condition
         if self.where is not None:
-            condition = exp.and_(self.where.copy(), condition.copy())
+            condition = every([self.where, condition])
         total = self._number(_Total(condition, aggregate.value))
         if aggregate.kind != "avg" or aggregate.value is None:
-            return _Smooth(self._sum(total), {total: "1"})
-        there = exp.and_(condition.copy(), present(aggregate.value, self.early.units.of))
+            return _Smooth(self._sum(total), {total: number(1)})
+        there = every([condition, present(aggregate.value, self.early.units.of)])
         rows = self._number(_Total(there, None))
         amounts, count = self._sum(total), self._sum(rows)
-        return _Smooth(f"({amounts} / {count})", {total: f"1 / {count}", rows: f"-{amounts} / {count} ** 2"})
+        sides = {"a": amounts, "b": count}
+        return _Smooth(
+            tree("{a} / {b}", **sides), {total: tree("1 / {b}", **sides), rows: tree("-{a} / {b} ** 2", **sides)}
+        )
 
     def _number(self, total: _Total) -> int:
         if total not in self.totals:
             self.totals.append(total)
         return self.totals.index(total)
 
-    def _covariance(self, one: _Total, other: _Total) -> str:
+    def _covariance(self, one: _Total, other: _Total) -> exp.Expr:
         unit_of = self.early.units.of
         squares = self.squares.of(one.terms(unit_of), other.terms(unit_of))
-        return f"{squares} - {self._added(one.times(other).terms(unit_of))}"
+        return tree("{a} - {b}", a=squares, b=self._added(one.times(other).terms(unit_of)))
 
-    def _sum(self, number: int) -> str:
-        return self._added(self.totals[number].terms(self.early.units.of))
+    def _sum(self, place: int) -> exp.Expr:
+        return self._added(self.totals[place].terms(self.early.units.of))
 
-    def _added(self, terms: list[Term]) -> str:
+    def _added(self, terms: list[Term]) -> exp.Expr:
         """A sum of products, summed over a group of the final query."""
-        texts = [(term.sign, to_sql(self.early.term(term), pretty=False)) for term in terms]
-        signed = " ".join(f"{'+' if sign > 0 else '-'} {text}" for sign, text in texts)
-        return f"sum({signed.removeprefix('+ ') or '0'})"
+        return tree("sum({x})", x=added([(term.sign, self.early.term(term)) for term in terms]))
 
 
 _AGGREGATES = (exp.AggFunc, exp.Filter)
 _SLOPES: dict[type[exp.Expr], tuple[str, str, str]] = {
-    exp.Add: ("+", "1", "1"),
-    exp.Sub: ("-", "1", "-1"),
-    exp.Mul: ("*", "{b}", "{a}"),
-    exp.Div: ("/", "1 / {b}", "-{a} / {b} ** 2"),
+    exp.Add: ("{a} + {b}", "1", "1"),
+    exp.Sub: ("{a} - {b}", "1", "-1"),
+    exp.Mul: ("{a} * {b}", "{b}", "{a}"),
+    exp.Div: ("{a} / {b}", "1 / {b}", "-{a} / {b} ** 2"),
 }
-"""Sign of an operation, and its derivatives by both sides."""
+"""An operation, and its derivatives by both sides."""
