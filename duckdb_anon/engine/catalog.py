@@ -82,6 +82,12 @@ class Catalog:
             if database not in ("temp", "system"):
                 cursor.execute(f"use {ident(database)}.{ident(schema)}")
 
+    @property
+    def threads(self) -> int | None:
+        """DuckDB's setting of that name; None where there is no cursor to ask."""
+        found = self.cursor.execute("select current_setting('threads')").fetchone() if self.cursor else None
+        return int(found[0]) if found else None
+
     def relation(self, function: str, parameter: str, given: object) -> Relation:
         """Resolve a `table` argument: name, file, or SELECT in parentheses."""
         if not isinstance(given, str) or not given.strip():

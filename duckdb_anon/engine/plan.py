@@ -233,7 +233,9 @@ def _run_ctes(entry: Method | Report, context: Context, relation: Relation, role
         needed += f"coalesce((\n{condition}\n), false)::integer as _anon_x{k}, "
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = _trees(context, coded)
-    call = to_json(entry.name, roles, params, {"trees": trees, "conditions": list(conditions)})
+    call = to_json(
+        entry.name, roles, params, {"trees": trees, "conditions": list(conditions), "threads": context.catalog.threads}
+    )
     return (
         f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
         f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, "
@@ -263,7 +265,7 @@ def _trees(context: Context, infos: Iterable[ColumnInfo]) -> tuple[list[str], st
 
 def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     if not entry.tables:
-        call = to_json(entry.name, Roles(), params, {"trees": []})
+        call = to_json(entry.name, Roles(), params, {"trees": [], "threads": context.catalog.threads})
         run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}}}) as r)"
         return f"with {run},\n{_report_select(entry, ())}"
     relation = context.relation(entry.tables[0])
@@ -300,7 +302,8 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
             "COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
     types = [relation.columns if relation.visible else None for relation in relations]
-    call = to_json(entry.name, roles, params, {"trees": trees, "types": types, "labelled": sorted(wanted)})
+    extra = {"trees": trees, "types": types, "labelled": sorted(wanted), "threads": context.catalog.threads}
+    call = to_json(entry.name, roles, params, extra)
     lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate(relations))
     run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
     return f"with {run},\n{_report_select(entry, ())}"

@@ -21,6 +21,7 @@ from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import Tree, read_tree
+from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
 from duckdb_anon.model.entries import ColumnInfo, Method, Params, Report, Roles
@@ -104,7 +105,7 @@ def run_call(
     """
     _, roles, params, extra = from_json(call)
     try:
-        with interrupt.watching(), progress.running(entry.name):
+        with interrupt.watching(), progress.running(entry.name), threads.allowed(extra.get("threads")):
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
                 rows = coded_table(

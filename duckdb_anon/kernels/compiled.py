@@ -8,8 +8,8 @@ may be interrupted takes a flag, see `kernels.threads`.
 What was compiled is kept: beside the package where that folder can be written to, in the user's cache folder
 otherwise (`$XDG_CACHE_HOME/duckdb_anon` or `~/.cache/duckdb_anon`; `NUMBA_CACHE_DIR`, where set, decides), and
 nowhere if neither can be. numba compares the file of a compiled function with what it has kept, but not the files
-of the functions that one calls; so the folder is named after the contents of all kernels, and a changed kernel
-compiles anew whatever calls it.
+of the functions that one calls; so the folder is named after the contents of all of these, and a change compiles anew
+whatever it reaches, and nothing else.
 
 Cost: the first call of a function compiles it (0.1 to 2 s, kept), the first one in a process imports numba (0.4 s).
 """
@@ -33,24 +33,37 @@ _lock = threading.RLock()
 
 
 class Compiled:
-    """A function that is compiled when it is first called, from Python or by another compiled function."""
+    """A function that is compiled when it is first called, from Python or by another compiled function.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    The two are compiled apart: what other compiled functions call needs no way in for Python's objects, which for
+    tuples of arrays would be most of the work.
+    """
+
+    def __init__(self, function: Callable[..., Any], allocates: bool = True) -> None:
         """Remember what to compile."""
         functools.update_wrapper(self, function)
         self.function = function
-        self._dispatcher: Any = None
+        self.allocates = allocates
+        self._outer: Any = None
+        self._inner: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
-        return (self._dispatcher or self.dispatcher())(*arguments)
+        return (self._outer or self.outer())(*arguments)
 
-    def dispatcher(self) -> Any:
-        """Return numba's side of the function."""
+    def outer(self) -> Any:
+        """Return numba's function for Python to call."""
         with _lock:
-            if self._dispatcher is None:
-                self._dispatcher = _dispatcher(self.function)
-        return self._dispatcher
+            if self._outer is None:
+                self._outer = _dispatcher(self.function, self.allocates, inner=False)
+        return self._outer
+
+    def inner(self) -> Any:
+        """Return numba's function for compiled functions to call."""
+        with _lock:
+            if self._inner is None:
+                self._inner = _dispatcher(self.function, self.allocates, inner=True)
+        return self._inner
 
 
 def compiled(function: Function) -> Function:
@@ -72,15 +85,26 @@ def compiled(function: Function) -> Function:
     return cast(Function, Compiled(function))
 
 
-def cache_folder() -> Path | None:
-    """Return the folder compiled code is kept in, None where no folder can be written to.
+def compiled_in_place(function: Function) -> Function:
+    """Compile a function that makes no array and returns none, which takes half the time to compile.
 
-    A folder given in NUMBA_CACHE_DIR is used as it is.
+    Args:
+        function: as for `compiled`; the arrays it works in are all given.
+    """
+    return cast(Function, Compiled(function, allocates=False))
+
+
+def cache_folder(function: Callable[..., Any], inner: bool = False) -> Path | None:
+    """Return the folder a function's code is kept in, None where no folder can be written to.
+
+    Args:
+        function: what is compiled.
+        inner: for compiled functions to call.
     """
     given = os.environ.get("NUMBA_CACHE_DIR")
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "duckdb_anon"
     for parent in (Path(given),) if given else (_KERNELS / "__pycache__", user):
-        folder = parent / f"compiled-{_contents()}"
+        folder = parent / f"compiled-{_contents(function)}{'-inner' if inner else ''}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             os.utime(folder)  # in use: `_forget_old` goes by it
@@ -92,13 +116,23 @@ def cache_folder() -> Path | None:
     return None
 
 
-@functools.cache
-def _contents() -> str:
-    """Name the contents of all kernels."""
+def _contents(function: Callable[..., Any]) -> str:
+    """Name the contents of a function's file and of those it can reach by calls."""
+    files: set[str] = set()
+    met, waiting = {function}, [function]
+    while waiting:
+        caller = waiting.pop()
+        files.add(caller.__code__.co_filename)
+        for name in caller.__code__.co_names:
+            called = caller.__globals__.get(name)
+            if isinstance(called, Compiled) and called.function not in met:
+                met.add(called.function)
+                waiting.append(called.function)
     digest = hashlib.sha256()
-    for path in sorted(_KERNELS.rglob("*.py")):
-        digest.update(path.relative_to(_KERNELS).as_posix().encode())
-        digest.update(path.read_bytes())
+    for file in sorted(files):
+        path = Path(file)
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:16]
 
 
@@ -120,15 +154,21 @@ def _numba() -> Any:
 
     @typeof_impl.register(Compiled)
     def of_compiled(value: Compiled, context: Any) -> Any:
-        return value.dispatcher()._numba_type_
+        return value.inner()._numba_type_
 
     return numba
 
 
-def _dispatcher(function: Callable[..., Any]) -> Any:
+def _dispatcher(function: Callable[..., Any], allocates: bool, inner: bool) -> Any:
     numba = _numba()
-    options = {"nogil": True, "error_model": "numpy"}
-    folder = cache_folder()
+    # without arrays to make there are no references to count, and half of the code is gone
+    options = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    if inner:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _general(_kept(numba, function, options, cache_folder(function, inner)))
+
+
+def _kept(numba: Any, function: Callable[..., Any], options: dict[str, Any], folder: Path | None) -> Any:
     if folder is None:
         return numba.njit(**options)(function)
     # The folder is read when a function is decorated; others in this process keep their own.
@@ -139,3 +179,16 @@ def _dispatcher(function: Callable[..., Any]) -> Any:
         return numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = before
+
+
+def _general(dispatcher: Any) -> Any:
+    """Compile one version for all numbers: numba would make another one for each constant a caller gives."""
+    from numba.core.types import unliteral
+
+    template = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        return template([unliteral(arg) for arg in args], kws)  # type: ignore[no-untyped-call]
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher

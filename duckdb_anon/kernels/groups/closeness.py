@@ -13,9 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.requirements import TOLERANCE, BoolArray, Groups, Requirement
+from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.kernels.groups.rules import EQUAL, HIERARCHICAL, ORDERED, TOLERANCE, Rule
 from duckdb_anon.kernels.groups.trees import Tree
-from duckdb_anon.model.table import CodeArray, FloatArray, Hierarchy
+from duckdb_anon.model.table import CodeArray, FloatArray, Hierarchy, IntArray
 
 Ground = Literal["equal", "ordered", "hierarchical"]
 
@@ -48,6 +49,30 @@ class TCloseness(Requirement):
             raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
         return hierarchical_distance(groups, self.hierarchy, self.leaf_of_code)
 
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        shares = table_counts / table_counts.sum()
+        if self.ground == "equal":
+            return [Rule(EQUAL, (self.t,), shares=shares)]
+        if self.ground == "ordered":
+            running = np.cumsum(shares)
+            return [Rule(ORDERED, (self.t,), shares=np.concatenate((running, [0.0], np.cumsum(running))))]
+        if self.hierarchy is None or self.leaf_of_code is None:
+            raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
+        step, levels = _steps(self.hierarchy), _levels(self.hierarchy, self.leaf_of_code)
+        below = np.zeros(len(step))
+        for nodes in levels:
+            below += np.bincount(nodes, weights=shares, minlength=len(step))
+        below[0] = 0.0
+        return [
+            Rule(
+                HIERARCHICAL,
+                (self.t,),
+                codes=np.concatenate(([len(levels), len(shares)], *levels)).astype(np.int32),
+                shares=np.concatenate(([float(below @ step)], np.stack((step, below), axis=1).ravel())),
+            )
+        ]
+
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
         return np.asarray(self.distance(groups) <= self.t + TOLERANCE)
@@ -66,7 +91,7 @@ def equal_distance(groups: Groups) -> FloatArray:
     [0.1667, 0.3333]
     """
     cells = groups.cells
-    share = cells.counts / groups.sizes[cells.group]
+    share = cells.counts / groups.totals[cells.group]
     return groups.sum_cells(np.maximum(share - _table_shares(groups)[cells.code], 0.0))
 
 
@@ -88,7 +113,7 @@ def ordered_distance(groups: Groups) -> FloatArray:
     prefix = np.concatenate(([0.0], np.cumsum(table)))
     running = np.cumsum(cells.counts)
     before = running[cells.offsets[:-1]] - cells.counts[cells.offsets[:-1]]
-    level = (running - before[cells.group]) / groups.sizes[cells.group]
+    level = (running - before[cells.group]) / groups.totals[cells.group]
     end = np.append(cells.code[1:], domain - 1)
     end[cells.offsets[1:] - 1] = domain - 1
     passed = np.clip(np.searchsorted(table, level), cells.code, np.maximum(end, cells.code))
@@ -106,28 +131,40 @@ def hierarchical_distance(groups: Groups, hierarchy: Hierarchy, leaf_of_code: Co
     adds up to the sum over all nodes but the root of |e| (height(parent) - height(node)) / 2 H. Nodes
     without rows of the group have e = -q, summed once for the table and corrected where there are rows.
     """
-    tree = Tree.of(hierarchy)
     if hierarchy.height == 0:
         return np.zeros(len(groups))
-    step = (hierarchy.level[hierarchy.parent] - hierarchy.level) / (2.0 * hierarchy.height)
-    step[0] = 0.0
-    cells = groups.cells
-    shares, leaves = _table_shares(groups), leaf_of_code.astype(np.int64)
-    nodes = len(hierarchy.parent)
+    step, shares, cells = _steps(hierarchy), _table_shares(groups), groups.cells
     total = np.zeros(len(groups))
-    counted = np.zeros(nodes, dtype=bool)
-    for depth in range(1, len(tree.ancestors)):
-        node_of_code = tree.ancestors[depth][leaves]
-        # A leaf above this depth stands for itself again; it was counted on its own depth.
-        node_of_code = np.where(counted[node_of_code], 0, node_of_code)
-        table = np.bincount(node_of_code, weights=shares, minlength=nodes)
-        counted[node_of_code] = True
+    for node_of_code in _levels(hierarchy, leaf_of_code):
+        table = np.bincount(node_of_code, weights=shares, minlength=len(step))
         total += float((table * step).sum())
-        group, node, count, _ = groups.merged(node_of_code[cells.code], nodes)
-        share = count / groups.sizes[group]
+        group, node, count, _ = groups.merged(node_of_code[cells.code], len(step))
+        share = count / groups.totals[group]
         excess = (np.abs(share - table[node]) - table[node]) * step[node]
         total += np.bincount(group, weights=excess, minlength=len(groups))
     return total
+
+
+def _steps(hierarchy: Hierarchy) -> FloatArray:
+    """What mass moved through each node costs, half of it on either side."""
+    step = (hierarchy.level[hierarchy.parent] - hierarchy.level) / (2.0 * max(1, hierarchy.height))
+    step[0] = 0.0
+    return np.asarray(step, dtype=np.float64)
+
+
+def _levels(hierarchy: Hierarchy, leaf_of_code: CodeArray) -> list[IntArray]:
+    """Node of each code at each depth below the root; the root (which costs nothing) where it was met before.
+
+    A leaf above a depth stands for itself there again.
+    """
+    counted = np.zeros(len(hierarchy.parent), dtype=bool)
+    levels = []
+    for ancestors in Tree.of(hierarchy).ancestors[1:]:
+        node_of_code = ancestors[leaf_of_code.astype(np.int64)]
+        node_of_code = np.where(counted[node_of_code], 0, node_of_code)
+        counted[node_of_code] = True
+        levels.append(node_of_code)
+    return levels
 
 
 def _table_shares(groups: Groups) -> FloatArray:

@@ -1,157 +1,398 @@
-"""Cuts chosen by what they save: the attribute and the cut point after which the least NCP is to be expected.
+"""Cuts chosen by what they save: the attribute and the cut point after which the least loss is to be expected.
 
 Normalized certainty penalty (Xu et al. 2006): share of the range for ordered attributes, share of the domain
 for a set of nominal values, share of the leaves for a hierarchy node. Ordered attributes may be cut between
 any two values; nominal ones into their most frequent values and the rest, or one value and the rest;
 hierarchies into the children of the lowest common ancestor, or one child and the rest. A cut must save
-something on its own attribute; of those the one with the least expected loss (see `outlook`) is taken. In groups
-of up to 512 times the fewest rows, the best cuts of the four most promising attributes are compared by the tight
-boxes of their parts on all attributes; in larger groups the parts are as wide as the group there, and comparing
+something on its own attribute; of those the one with the least expected loss (see `expected_loss`) is taken. In
+groups of up to 512 times the fewest rows, the best cuts of the four most promising attributes are compared by the
+tight boxes of their parts on all attributes; in larger groups the parts are as wide as the group there, and comparing
 changed the loss of two tables by less than 0.5% either way. If the parts fail the requirement, the next cut is tried.
 
-Cost: a count of the active rows per level and attribute, four comparisons of the rows of smaller groups, and a
-check per cut that fails.
+Cost: linear in the rows of the group and the attributes, four times in smaller groups; a pass more for each cut that
+fails.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.groups.cut_points import (
+from duckdb_anon.kernels.compiled import compiled_in_place
+from duckdb_anon.kernels.groups.expected_loss import expected_loss, exponent_of
+from duckdb_anon.kernels.groups.layout import (
     CHILDREN,
+    FREQUENT,
+    ONE_CHILD,
     ONLY,
     UP_TO,
-    Candidates,
-    Line,
-    nominal_cuts,
-    ordered_cuts,
-    tree_cuts,
+    Rows,
+    Space,
+    carry_out,
+    cells_of,
+    extremes,
+    lay_out,
+    values_of,
 )
-from duckdb_anon.kernels.groups.frame import Cut, Frame, Problem, Proposal, acceptable
-from duckdb_anon.kernels.groups.outlook import Outlook
-from duckdb_anon.kernels.groups.packed import order_by_part, run_starts
-from duckdb_anon.kernels.groups.trees import Tree
-from duckdb_anon.kernels.groups.widths import tight_width
+from duckdb_anon.kernels.groups.lines import NOMINAL, TREE, Lines, common_depth, width_of
+from duckdb_anon.kernels.groups.median import parts_hold
+from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.model.table import FloatArray, IntArray
 
 _COMPARED = 4
 _COMPARED_SIZE = 512
+# Sums of widths that differ by rounding only save nothing.
+_NOTHING = 1e-12
 
 
-@dataclass(frozen=True)
-class LossCuts:
-    """Chooses the cut of least expected loss for each group.
+class Candidates(NamedTuple):
+    """Cuts of one group, and working space for one thread.
 
     Attributes:
-        problem: attributes and requirement.
-        trees: the tree of each attribute, None where it has none.
+        kind: kind of each cut, see `layout`.
+        attribute: which attribute it cuts.
+        at: see `layout`.
+        loss: the loss expected after it; infinite once it was tried.
+        found: number of cuts, shape (1,).
+        best: for each attribute its most promising cut, -1 if it has none.
+        measured: loss measured of that cut.
+        low: smallest code of one part on each attribute.
+        high: largest code.
     """
 
-    problem: Problem
-    trees: tuple[Tree | None, ...]
+    kind: IntArray
+    attribute: IntArray
+    at: IntArray
+    loss: FloatArray
+    found: IntArray
+    best: IntArray
+    measured: FloatArray
+    low: IntArray
+    high: IntArray
 
-    def choose(self, frame: Frame) -> Cut:
-        """Return for every group of the frame its best allowed cut."""
-        widths = self._widths(frame.codes, frame.starts, frame.sizes)
-        outlook = Outlook.of(widths, self.problem.requirement.min_size)
-        candidates, places = self._candidates(frame, widths, outlook)
-        parts = max([2, *(tree.most_children for tree in self.trees if tree is not None)])
-        part = np.zeros(len(frame.rows), dtype=np.int8 if parts < 128 else np.int32)
-        accepted = np.zeros(len(frame), dtype=bool)
-        for round_ in (self._compared(frame, outlook, places, candidates), candidates):
-            left = round_.take(~accepted[round_.group])
-            while len(left.group):
-                best = _best_of_each_group(left)
-                proposal = self._proposal(frame, places, left.take(best))
-                part[proposal.places] = proposal.part
-                accepted[proposal.groups] = acceptable(self.problem, frame, proposal)
-                left.loss[best] = np.inf
-                left = left.take(~accepted[left.group] & (left.loss < np.inf))
-        return Cut(part, parts, accepted)
+    @staticmethod
+    def of(lines: Lines, rows: int) -> Candidates:
+        """Make space for groups of up to `rows` rows."""
+        each = len(lines.kind)
+        most = 2 * int(np.minimum(np.diff(lines.offset), rows).sum()) + 2 * each
+        return Candidates(
+            np.empty(most, np.int64),
+            np.empty(most, np.int64),
+            np.empty(most, np.int64),
+            np.empty(most),
+            np.zeros(1, np.int64),
+            np.empty(each, np.int64),
+            np.empty(each),
+            np.empty(each, np.int64),
+            np.empty(each, np.int64),
+        )
 
-    def _candidates(self, frame: Frame, widths: FloatArray, outlook: Outlook) -> tuple[Candidates, NDArray[Any]]:
-        """List the cuts of all attributes, and the places of the rows they refer to."""
-        whole = widths.sum(axis=0)
-        found, places = [], frame.codes if self._places_are_codes else frame.codes.copy()
-        for index, (attribute, tree) in enumerate(zip(self.problem.qi, self.trees, strict=True)):
-            line = Line(frame, index, attribute, outlook, widths[index], whole - widths[index])
-            if tree is not None:
-                candidates, places[index] = tree_cuts(line, tree)
-            elif attribute.kind == "nominal":
-                candidates, places[index] = nominal_cuts(line)
+
+@compiled_in_place
+def cut_by_loss(
+    lines: Lines,
+    rows: Rows,
+    rules: Rules,
+    space: Space,
+    tally: Tally,
+    found: Candidates,
+    min_size: int,
+    start: int,
+    stop: int,
+) -> int:
+    """Cut a group where the least loss is to be expected; return the number of parts, 1 if no cut is allowed.
+
+    Args:
+        lines: the attributes.
+        rows: the table.
+        rules: what every part must satisfy.
+        space: working space; `space.part_start` says where the parts start.
+        tally: working space.
+        found: working space.
+        min_size: fewest rows of a part.
+        start: first place of the group.
+        stop: its end.
+    """
+    each, size = len(lines.kind), stop - start
+    extremes(rows.codes, start, stop, space.low, space.high)
+    total, widest = 0.0, 0.0
+    for j in range(each):
+        values = 0
+        if lines.kind[j] == NOMINAL and space.low[j] != space.high[j]:
+            values = values_of(rows.codes, start, stop, j, space)
+        space.own[j] = width_of(lines, j, space.low[j], space.high[j], values)
+        total += space.own[j]
+        widest = max(widest, space.own[j])
+    exponent = exponent_of(widest, total)
+    found.found[0] = 0
+    for j in range(each):
+        first = found.found[0]
+        if space.low[j] != space.high[j]:
+            others = total - space.own[j]
+            if lines.kind[j] == TREE:
+                _tree_cuts(lines, rows.codes, space, found, j, others, exponent, min_size, start, stop)
+            elif lines.kind[j] == NOMINAL:
+                cells = cells_of(rows.codes, start, stop, j, space)
+                nominal_cuts(lines, space, found, j, cells, size, others, exponent, min_size)
             else:
-                candidates = ordered_cuts(line)
-            found.append(candidates)
-        return Candidates.join(found), places
-
-    @property
-    def _places_are_codes(self) -> bool:
-        """Whether every attribute is cut between its codes."""
-        return all(a.kind == "ordered" for a in self.problem.qi)
-
-    def _widths(self, codes: Any, starts: IntArray, sizes: IntArray) -> FloatArray:
-        """Width of each group on each attribute, shape (attributes, groups)."""
-        each = zip(self.problem.qi, self.trees, codes, strict=True)
-        return np.array([tight_width(attribute, tree, c, starts, sizes) for attribute, tree, c in each])
-
-    def _compared(self, frame: Frame, outlook: Outlook, places: NDArray[Any], candidates: Candidates) -> Candidates:
-        """Take the best cut of each attribute; in smaller groups measure the most promising of these."""
-        if len(candidates.group) == 0:
-            return candidates
-        left = candidates.take(_best_of_runs(candidates.group * len(places) + candidates.attribute, candidates.loss))
-        small = frame.sizes[left.group] <= _COMPARED_SIZE * self.problem.requirement.min_size
-        found, left = [left.take(~small)], left.take(small)
-        for _ in range(_COMPARED):
-            if len(left.group) == 0:
-                break
-            best = _best_of_each_group(left)
-            trial = left.take(best)
-            found.append(trial._replace(loss=self._measured(frame, outlook, self._proposal(frame, places, trial))))
-            left.loss[best] = np.inf
-            left = left.take(left.loss < np.inf)
-        return Candidates.join(found)
-
-    def _measured(self, frame: Frame, outlook: Outlook, proposal: Proposal) -> FloatArray:
-        """Return the expected loss of each proposed cut by the tight boxes of its parts on all attributes."""
-        groups, places, _, part, parts = proposal
-        order, group, sizes = order_by_part(part, frame.sizes[groups], parts)
-        rows = order if isinstance(places, slice) else places[order]
-        codes = (np.take(codes, rows, mode="clip") for codes in frame.codes)
-        width = self._widths(codes, np.cumsum(sizes) - sizes, sizes).sum(axis=0)
-        measured = np.bincount(group, weights=outlook.loss(groups[group], sizes, width), minlength=len(groups))
-        return measured.astype(np.float64)
-
-    def _proposal(self, frame: Frame, places: NDArray[Any], trial: Candidates) -> Proposal:
-        """Spell out one cut a group."""
-        rows, local = frame.rows_of(trial.group)
-        sizes = frame.sizes[trial.group]
-        flat = np.repeat(trial.attribute * len(frame.rows), sizes)
-        flat += np.arange(len(frame.rows)) if isinstance(rows, slice) else rows
-        place, at, parts = np.take(places.ravel(), flat, mode="clip"), np.repeat(trial.at.astype(np.int32), sizes), 2
-        part: NDArray[Any] = (place > at).view(np.int8)
-        if (trial.kind != UP_TO).any():
-            kind = np.repeat(trial.kind.astype(np.int8), sizes)
-            part = np.where(kind == ONLY, place != at, part)
-            if (trial.kind == CHILDREN).any():
-                part = np.where(kind == CHILDREN, place, part)
-                parts = int(part.max()) + 1
-        return Proposal(trial.group, rows, local, part, parts)
+                cells = cells_of(rows.codes, start, stop, j, space)
+                ordered_cuts(lines, space, found, j, cells, size, others, exponent, min_size)
+        found.best[j] = -1
+        for place in range(first, found.found[0]):
+            if found.best[j] < 0 or found.loss[place] < found.loss[found.best[j]]:
+                found.best[j] = place
+    if size <= _COMPARED_SIZE * min_size:
+        _measure(lines, rows, space, found, exponent, min_size, start, stop)
+    else:
+        for j in range(each):
+            found.measured[j] = np.inf if found.best[j] < 0 else found.loss[found.best[j]]
+    while True:
+        j = -1
+        for other in range(each):
+            if found.measured[other] < np.inf and (j < 0 or found.measured[other] < found.measured[j]):
+                j = other
+        if j < 0:
+            break
+        chosen = found.best[j]
+        found.measured[j] = np.inf
+        found.loss[chosen] = np.inf
+        parts = _try(lines, rows, rules, space, tally, found, chosen, min_size, start, stop)
+        if parts > 1:
+            return parts
+    while True:
+        chosen = -1
+        for place in range(found.found[0]):
+            if found.loss[place] < np.inf and (chosen < 0 or found.loss[place] < found.loss[chosen]):
+                chosen = place
+        if chosen < 0:
+            return 1
+        found.loss[chosen] = np.inf
+        parts = _try(lines, rows, rules, space, tally, found, chosen, min_size, start, stop)
+        if parts > 1:
+            return parts
 
 
-def _best_of_each_group(candidates: Candidates) -> IntArray:
-    """Return the candidate of least loss of each group, the first where several have it."""
-    return _best_of_runs(candidates.group, candidates.loss)
+@compiled_in_place
+def _try(
+    lines: Lines,
+    rows: Rows,
+    rules: Rules,
+    space: Space,
+    tally: Tally,
+    found: Candidates,
+    chosen: int,
+    min_size: int,
+    start: int,
+    stop: int,
+) -> int:
+    """Carry a cut out if its parts satisfy the rules; return the number of parts, 1 if they do not."""
+    parts = _set_cut(lines, rows, space, found, chosen, start, stop)
+    if parts > 1 and parts_hold(rows, rules, space, tally, min_size, parts):
+        carry_out(rows, start, stop)
+        return parts
+    return 1
 
 
-def _best_of_runs(key: IntArray, loss: FloatArray) -> IntArray:
-    """Return where the first smallest loss of each run of equal keys is."""
-    starts = run_starts(key)
-    best = np.minimum.reduceat(loss, starts)
-    run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(key)))
-    hits = np.flatnonzero(loss == best[run])
-    first: IntArray = hits[run_starts(run[hits])]
-    return first
+@compiled_in_place
+def _set_cut(lines: Lines, rows: Rows, space: Space, found: Candidates, chosen: int, start: int, stop: int) -> int:
+    """Lay a cut out; return the number of parts."""
+    j = found.attribute[chosen]
+    space.cut[0], space.cut[1], space.cut[2] = found.kind[chosen], j, found.at[chosen]
+    if lines.kind[j] == TREE:
+        space.cut[3] = common_depth(lines, j, space.low[j], space.high[j])
+    return lay_out(lines, rows, space, start, stop)
+
+
+@compiled_in_place
+def _measure(
+    lines: Lines, rows: Rows, space: Space, found: Candidates, exponent: float, min_size: int, start: int, stop: int
+) -> None:
+    """Measure the most promising cuts by the tight boxes of their parts on all attributes."""
+    each = len(lines.kind)
+    for j in range(each):
+        found.measured[j] = np.inf
+    for _ in range(_COMPARED):
+        chosen = -1
+        for j in range(each):
+            best = found.best[j]
+            if best < 0 or found.measured[j] < np.inf:
+                continue
+            if chosen < 0 or found.loss[best] < found.loss[found.best[chosen]]:
+                chosen = j
+        if chosen < 0:
+            break
+        parts = _set_cut(lines, rows, space, found, found.best[chosen], start, stop)
+        loss = 0.0
+        for p in range(parts):
+            first, end = space.part_start[p], space.part_start[p + 1]
+            extremes(rows.next_codes, first, end, found.low, found.high)
+            width = 0.0
+            for j in range(each):
+                values = 0
+                if lines.kind[j] == NOMINAL and found.low[j] != found.high[j]:
+                    values = values_of(rows.next_codes, first, end, j, space)
+                width += width_of(lines, j, found.low[j], found.high[j], values)
+            loss += expected_loss(end - first, width, exponent, min_size)
+        found.measured[chosen] = loss
+
+
+@compiled_in_place
+def _propose(
+    found: Candidates,
+    j: int,
+    kind: int,
+    at: int,
+    size: int,
+    left: int,
+    own: float,
+    others: float,
+    below: float,
+    above: float,
+    exponent: float,
+    min_size: int,
+) -> None:
+    """Note a binary cut if it leaves enough rows on both sides and saves something on its own attribute."""
+    right = size - left
+    if left < min_size or right < min_size or size * own - left * below - right * above <= _NOTHING:
+        return
+    place = found.found[0]
+    found.kind[place], found.attribute[place], found.at[place] = kind, j, at
+    found.loss[place] = expected_loss(left, others + below, exponent, min_size) + expected_loss(
+        right, others + above, exponent, min_size
+    )
+    found.found[0] += 1
+
+
+@compiled_in_place
+def ordered_cuts(
+    lines: Lines,
+    space: Space,
+    found: Candidates,
+    j: int,
+    cells: int,
+    size: int,
+    others: float,
+    exponent: float,
+    min_size: int,
+) -> None:
+    """List the cuts between two values, given the values of the group with their numbers of rows."""
+    low, high, left = space.cell_code[0], space.cell_code[cells - 1], 0
+    for cell in range(cells - 1):
+        left += space.cell_rows[cell]
+        if left < min_size:
+            continue
+        if size - left < min_size:
+            break
+        at = space.cell_code[cell]
+        below = width_of(lines, j, low, at, 0)
+        above = width_of(lines, j, space.cell_code[cell + 1], high, 0)
+        _propose(found, j, UP_TO, at, size, left, space.own[j], others, below, above, exponent, min_size)
+
+
+@compiled_in_place
+def nominal_cuts(
+    lines: Lines,
+    space: Space,
+    found: Candidates,
+    j: int,
+    cells: int,
+    size: int,
+    others: float,
+    exponent: float,
+    min_size: int,
+) -> None:
+    """List the cuts into most frequent values and rest, and into one value and rest; rank the values."""
+    most = 0
+    for cell in range(cells):
+        most = max(most, space.cell_rows[cell])
+    for cell in range(cells):
+        # equally frequent values in the order of their codes
+        space.cell_order[cell] = cell
+    _sort_by_rows(space, cells)
+    for rank in range(cells):
+        space.rank[lines.offset[j] + space.cell_code[space.cell_order[rank]]] = rank
+    left, share = 0, 1.0 / lines.domain[j]
+    for rank in range(cells - 1):
+        left += space.cell_rows[space.cell_order[rank]]
+        below = 0.0 if rank == 0 else (rank + 1) * share
+        above = 0.0 if cells - rank == 2 else (cells - rank - 1) * share
+        _propose(found, j, FREQUENT, rank, size, left, space.own[j], others, below, above, exponent, min_size)
+    rest = 0.0 if cells == 2 else (cells - 1) * share
+    for rank in range(1, cells):
+        rows = space.cell_rows[space.cell_order[rank]]
+        _propose(found, j, ONLY, rank, size, rows, space.own[j], others, 0.0, rest, exponent, min_size)
+
+
+@compiled_in_place
+def _sort_by_rows(space: Space, cells: int) -> None:
+    """Order the cells by decreasing number of rows, ties by code."""
+    gap = 1
+    while gap < cells // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, cells):
+            cell = space.cell_order[i]
+            j = i
+            while j >= gap:
+                other = space.cell_order[j - gap]
+                if space.cell_rows[other] > space.cell_rows[cell]:
+                    break
+                if space.cell_rows[other] == space.cell_rows[cell] and other < cell:
+                    break
+                space.cell_order[j] = other
+                j -= gap
+            space.cell_order[j] = cell
+        gap //= 3
+
+
+@compiled_in_place
+def _tree_cuts(
+    lines: Lines,
+    codes: NDArray[Any],
+    space: Space,
+    found: Candidates,
+    j: int,
+    others: float,
+    exponent: float,
+    min_size: int,
+    start: int,
+    stop: int,
+) -> None:
+    """List the cuts into all children of the lowest common ancestor, or one child and the rest.
+
+    The rest keeps its common ancestor. The leaves of a child are neighbours, so the children follow one another in
+    the list of leaves.
+    """
+    cells = cells_of(codes, start, stop, j, space)
+    size, own = stop - start, space.own[j]
+    depth = common_depth(lines, j, space.low[j], space.high[j])
+    below = lines.chain_at[j] + (depth + 1) * (lines.offset[j + 1] - lines.offset[j])
+    children, first, rows, loss, kept, enough = 0, 0, 0, 0.0, 0.0, True
+    for cell in range(cells):
+        node = lines.chain[below + space.cell_code[cell]]
+        rows += space.cell_rows[cell]
+        if cell + 1 < cells and lines.chain[below + space.cell_code[cell + 1]] == node:
+            continue
+        width = width_of(lines, j, space.cell_code[first], space.cell_code[cell], 0)
+        loss += expected_loss(rows, others + width, exponent, min_size)
+        kept += rows * width
+        enough = enough and rows >= min_size
+        children, first, rows = children + 1, cell + 1, 0
+    if enough and size * own - kept > _NOTHING:
+        place = found.found[0]
+        found.kind[place], found.attribute[place], found.at[place], found.loss[place] = CHILDREN, j, 0, loss
+        found.found[0] += 1
+    if children < 3:
+        return
+    first, rows = 0, 0
+    for cell in range(cells):
+        node = lines.chain[below + space.cell_code[cell]]
+        rows += space.cell_rows[cell]
+        if cell + 1 < cells and lines.chain[below + space.cell_code[cell + 1]] == node:
+            continue
+        width = width_of(lines, j, space.cell_code[first], space.cell_code[cell], 0)
+        at = lines.ordinal[lines.node_at[j] + node]
+        _propose(found, j, ONE_CHILD, at, size, rows, own, others, width, own, exponent, min_size)
+        first, rows = cell + 1, 0

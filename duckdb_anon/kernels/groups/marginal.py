@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
-from duckdb_anon.model.table import CodeArray
+from duckdb_anon.kernels.groups.rules import Rule
+from duckdb_anon.model.table import CodeArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,25 +38,18 @@ class OfColumn(Requirement):
         """Rows a group needs."""
         return self.part.min_size
 
-    @property
-    def uses_parents(self) -> bool:
-        """Whether the part does."""
-        return self.part.uses_parents
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        table = np.bincount(self.code_of, weights=table_counts, minlength=int(self.code_of.max()) + 1)
+        return [rule._replace(view=self.code_of) for rule in self.part.rules(table.astype(np.int64))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
-        return self.part.holds(self._marginal(groups))
+        return self.part.holds(groups.seen_through(self.code_of))
 
     def attained(self, whole: Groups) -> str:
         """See `Requirement.attained`."""
-        return f"'{self.column}': {self.part.attained(self._marginal(whole))}"
-
-    def _marginal(self, groups: Groups) -> Groups:
-        """The same groups with this column's cells."""
-        table = np.bincount(self.code_of, weights=groups.table_counts).astype(np.int64)
-        cells = groups.merged(self.code_of[groups.cells.code], len(table))
-        parents = self._marginal(groups.parents) if self.uses_parents and groups.parents is not None else None
-        return Groups.of_cells(cells, table, groups.sizes, parents, groups.parent_of_group)
+        return f"'{self.column}': {self.part.attained(whole.seen_through(self.code_of))}"
 
 
 def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, ...]]:

@@ -2,34 +2,36 @@
 
 Guarantee: every group of the result satisfies the requirement, re-checked on the finished partition.
 Mondrian (LeFevre, DeWitt and Ramakrishnan 2006) with median cuts, or with the cuts that save the most
-normalized certainty penalty (`cut='loss'`). Departure from the papers: all groups of a level are treated in
-one pass of array operations; the result is the same as that of one group after the other.
+normalized certainty penalty (`cut='loss'`). One group after the other from a stack; how a group is cut depends on
+its rows alone, so large ones are worked on several threads and the result is the same.
 
-Cost: O(n log n) per attribute and level of cuts.
+Cost: O(n) per attribute and level of cuts.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import Literal, Protocol
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.frame import Cut, Frame, Problem, Settled
-from duckdb_anon.kernels.groups.loss_cut import LossCuts
-from duckdb_anon.kernels.groups.median import MedianCuts, Width
-from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
-from duckdb_anon.kernels.groups.trees import Tree
+from duckdb_anon.kernels.compiled import compiled_in_place
+from duckdb_anon.kernels.groups.layout import Rows, Space
+from duckdb_anon.kernels.groups.lines import Lines
+from duckdb_anon.kernels.groups.loss_cut import Candidates, cut_by_loss
+from duckdb_anon.kernels.groups.median import WIDTHS, Width, cut_at_median
+from duckdb_anon.kernels.groups.requirements import Groups, Requirement
+from duckdb_anon.kernels.groups.rules import Rules, Tally
+from duckdb_anon.kernels.threads import work_off
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
-
-class Cutter(Protocol):
-    """Finds a cut for each group of a frame."""
-
-    def choose(self, frame: Frame) -> Cut:
-        """Return a cut, accepted or not, for each group."""
+BY_LOSS, AT_MEDIAN, RELAXED = range(3)
+# Larger groups are cut once, and their parts handed to whichever thread is free; smaller ones are worked off whole.
+_WHOLE = 1 << 16
 
 
 def partition(
@@ -37,6 +39,7 @@ def partition(
     sensitive: CodeArray | None,
     requirement: Requirement,
     *,
+    person: CodeArray | None = None,
     cut: Literal["median", "loss"] = "median",
     width: Width = "range",
     mode: Literal["strict", "relaxed"] = "strict",
@@ -49,10 +52,11 @@ def partition(
         qi: the quasi-identifiers, each with n codes.
         sensitive: sensitive code of each row, shape (n,), or None if the requirement does not ask for it.
         requirement: what every group must satisfy.
+        person: person of each row, shape (n,), where persons have several rows: the requirement then counts persons.
         cut: 'median', or 'loss' for the cuts that save the most NCP.
-        width: how the median cut ranks attributes, see `MedianCuts`.
+        width: how the median cut ranks attributes, see `cut_at_median`.
         mode: 'strict' never separates equal values; 'relaxed' (median only) deals median rows to both sides.
-        tick: called once a level, to poll for interrupts.
+        tick: polled several times a second; what it raises stops the work.
         function: name used in messages.
 
     Returns:
@@ -71,79 +75,194 @@ def partition(
     """
     _check_options(function, cut, width, mode, qi)
     rows = len(qi[0].codes)
-    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
     if requirement.needs_sensitive and sensitive is None:
         raise ParameterError(f"{function}: the requirement needs a sensitive column; give sensitive := 'column'")
     if rows == 0:
         return np.empty(0, dtype=np.int64)
-    whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, counts)
+    whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, person=person)
     if not requirement.holds(whole).all():
         raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
-    problem = Problem(qi, requirement, counts)
-    trees = tuple(None if a.hierarchy is None else Tree.of(a.hierarchy) for a in qi)
-    cutter: Cutter = LossCuts(problem, trees) if cut == "loss" else MedianCuts(problem, trees, width, mode == "relaxed")
-    result = _cut_all(cutter, Frame.of_table(qi, sensitive, rows), requirement, tick)
-    if not requirement.holds(result.groups(sensitive, counts)).all():
+    how = BY_LOSS if cut == "loss" else RELAXED if mode == "relaxed" else AT_MEDIAN
+    rules = Rules.of(requirement.rules(whole.table_counts), sensitive, person)
+    group = _cut_all(qi, sensitive, rules, _How(how, WIDTHS[width], max(1, requirement.min_size)), tick)
+    finished = Groups(group, sensitive, table_counts=whole.table_counts, person=person)
+    if not requirement.holds(finished).all():
         raise RequirementError(f"{function}: the finished groups fail the requirement; nothing is released")
-    return result.group_of_row
+    return group
 
 
-class _Result:
-    """The partition as far as it is settled.
+class _How(NamedTuple):
+    """Which cuts are made: BY_LOSS, AT_MEDIAN or RELAXED; width of median cuts; fewest rows of a group."""
 
-    Attributes:
-        group_of_row: final group of each settled row.
-        parent_of_row: running number of the group each row's group was cut from, if anybody asks for it.
-        finished: number of settled groups.
-    """
-
-    def __init__(self, rows: int, with_parents: bool) -> None:
-        """Start with nothing settled."""
-        self.group_of_row: IntArray = np.empty(rows, dtype=np.int64)
-        self.parent_of_row: IntArray | None = np.zeros(rows, dtype=np.int64) if with_parents else None
-        self.finished = 0
-        self._parents = 0
-
-    def settle(self, final: Settled) -> None:
-        """Number groups that are final."""
-        number = np.arange(self.finished, self.finished + len(final.sizes))
-        self.group_of_row[final.rows] = np.repeat(number, final.sizes)
-        self.finished += len(final.sizes)
-
-    def remember(self, frame: Frame, accepted: BoolArray) -> None:
-        """Note the groups that are about to be cut as parents of their parts."""
-        if self.parent_of_row is not None:
-            places, local = frame.rows_of(np.flatnonzero(accepted))
-            self.parent_of_row[frame.rows[places]] = local + self._parents
-            self._parents += int(accepted.sum())
-
-    def groups(self, sensitive: CodeArray | None, counts: IntArray) -> Groups:
-        """Return the finished groups, ready to be checked again."""
-        if self.parent_of_row is None:
-            return Groups(self.group_of_row, sensitive, counts)
-        _, parent = np.unique(self.parent_of_row, return_inverse=True)
-        parent_of_group = np.zeros(self.finished, dtype=np.int64)
-        parent_of_group[self.group_of_row] = parent
-        parents = Groups(parent, sensitive, counts)
-        return Groups(self.group_of_row, sensitive, counts, parents=parents, parent_of_group=parent_of_group)
+    cut: int
+    width: int
+    min_size: int
 
 
-def _cut_all(cutter: Cutter, frame: Frame, requirement: Requirement, tick: Callable[[], None] | None) -> _Result:
-    rows = len(frame.rows)
-    result = _Result(rows, requirement.uses_parents)
-    while len(frame):
-        progress.say("groups", 1 - len(frame.rows) / rows)
+def _cut_all(
+    qi: tuple[Attribute, ...],
+    sensitive: CodeArray | None,
+    rules: Rules,
+    how: _How,
+    tick: Callable[[], None] | None,
+) -> IntArray:
+    lines, rows = Lines.of(qi), Rows.of(qi, sensitive)
+    count, local = len(rows.row), threading.local()
+    settled = np.zeros(1, dtype=np.int64)
+
+    def work(piece: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
+        start, stop = piece
+        once = stop - start > _WHOLE
+        if getattr(local, "rows", -1) < stop - start:
+            local.rows = stop - start
+            local.space = Space.of(lines, stop - start)
+            local.found = Candidates.of(lines, stop - start)
+            local.tally = Tally.of(rules)
+        space = local.space
+        whole = int(once)
+        if how.cut == BY_LOSS:
+            parts = groups_by_loss(
+                lines, rows, rules, space, local.tally, local.found, how.min_size, whole, start, stop, flag, settled
+            )
+        else:
+            parts = groups_at_median(
+                lines,
+                rows,
+                rules,
+                space,
+                local.tally,
+                how.min_size,
+                how.width,
+                how.cut,
+                whole,
+                start,
+                stop,
+                flag,
+                settled,
+            )
+        bounds = space.part_start[: parts + 1].tolist() if once and parts > 1 else []
+        return list(pairwise(bounds))
+
+    def poll() -> None:
+        progress.say("groups", float(settled[0]) / count)
         if tick is not None:
             tick()
-        cut = cutter.choose(frame)
-        if not cut.accepted.any():
-            result.settle(frame.settled())
-            break
-        result.remember(frame, cut.accepted)
-        final, frame = frame.cut(cut, requirement.min_size)
-        for groups in final:
-            result.settle(groups)
-    return result
+
+    work_off([(0, count)], work, poll)
+    group = np.empty(count, dtype=np.int64)
+    group[rows.row] = np.cumsum(rows.first) - 1
+    return group
+
+
+@compiled_in_place
+def groups_by_loss(
+    lines: Lines,
+    rows: Rows,
+    rules: Rules,
+    space: Space,
+    tally: Tally,
+    found: Candidates,
+    min_size: int,
+    once: int,
+    start: int,
+    stop: int,
+    flag: IntArray,
+    settled: IntArray,
+) -> int:
+    """Cut the group start .. stop - 1, and its parts unless `once`, until no cut is allowed.
+
+    Args:
+        lines: the attributes.
+        rows: the table; `rows.first` is set where a finished group starts.
+        rules: what every part must satisfy.
+        space: working space; after `once` its `part_start` has the parts.
+        tally: working space.
+        found: working space.
+        min_size: fewest rows of a group.
+        once: 1 to make one cut only.
+        start: first place of the group.
+        stop: its end.
+        flag: not 0 once the work is to stop.
+        settled: rows in finished groups, for display: threads may overwrite one another's sum.
+
+    Returns:
+        Number of parts of the first group.
+    """
+    waiting, parts = _push_whole(space, start, stop), 1
+    while waiting > 0 and flag[0] == 0:
+        waiting -= 1
+        first, end = space.stack[2 * waiting], space.stack[2 * waiting + 1]
+        parts = 1
+        if end - first >= 2 * min_size:
+            parts = cut_by_loss(lines, rows, rules, space, tally, found, min_size, first, end)
+        if parts == 1:
+            rows.first[first] = 1
+            settled[0] += end - first
+        elif once == 1:
+            return parts
+        else:
+            waiting = _push(space, waiting, parts)
+    return parts
+
+
+@compiled_in_place
+def groups_at_median(
+    lines: Lines,
+    rows: Rows,
+    rules: Rules,
+    space: Space,
+    tally: Tally,
+    min_size: int,
+    width: int,
+    cut: int,
+    once: int,
+    start: int,
+    stop: int,
+    flag: IntArray,
+    settled: IntArray,
+) -> int:
+    """Do the same with median cuts: `width` ranks the attributes, `cut` is AT_MEDIAN or RELAXED."""
+    waiting, parts = _push_whole(space, start, stop), 1
+    relaxed = 1 if cut == RELAXED else 0
+    while waiting > 0 and flag[0] == 0:
+        waiting -= 1
+        first, end = space.stack[2 * waiting], space.stack[2 * waiting + 1]
+        parts = 1
+        if end - first >= 2 * min_size:
+            parts = cut_at_median(lines, rows, rules, space, tally, min_size, width, relaxed, first, end)
+        if parts == 1:
+            rows.first[first] = 1
+            settled[0] += end - first
+        elif once == 1:
+            return parts
+        else:
+            waiting = _push(space, waiting, parts)
+    return parts
+
+
+@compiled_in_place
+def _push_whole(space: Space, start: int, stop: int) -> int:
+    space.stack[0], space.stack[1] = start, stop
+    return 1
+
+
+@compiled_in_place
+def _push(space: Space, waiting: int, parts: int) -> int:
+    """Put the parts on the stack, the smallest on top, so that it never holds more than log2(rows) times the parts."""
+    smallest = 0
+    for p in range(parts):
+        size = space.part_start[p + 1] - space.part_start[p]
+        if size <= space.part_start[smallest + 1] - space.part_start[smallest]:
+            smallest = p
+    for place in range(parts):
+        p = place
+        if place == parts - 1:
+            p = smallest
+        elif place == smallest:
+            p = parts - 1
+        space.stack[2 * waiting], space.stack[2 * waiting + 1] = space.part_start[p], space.part_start[p + 1]
+        waiting += 1
+    return waiting
 
 
 def _check_options(function: str, cut: str, width: str, mode: str, qi: tuple[Attribute, ...]) -> None:

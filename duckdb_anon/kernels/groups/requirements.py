@@ -2,13 +2,13 @@
 
 Guarantees: k-anonymity (Sweeney 2002), distinct, entropy and recursive (c, l)-diversity (Machanavajjhala
 et al. 2006), frequency l-diversity (share of every sensitive value at most 1/l), t-closeness (Li, Li and
-Venkatasubramanian 2007), and all of several. A requirement is asked about all groups of a level at once.
+Venkatasubramanian 2007), and all of several. Where rows belong to persons, all of them count persons: a group's size
+is the number of its persons, a value's count the number of persons that have it.
 
-Writing another one: subclass `Requirement`, set `min_size`, give `holds` and `attained`. `holds` receives
-`Groups`: sizes, the occupied (group, sensitive code, count) cells, the counts of the whole table, and the
-groups they were cut from, so requirements that depend on the parent or on the table need nothing else.
-A partitioner only ever checks the parts of a group, so a requirement need not be monotone under union; but
-where the whole table fails, there is no partition at all.
+Writing another one: subclass `Requirement`, set `min_size`, give `holds` and `attained`, and `rules`: the same
+condition for one part at a time, see `rules.Rule`. `holds` receives `Groups`: sizes, the occupied (group, sensitive
+code, count) cells and the counts of the whole table. A partitioner only ever checks the parts of a group, so a
+requirement need not be monotone under union; but where the whole table fails, there is no partition at all.
 
 Cost: one sort of the rows for the cells, then linear in the number of cells.
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,11 +26,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of, order_by, run_starts
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.kernels.groups.rules import (
+    DISTINCT,
+    ENTROPY,
+    FREQUENCY,
+    RECURSIVE,
+    SIZE,
+    TOLERANCE,
+    Rule,
+)
+from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
 Integers = NDArray[Any]
-TOLERANCE = 1e-9
 _DENOMINATOR = 10**6
 
 
@@ -48,67 +55,68 @@ class Groups:
     """Groups of rows put before a requirement.
 
     Attributes:
-        sizes: rows of each group, shape (groups,).
-        table_counts: rows of the whole table with each sensitive code, shape (domain,).
-        parents: the groups these were cut from, None for the whole table (and for a finished partition,
-            unless the requirement `uses_parents`).
-        parent_of_group: for each group its place in `parents`.
+        sizes: rows of each group (persons, where rows belong to persons), shape (groups,).
+        table_counts: rows (persons) of the whole table with each sensitive code, shape (domain,).
     """
 
     def __init__(
         self,
         group_of_row: Integers,
         sensitive: Integers | None,
-        table_counts: IntArray,
-        parents: Groups | None = None,
-        parent_of_group: IntArray | None = None,
+        table_counts: IntArray | None = None,
+        person: Integers | None = None,
     ) -> None:
         """Take the rows as they are.
 
         Args:
             group_of_row: group of each row, 0 .. groups - 1, every group occupied, shape (n,).
             sensitive: sensitive code of each row, shape (n,), or None.
-            table_counts: see the class.
-            parents: see the class.
-            parent_of_group: see the class.
+            table_counts: see the class; those of these rows if None.
+            person: person of each row, shape (n,); None where every row is a person.
         """
-        self._rows: Callable[[], tuple[Integers, Integers | None]] = lambda: (group_of_row, sensitive)
+        self._group_of_row = group_of_row
+        self._sensitive: Integers | None = sensitive
+        self._person: Integers | None = person
         self.sizes: IntArray = np.bincount(group_of_row)
-        self.table_counts = table_counts
-        self.parents = parents
-        self.parent_of_group = parent_of_group
+        if person is not None:
+            self.sizes = np.bincount(group_of_row[self._firsts(group_of_row)])
+        if table_counts is None and sensitive is not None:
+            of_table = sensitive if person is None else sensitive[self._firsts(sensitive)]
+            table_counts = np.bincount(of_table)
+        self.table_counts: IntArray = np.zeros(0, dtype=np.int64) if table_counts is None else table_counts
 
     @classmethod
-    def on_demand(
-        cls,
-        rows: Callable[[], tuple[Integers, Integers | None]],
-        table_counts: IntArray,
-        sizes: IntArray,
-        parents: Groups | None = None,
-        parent_of_group: IntArray | None = None,
-    ) -> Groups:
-        """Make groups of known sizes whose rows are fetched only if cells are asked for."""
-        groups = cls.__new__(cls)
-        groups._rows = rows
-        groups.sizes = sizes
-        groups.table_counts = table_counts
-        groups.parents = parents
-        groups.parent_of_group = parent_of_group
-        return groups
-
-    @classmethod
-    def of_cells(
-        cls,
-        cells: SensitiveCells,
-        table_counts: IntArray,
-        sizes: IntArray,
-        parents: Groups | None = None,
-        parent_of_group: IntArray | None = None,
-    ) -> Groups:
+    def of_cells(cls, cells: SensitiveCells, table_counts: IntArray, sizes: IntArray) -> Groups:
         """Make groups of known sizes and cells, whose rows nobody asks for."""
-        groups = cls.on_demand(_no_rows, table_counts, sizes, parents, parent_of_group)
+        groups = cls.__new__(cls)
+        groups.sizes, groups.table_counts = sizes, table_counts
+        groups._sensitive = groups._person = None
         groups.__dict__["cells"] = cells
         return groups
+
+    def _firsts(self, *keys: Integers) -> IntArray:
+        """One row of each person with each combination of keys."""
+        if self._person is None:
+            raise ValueError("every row is a person here")
+        number = self._person.astype(np.int64)
+        for key in keys:
+            number = np.unique(number * (int(key.max(initial=0)) + 1) + key, return_inverse=True)[1].astype(np.int64)
+        return np.unique(number, return_index=True)[1].astype(np.int64)
+
+    def seen_through(self, code_of: CodeArray) -> Groups:
+        """Return the same groups with other sensitive codes, `code_of` their old ones.
+
+        Args:
+            code_of: new code of each sensitive code.
+        """
+        domain = int(code_of.max(initial=0)) + 1
+        if self._sensitive is not None and self._person is not None:
+            # a person counts once for each value of this column
+            sensitive = code_of[self._sensitive]
+            table = np.bincount(sensitive[self._firsts(sensitive)], minlength=domain)
+            return Groups(self._group_of_row, sensitive, table, self._person)
+        table = np.bincount(code_of[: len(self.table_counts)], weights=self.table_counts, minlength=domain)
+        return Groups.of_cells(self.merged(code_of[self.cells.code], domain), table.astype(np.int64), self.sizes)
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -117,12 +125,20 @@ class Groups:
     @cached_property
     def cells(self) -> SensitiveCells:
         """The sensitive values of each group with their counts."""
-        group_of_row, sensitive = self._rows()
-        if sensitive is None:
+        if self._sensitive is None:
             raise ValueError("this requirement needs a sensitive column")
+        group_of_row, sensitive = self._group_of_row, self._sensitive
+        if self._person is not None:
+            once = self._firsts(group_of_row, sensitive)
+            group_of_row, sensitive = group_of_row[once], sensitive[once]
         domain = max(1, len(self.table_counts))
         group, code, count = count_cells(group_of_row, sensitive, len(self), domain)
         return SensitiveCells(group, code, count, offsets_of(group, len(self)))
+
+    @cached_property
+    def totals(self) -> IntArray:
+        """Sum of the counts of each group: its rows, or its pairs of person and value; shape (groups,)."""
+        return self.sum_cells(self.cells.counts).astype(np.int64)
 
     @cached_property
     def largest(self) -> IntArray:
@@ -153,10 +169,6 @@ class Groups:
         return np.add.reduceat(values, self.cells.offsets[:-1]).astype(np.float64)
 
 
-def _no_rows() -> tuple[Integers, None]:
-    raise ValueError("these groups have cells, not rows")
-
-
 class Requirement(ABC):
     """A condition on groups."""
 
@@ -170,10 +182,13 @@ class Requirement(ABC):
         """Whether `holds` reads sensitive codes."""
         return True
 
-    @property
-    def uses_parents(self) -> bool:
-        """Whether `holds` reads `Groups.parents`; they are then also known when the result is re-checked."""
-        return False
+    @abstractmethod
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """Say the requirement as rules, which a partitioner checks on one part at a time.
+
+        Args:
+            table_counts: rows (persons) of the whole table with each sensitive code.
+        """
 
     @abstractmethod
     def holds(self, groups: Groups) -> BoolArray:
@@ -199,6 +214,10 @@ class KAnonymity(Requirement):
     def min_size(self) -> int:
         """Rows a group needs."""
         return self.k
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [Rule(SIZE, (self.k,))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -237,6 +256,10 @@ class DistinctDiversity(_Diversity):
         """See `_Diversity.effective`."""
         return np.diff(groups.cells.offsets).astype(np.float64)
 
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [Rule(DISTINCT, (self.least,))]
+
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
         return self.effective(groups) >= self.least - TOLERANCE
@@ -251,6 +274,11 @@ class FrequencyDiversity(_Diversity):
     def effective(self, groups: Groups) -> FloatArray:
         """See `_Diversity.effective`."""
         return groups.sizes / groups.largest
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
+        return [Rule(FREQUENCY, (exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -268,8 +296,12 @@ class EntropyDiversity(_Diversity):
         """See `_Diversity.effective`."""
         count = groups.cells.counts
         inner = groups.sum_cells(count * np.log(count))
-        entropy: FloatArray = np.exp(np.log(groups.sizes) - inner / groups.sizes)
+        entropy: FloatArray = np.exp(np.log(groups.totals) - inner / groups.totals)
         return entropy
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [Rule(ENTROPY, (math.log(self.least),))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -297,6 +329,11 @@ class RecursiveDiversity(Requirement):
         rare = np.where(rank >= self.least - 1, cells.counts[order], 0)
         tail: IntArray = np.add.reduceat(rare, cells.offsets[:-1])
         return tail
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        exact = Fraction(self.c).limit_denominator(_DENOMINATOR)
+        return [Rule(RECURSIVE, (self.least, exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -328,10 +365,9 @@ class All(Requirement):
         """Whether any part does."""
         return any(part.needs_sensitive for part in self.parts)
 
-    @property
-    def uses_parents(self) -> bool:
-        """Whether any part does."""
-        return any(part.uses_parents for part in self.parts)
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [rule for part in self.parts for rule in part.rules(table_counts)]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""

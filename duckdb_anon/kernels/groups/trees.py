@@ -64,17 +64,3 @@ class Tree:
         covered = self.hierarchy.leaf_count[node] / self.hierarchy.leaves
         share: FloatArray = np.where(low == high, 0.0, covered)
         return share
-
-    def child_parts(self, leaves: NDArray[Any], local: IntArray) -> IntArray:
-        """Return which child of its group's lowest common ancestor each row is under.
-
-        Args:
-            leaves: leaf of each row, every group holding two different leaves or more.
-            local: group of each row, neighbours.
-        """
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(local)) + 1))
-        low = np.minimum.reduceat(leaves, starts)
-        high = np.maximum.reduceat(leaves, starts)
-        _, depth = self.common(low, high)
-        child: IntArray = self.ordinal[self.ancestors[depth[local] + 1, leaves]]
-        return child

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.groups.packed import count_runs
 from duckdb_anon.kernels.groups.trees import Tree
-from duckdb_anon.model.table import Attribute, FloatArray, IntArray
+from duckdb_anon.model.table import Attribute, FloatArray
 
 
 def range_width(attribute: Attribute, tree: Tree | None, low: NDArray[Any], high: NDArray[Any]) -> FloatArray:
@@ -47,22 +46,3 @@ def set_width(attribute: Attribute, values: NDArray[Any]) -> FloatArray:
     """
     share: FloatArray = np.where(values > 1, values / max(1, attribute.domain), 0.0)
     return share
-
-
-def tight_width(
-    attribute: Attribute, tree: Tree | None, codes: NDArray[Any], starts: IntArray, sizes: IntArray
-) -> FloatArray:
-    """Return the width of the tight box of each group, rows of a group being neighbours.
-
-    Args:
-        attribute: the attribute.
-        tree: its tree, if it has one.
-        codes: code (leaf where there is a tree) of each row.
-        starts: first row of each group.
-        sizes: rows of each group.
-    """
-    if attribute.kind == "nominal" and tree is None:
-        group, _, _ = count_runs(codes, starts, sizes)
-        return set_width(attribute, np.bincount(group, minlength=len(starts)))
-    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
-    return range_width(attribute, tree, low, high)

@@ -20,8 +20,9 @@ from typing import Literal
 import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.kernels.groups.rules import COMMON, LINKABLE, Rule
 from duckdb_anon.model.entries import Parameter
-from duckdb_anon.model.table import Attribute, FloatArray
+from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 Estimate = Literal["table", "own"]
 _TOLERANCE = 1e-9
@@ -86,6 +87,11 @@ class Population:
         counts = np.bincount(attribute.codes, minlength=attribute.domain)
         return Population(counts / counts.sum(), estimate, weight)
 
+    @property
+    def own_weight(self) -> float:
+        """The weight, negative where the table's shares are taken as they are."""
+        return self.weight if self.estimate == "own" else -1.0
+
     def occurrence(self, groups: Groups) -> FloatArray:
         """f_s of each occupied (group, value) cell."""
         cells = groups.cells
@@ -108,6 +114,10 @@ class CommonValue(Requirement):
     rate: float
     alpha: float
     population: Population
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [Rule(COMMON, (self.rate, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _worst(self, groups: Groups) -> FloatArray:
         by_cell = belief(self.rate, self.population.occurrence(groups))
@@ -146,6 +156,10 @@ class LinkableValues(Requirement):
     def min_size(self) -> int:
         """Rows a group needs: d different values."""
         return self.d
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [Rule(LINKABLE, (self.d, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _tail(self, groups: Groups) -> FloatArray:
         return poisson_binomial_tail(self.population.occurrence(groups), groups, self.d)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.kernels.groups.rules import CONDITIONAL, Rule
 from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -50,6 +51,10 @@ class ConditionalDiversity(Requirement):
     def min_size(self) -> int:
         """Rows a group needs: l of one last column part."""
         return max(1, int(np.ceil(self.l - _TOLERANCE)))
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [Rule(CONDITIONAL, (self.l,), codes=self.part_of_code.astype(np.int32))]
 
     def _worst(self, groups: Groups) -> FloatArray:
         cells = groups.cells

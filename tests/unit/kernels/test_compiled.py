@@ -51,8 +51,8 @@ def squared(value):
     return value * value
 
 answer = squared(7)
-stats = squared.dispatcher().stats
-print(json.dumps([answer, sum(stats.cache_hits.values()), str(cache_folder())]))
+stats = squared.outer().stats
+print(json.dumps([answer, sum(stats.cache_hits.values()), str(cache_folder(squared.function))]))
 """
 
 
@@ -78,7 +78,7 @@ def test_the_users_folder_serves_where_the_package_cannot_be_written_to(tmp_path
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(home, "_KERNELS", blocked)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    folder = home.cache_folder()
+    folder = home.cache_folder(doubled.function)
     assert folder is not None and folder.parent == tmp_path / "user" / "duckdb_anon"
 
 
@@ -86,12 +86,30 @@ def test_without_a_folder_functions_still_compile(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
-    assert home.cache_folder() is None
+    assert home.cache_folder(doubled.function) is None
 
     def tripled(value: int) -> int:
         return 3 * value
 
     assert compiled(tripled)(5) == 15
+
+
+def test_a_change_of_what_is_called_compiles_the_caller_anew(tmp_path):
+    called, caller, cache = tmp_path / "called.py", tmp_path / "caller.py", tmp_path / "cache"
+    cache.mkdir()
+    head = "from duckdb_anon.kernels.compiled import compiled, cache_folder\n"
+    caller.write_text(
+        "import json\nfrom called import shifted\n"
+        + head
+        + "@compiled\ndef twice(value):\n    return 2 * shifted(value)\n"
+        "answer = twice(1)\nprint(json.dumps([answer, 0, str(cache_folder(twice.function))]))\n"
+    )
+    answers = []
+    for shift in (1, 2):
+        called.write_text(head + f"@compiled\ndef shifted(value):\n    return value + {shift}\n")
+        os.utime(called, (1, 1))
+        answers.append(run(caller, cache)[0])
+    assert answers == [4, 6]
 
 
 @pytest.mark.parametrize("age, kept", [(0.0, True), (8 * 24 * 3600.0, False)])
@@ -101,5 +119,5 @@ def test_what_other_versions_kept_goes_after_a_week(tmp_path, monkeypatch, age, 
     other.mkdir()
     stamp = home.time.time() - age
     os.utime(other, (stamp, stamp))
-    assert home.cache_folder() is not None
+    assert home.cache_folder(doubled.function) is not None
     assert other.exists() == kept

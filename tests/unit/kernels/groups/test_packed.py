@@ -21,23 +21,6 @@ def test_cells_are_counted_the_same_densely_and_by_sorting(domain):
     group, code = np.sort(rng.integers(0, 40, 500)), rng.integers(0, domain, 500)
     group = np.unique(group, return_inverse=True)[1]
     expected, counts = np.unique(group * domain + code, return_counts=True)
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    for found in (
-        packed.count_cells(group, code, int(group.max()) + 1, domain),
-        packed.count_runs(code, starts, np.bincount(group)),
-    ):
-        assert (found[0] * domain + found[1]).tolist() == expected.tolist()
-        assert found[2].tolist() == counts.tolist()
-
-
-@pytest.mark.parametrize("parts", [2, 3, 50])
-def test_parts_are_gathered_in_order(parts):
-    rng = np.random.default_rng(2)
-    local, part = np.sort(rng.integers(0, 6, 200)), rng.integers(0, parts, 200)
-    order, sizes = packed.stable_order(part, np.bincount(local), parts)
-    assert order.tolist() == np.lexsort((part, local)).tolist()
-    assert sizes.tolist() == np.unique(local * parts + part, return_counts=True)[1].tolist()
-    order, group, sizes = packed.order_by_part(part, np.bincount(local), parts)
-    assert order.tolist() == np.lexsort((local, part)).tolist()
-    cells, counts = np.unique(part * 6 + local, return_counts=True)
-    assert group.tolist() == (cells % 6).tolist() and sizes.tolist() == counts.tolist()
+    found = packed.count_cells(group, code, int(group.max()) + 1, domain)
+    assert (found[0] * domain + found[1]).tolist() == expected.tolist()
+    assert found[2].tolist() == counts.tolist()

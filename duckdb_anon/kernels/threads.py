@@ -1,0 +1,84 @@
+"""Running compiled functions: on several threads where the call may use them, and so that it can be stopped.
+
+A compiled function holds no GIL, but the thread that waits for it runs no Python: no signal handler, no poll. So the
+work is done on threads of its own, while the caller's thread polls `tick`; when that raises, a flag is set, which
+compiled functions look at, and the error goes on once they have returned.
+
+How many threads a call may use is DuckDB's setting `threads`, which the engine says with `allowed`. Nothing that is
+released depends on it: a piece of work writes where no other one does.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+
+from duckdb_anon.model.table import IntArray
+
+_POLL = 0.05  # seconds
+_allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("threads", default=None)
+Work = TypeVar("Work")
+
+
+@contextmanager
+def allowed(threads: int | None) -> Iterator[None]:
+    """Let kernels use that many threads until the block ends; None: as many as there are processors."""
+    token = _allowed.set(threads)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def threads() -> int:
+    """Return how many threads a kernel may use, 1 or more.
+
+    >>> with allowed(3):
+    ...     threads()
+    3
+    """
+    return max(1, _allowed.get() or os.cpu_count() or 1)
+
+
+def work_off(
+    first: Iterable[Work],
+    do: Callable[[Work, IntArray], Iterable[Work]],
+    tick: Callable[[], None] | None = None,
+) -> None:
+    """Do all pieces of work and what comes out of them.
+
+    Args:
+        first: the pieces to begin with.
+        do: does one piece; gets it and the flag (shape (1,), not 0 once the work is to stop), and returns the pieces
+            that are left of it. Called on several threads at once.
+        tick: polled while the work is done; what it raises stops the work.
+
+    >>> done = []
+    >>> def halve(size, flag):
+    ...     done.append(size)
+    ...     return [size // 2, size - size // 2] if size > 1 else []
+    >>> work_off([4], halve)
+    >>> sorted(done)
+    [1, 1, 1, 1, 2, 2, 4]
+    """
+    flag = np.zeros(1, dtype=np.int64)
+    with ThreadPoolExecutor(threads(), thread_name_prefix="kernel") as pool:
+        running: set[Future[Iterable[Work]]] = {pool.submit(do, piece, flag) for piece in first}
+        try:
+            while running:
+                if tick is not None:
+                    tick()
+                done, running = wait(running, _POLL, FIRST_COMPLETED)
+                for future in done:
+                    running |= {pool.submit(do, piece, flag) for piece in future.result()}
+        except BaseException:
+            flag[0] = 1
+            for future in running:
+                future.cancel()
+            raise

@@ -1,0 +1,98 @@
+"""A requirement's rules, checked on one part at a time, say what its array form says of all groups."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duckdb_anon.kernels.groups import (
+    All,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    Groups,
+    KAnonymity,
+    OfColumn,
+    RecursiveDiversity,
+    Requirement,
+    TCloseness,
+)
+from duckdb_anon.kernels.groups.rules import Rules, Tally, satisfied
+from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
+from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
+from tests.reference import mondrian as slow
+
+VALUES = 7
+TREE = [(str(v), "ABC"[v // 3], "*") for v in range(VALUES)]
+PLACE = slow.attribute("place", [str(v) for v in range(VALUES)], "hierarchy", TREE)
+SHARE = np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.05])
+FOLDED = np.arange(VALUES, dtype=np.int32) // 2
+LIMITS = st.floats(0.02, 0.9)
+
+
+def requirements() -> st.SearchStrategy[Requirement]:
+    flat_single = st.one_of(
+        st.builds(KAnonymity, st.integers(1, 9)),
+        st.builds(DistinctDiversity, st.integers(1, 5)),
+        st.builds(FrequencyDiversity, st.floats(1, 4)),
+        st.builds(EntropyDiversity, st.floats(1, 5)),
+        st.builds(RecursiveDiversity, st.floats(0.3, 4), st.integers(1, 5)),
+        st.builds(TCloseness, LIMITS, st.sampled_from(["equal", "ordered"])),
+    )
+    tree = st.builds(lambda t: TCloseness(t, "hierarchical", PLACE.hierarchy, PLACE.leaf_of_code), LIMITS)
+    other = st.one_of(
+        st.builds(lambda least: ConditionalDiversity(least, FOLDED.astype(np.int64)), st.floats(1, 3)),
+        st.builds(
+            lambda rate, alpha, kind: CommonValue(rate, alpha, Population(SHARE, kind, 1.0)),
+            LIMITS, LIMITS, st.sampled_from(["table", "own"]),
+        ),
+        st.builds(
+            lambda d, alpha, kind: LinkableValues(d, alpha, Population(SHARE, kind, 2.0)),
+            st.integers(1, 4), LIMITS, st.sampled_from(["table", "own"]),
+        ),
+    )  # fmt: skip
+    column = st.builds(lambda part: OfColumn(part, "folded", FOLDED), flat_single)
+    flat = st.one_of(flat_single, tree, other, column)
+    return st.one_of(flat, st.builds(lambda parts: All(tuple(parts)), st.lists(flat, min_size=2, max_size=3)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, VALUES - 1)), min_size=1, max_size=60), requirements())
+def test_rules_agree_with_the_array_form(rows, requirement):
+    check(rows, None, requirement)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, VALUES - 1), st.integers(0, 9)), min_size=1, max_size=60),
+    requirements(),
+)
+def test_rules_agree_with_the_array_form_where_persons_have_several_rows(rows, requirement):
+    check([row[:2] for row in rows], np.array([row[2] for row in rows], dtype=np.int32), requirement)
+
+
+def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: Requirement) -> None:
+    rows = [*rows, *((4, v) for v in range(VALUES))]  # every value occurs in the table
+    if person is not None:
+        person = np.append(person, np.arange(VALUES)).astype(np.int32)
+    group = np.unique([g for g, _ in rows], return_inverse=True)[1]
+    sensitive = np.array([s for _, s in rows], dtype=np.int32)
+    groups = Groups(group, sensitive, person=person)
+    expected = requirement.holds(groups)
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(len(groups) + 1))
+    rules = Rules.of(requirement.rules(groups.table_counts), sensitive, person)
+    tally = Tally.of(rules)
+    places = sensitive[order].astype(np.int64)
+    for _ in range(2):  # the working space is left as it was found
+        got = [satisfied(rules, tally, places, order.astype(np.int64), int(a), int(b)) for a, b in pairwise(starts)]
+        assert got == expected.tolist()
+
+
+def test_recursive_diversity_reads_no_further_than_its_counts():
+    rules = Rules.of(RecursiveDiversity(2, 9).rules(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
+    codes = np.array([0, 0, 1], dtype=np.int64)
+    assert not satisfied(rules, Tally.of(rules), codes, codes, 0, 3)
