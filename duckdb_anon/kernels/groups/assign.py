@@ -4,35 +4,19 @@ Guarantee: every resulting group has at least l rows and no sensitive value twic
 at most 1/l; checked on the result. The step is that of m-invariance (Xiao and Tao 2007, assignment phase),
 applied to each group on its own: the most frequent values are dealt out first, as many rounds at once as
 leave the rest eligible. MuCo's experiments (Li et al., arXiv 2008.10771, section 5) subdivide their
-Mondrian groups this way. All groups take their rounds together.
+Mondrian groups this way.
 
-Cost: a sort of the rows, then one sort of the remaining (group, value) cells per round.
+Cost: a sort of the rows, then for each group and round a pass over its values.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from duckdb_anon.kernels.groups.packed import offsets_of, order_by, ranges, run_starts
+from duckdb_anon.kernels.compiled import compiled_in_place
+from duckdb_anon.kernels.groups.packed import offsets_of, order_by, run_starts
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, IntArray
-
-
-class _Stock(NamedTuple):
-    """Rows still to be dealt: one entry a (leaf, sensitive value), with the place of its next row."""
-
-    leaf: IntArray
-    rows: IntArray
-    next_row: IntArray
-
-
-class _Deal(NamedTuple):
-    """What one round deals: `groups[i]` new groups in leaf i, from its `values[i]` top values."""
-
-    values: IntArray
-    groups: IntArray
 
 
 def assign(
@@ -68,54 +52,87 @@ def assign(
     sorted_rows = order[order_by(leaf_of, code_of, int(sensitive_codes.max()) + 1)]
     leaf, code = group_of_row[sorted_rows], sensitive_codes[sorted_rows].astype(np.int64)
     starts = run_starts(leaf * (int(code.max()) + 1) + code)
-    stock = _Stock(leaf[starts], np.diff(starts, append=n), starts)
-    finished = 0
-    while len(stock.leaf):
-        stock, finished = _round(stock, least, sorted_rows, result, finished)
+    stock = np.diff(starts, append=n)
+    leaves = np.append(run_starts(leaf[starts]), len(starts))
+    values = np.arange(len(starts), dtype=np.int64)
+    finished = _deal_all(leaves, values, stock, starts, sorted_rows.astype(np.int64), least, result)
     _check(result, sensitive_codes, least, finished)
     return result
 
 
-def _round(stock: _Stock, least: int, sorted_rows: IntArray, result: IntArray, finished: int) -> tuple[_Stock, int]:
-    """Deal once in every leaf; fills `result` and returns the rest and the number of groups so far."""
-    most = int(stock.rows.max())
-    by_count = order_by(stock.leaf, most - stock.rows, most + 1)
-    stock = _Stock(*(field[by_count] for field in stock))
-    starts = run_starts(stock.leaf)
-    offsets = np.append(starts, len(stock.leaf))
-    deal = _best_deal(stock, offsets, least)
-    first_group = finished + np.cumsum(deal.groups) - deal.groups
-    dealt = ranges(starts, deal.values)
-    leaf = np.repeat(np.arange(len(starts)), deal.values)
-    places = ranges(stock.next_row[dealt], deal.groups[leaf])
-    result[sorted_rows[places]] = ranges(first_group[leaf], deal.groups[leaf])
-    stock.rows[dealt] -= deal.groups[leaf]
-    stock.next_row[dealt] += deal.groups[leaf]
-    left = stock.rows > 0
-    return _Stock(*(field[left] for field in stock)), finished + int(deal.groups.sum())
+@compiled_in_place
+def _deal_all(
+    leaves: IntArray,
+    values: IntArray,
+    stock: IntArray,
+    next_row: IntArray,
+    sorted_rows: IntArray,
+    least: int,
+    result: IntArray,
+) -> int:
+    """Deal in every leaf until nothing is left; return the number of groups.
+
+    Args:
+        leaves: where the values of each leaf start in `values`, and the end.
+        values: numbers of the (leaf, sensitive value) cells, reordered in place.
+        stock: rows of each cell still to be dealt.
+        next_row: place in `sorted_rows` of the next row of each cell.
+        sorted_rows: row numbers by leaf and value.
+        least: l.
+        result: new group of each row, filled in.
+    """
+    finished = 0
+    for leaf in range(len(leaves) - 1):
+        first, end = leaves[leaf], leaves[leaf + 1]
+        while True:
+            _sort_by_stock(values, stock, first, end)
+            while end > first and stock[values[end - 1]] == 0:
+                end -= 1
+            if end == first:
+                break
+            taken, groups = _best_deal(values, stock, first, end, least)
+            for place in range(first, first + taken):
+                value = values[place]
+                for group in range(groups):
+                    result[sorted_rows[next_row[value] + group]] = finished + group
+                next_row[value] += groups
+                stock[value] -= groups
+            finished += groups
+    return finished
 
 
-def _best_deal(stock: _Stock, offsets: IntArray, least: int) -> _Deal:
-    """For each leaf the smallest number of values, l or more, that can be dealt, and how often.
+@compiled_in_place
+def _best_deal(values: IntArray, stock: IntArray, first: int, end: int, least: int) -> tuple[int, int]:
+    """Return the smallest number of values, l or more, that can be dealt, and how often.
 
     Dealing the b most frequent values a times leaves the rest eligible if its most frequent value, then
     either the first or the (b + 1)-th, has a share of at most 1/l. All values once is the last resort.
     """
-    starts, sizes = offsets[:-1], np.diff(offsets)
-    leaf = np.repeat(np.arange(len(sizes)), sizes)
-    values = np.arange(len(leaf)) - starts[leaf] + 1
-    rows = np.add.reduceat(stock.rows, starts)[leaf]
-    following = np.append(stock.rows[1:], 0)
-    following[offsets[1:] - 1] = 0
-    slack = rows - least * stock.rows[starts][leaf]
-    groups = np.minimum(stock.rows, (rows - least * following) // values)
-    more = values > least
-    groups[more] = np.minimum(groups[more], slack[more] // (values[more] - least))
-    allowed = (values >= least) & (groups >= 1) & (slack >= 0)
-    last = values == sizes[leaf]
-    choice = np.flatnonzero(allowed | last)
-    choice = choice[run_starts(leaf[choice])]
-    return _Deal(values[choice], np.where(allowed[choice], groups[choice], 1))
+    rows = 0
+    for place in range(first, end):
+        rows += stock[values[place]]
+    slack = rows - least * stock[values[first]]
+    if slack >= 0:
+        for taken in range(least, end - first + 1):
+            following = 0 if first + taken == end else stock[values[first + taken]]
+            groups = min(stock[values[first + taken - 1]], (rows - least * following) // taken)
+            if taken > least:
+                groups = min(groups, slack // (taken - least))
+            if groups >= 1:
+                return taken, groups
+    return end - first, 1
+
+
+@compiled_in_place
+def _sort_by_stock(values: IntArray, stock: IntArray, first: int, end: int) -> None:
+    """Sort by decreasing stock; equal ones stay in order, and nearly sorted values cost little."""
+    for place in range(first + 1, end):
+        value = values[place]
+        to = place
+        while to > first and stock[values[to - 1]] < stock[value]:
+            values[to] = values[to - 1]
+            to -= 1
+        values[to] = value
 
 
 def _check(result: IntArray, sensitive_codes: CodeArray, least: int, groups: int) -> None:

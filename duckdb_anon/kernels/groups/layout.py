@@ -255,3 +255,22 @@ def carry_out(rows: Rows, start: int, stop: int) -> None:
             rows.codes[i, a] = rows.next_codes[i, a]
         rows.sensitive[i] = rows.next_sensitive[i]
         rows.row[i] = rows.next_row[i]
+
+
+@compiled_in_place
+def push(space: Space, waiting: int, parts: int) -> int:
+    """Put the parts on the stack, the smallest on top, so that it never holds more than log2(rows) times the parts."""
+    smallest = 0
+    for p in range(parts):
+        size = space.part_start[p + 1] - space.part_start[p]
+        if size <= space.part_start[smallest + 1] - space.part_start[smallest]:
+            smallest = p
+    for place in range(parts):
+        p = place
+        if place == parts - 1:
+            p = smallest
+        elif place == smallest:
+            p = parts - 1
+        space.stack[2 * waiting], space.stack[2 * waiting + 1] = space.part_start[p], space.part_start[p + 1]
+        waiting += 1
+    return waiting

@@ -15,10 +15,9 @@ fails.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.expected_loss import expected_loss, exponent_of
@@ -34,6 +33,7 @@ from duckdb_anon.kernels.groups.layout import (
     cells_of,
     extremes,
     lay_out,
+    push,
     values_of,
 )
 from duckdb_anon.kernels.groups.lines import NOMINAL, TREE, Lines, common_depth, width_of
@@ -91,7 +91,7 @@ class Candidates(NamedTuple):
 
 
 @compiled_in_place
-def cut_by_loss(
+def groups_by_loss(
     lines: Lines,
     rows: Rows,
     rules: Rules,
@@ -99,22 +99,59 @@ def cut_by_loss(
     tally: Tally,
     found: Candidates,
     min_size: int,
+    once: int,
     start: int,
     stop: int,
+    flag: IntArray,
+    settled: IntArray,
 ) -> int:
-    """Cut a group where the least loss is to be expected; return the number of parts, 1 if no cut is allowed.
+    """Cut the group start .. stop - 1, and its parts unless `once`, where the least loss is to be expected.
 
     Args:
         lines: the attributes.
-        rows: the table.
+        rows: the table; `rows.first` is set where a finished group starts.
         rules: what every part must satisfy.
-        space: working space; `space.part_start` says where the parts start.
+        space: working space; after `once` its `part_start` has the parts.
         tally: working space.
         found: working space.
-        min_size: fewest rows of a part.
+        min_size: fewest rows of a group.
+        once: 1 to make one cut only.
         start: first place of the group.
         stop: its end.
+        flag: not 0 once the work is to stop.
+        settled: rows in finished groups, for display: threads may overwrite one another's sum.
+
+    Returns:
+        Number of parts of the first group.
     """
+    space.stack[0], space.stack[1] = start, stop
+    waiting, parts = 1, 1
+    while waiting > 0 and flag[0] == 0:
+        waiting -= 1
+        first, end, chosen = space.stack[2 * waiting], space.stack[2 * waiting + 1], -1
+        parts = 1
+        if end - first >= 2 * min_size:
+            _list_cuts(lines, rows, space, found, min_size, first, end)
+            chosen = _next_cut(found)
+        while chosen >= 0 and flag[0] == 0:
+            parts = _set_cut(lines, rows, space, found, chosen, first, end)
+            if parts > 1 and parts_hold(rows, rules, space, tally, min_size, parts):
+                carry_out(rows, first, end)
+                break
+            chosen, parts = _next_cut(found), 1
+        if parts == 1:
+            rows.first[first] = 1
+            settled[0] += end - first
+        elif once == 1:
+            return parts
+        else:
+            waiting = push(space, waiting, parts)
+    return parts
+
+
+@compiled_in_place
+def _list_cuts(lines: Lines, rows: Rows, space: Space, found: Candidates, min_size: int, start: int, stop: int) -> None:
+    """List the cuts of a group, and measure the most promising ones."""
     each, size = len(lines.kind), stop - start
     extremes(rows.codes, start, stop, space.low, space.high)
     total, widest = 0.0, 0.0
@@ -130,14 +167,12 @@ def cut_by_loss(
     for j in range(each):
         first = found.found[0]
         if space.low[j] != space.high[j]:
-            others = total - space.own[j]
+            others, cells = total - space.own[j], cells_of(rows.codes, start, stop, j, space)
             if lines.kind[j] == TREE:
-                _tree_cuts(lines, rows.codes, space, found, j, others, exponent, min_size, start, stop)
+                _tree_cuts(lines, space, found, j, cells, size, others, exponent, min_size)
             elif lines.kind[j] == NOMINAL:
-                cells = cells_of(rows.codes, start, stop, j, space)
                 nominal_cuts(lines, space, found, j, cells, size, others, exponent, min_size)
             else:
-                cells = cells_of(rows.codes, start, stop, j, space)
                 ordered_cuts(lines, space, found, j, cells, size, others, exponent, min_size)
         found.best[j] = -1
         for place in range(first, found.found[0]):
@@ -148,51 +183,25 @@ def cut_by_loss(
     else:
         for j in range(each):
             found.measured[j] = np.inf if found.best[j] < 0 else found.loss[found.best[j]]
-    while True:
-        j = -1
-        for other in range(each):
-            if found.measured[other] < np.inf and (j < 0 or found.measured[other] < found.measured[j]):
-                j = other
-        if j < 0:
-            break
-        chosen = found.best[j]
-        found.measured[j] = np.inf
-        found.loss[chosen] = np.inf
-        parts = _try(lines, rows, rules, space, tally, found, chosen, min_size, start, stop)
-        if parts > 1:
-            return parts
-    while True:
-        chosen = -1
-        for place in range(found.found[0]):
-            if found.loss[place] < np.inf and (chosen < 0 or found.loss[place] < found.loss[chosen]):
-                chosen = place
-        if chosen < 0:
-            return 1
-        found.loss[chosen] = np.inf
-        parts = _try(lines, rows, rules, space, tally, found, chosen, min_size, start, stop)
-        if parts > 1:
-            return parts
 
 
 @compiled_in_place
-def _try(
-    lines: Lines,
-    rows: Rows,
-    rules: Rules,
-    space: Space,
-    tally: Tally,
-    found: Candidates,
-    chosen: int,
-    min_size: int,
-    start: int,
-    stop: int,
-) -> int:
-    """Carry a cut out if its parts satisfy the rules; return the number of parts, 1 if they do not."""
-    parts = _set_cut(lines, rows, space, found, chosen, start, stop)
-    if parts > 1 and parts_hold(rows, rules, space, tally, min_size, parts):
-        carry_out(rows, start, stop)
-        return parts
-    return 1
+def _next_cut(found: Candidates) -> int:
+    """Take the next cut to try: those compared first, then all others, by increasing loss; -1 if none is left."""
+    chosen = -1
+    for j in range(len(found.best)):
+        if found.measured[j] < np.inf and (chosen < 0 or found.measured[j] < found.measured[chosen]):
+            chosen = j
+    if chosen >= 0:
+        found.measured[chosen] = np.inf
+        chosen = found.best[chosen]
+    else:
+        for place in range(found.found[0]):
+            if found.loss[place] < np.inf and (chosen < 0 or found.loss[place] < found.loss[chosen]):
+                chosen = place
+    if chosen >= 0:
+        found.loss[chosen] = np.inf
+    return chosen
 
 
 @compiled_in_place
@@ -350,23 +359,21 @@ def _sort_by_rows(space: Space, cells: int) -> None:
 @compiled_in_place
 def _tree_cuts(
     lines: Lines,
-    codes: NDArray[Any],
     space: Space,
     found: Candidates,
     j: int,
+    cells: int,
+    size: int,
     others: float,
     exponent: float,
     min_size: int,
-    start: int,
-    stop: int,
 ) -> None:
     """List the cuts into all children of the lowest common ancestor, or one child and the rest.
 
     The rest keeps its common ancestor. The leaves of a child are neighbours, so the children follow one another in
     the list of leaves.
     """
-    cells = cells_of(codes, start, stop, j, space)
-    size, own = stop - start, space.own[j]
+    own = space.own[j]
     depth = common_depth(lines, j, space.low[j], space.high[j])
     below = lines.chain_at[j] + (depth + 1) * (lines.offset[j + 1] - lines.offset[j])
     children, first, rows, loss, kept, enough = 0, 0, 0, 0.0, 0.0, True

@@ -24,9 +24,11 @@ from duckdb_anon.kernels.groups.layout import (
     cells_of,
     extremes,
     lay_out,
+    push,
 )
 from duckdb_anon.kernels.groups.lines import NOMINAL, TREE, Lines, common_depth, width_of
 from duckdb_anon.kernels.groups.rules import Rules, Tally, satisfied
+from duckdb_anon.model.table import IntArray
 
 Width = Literal["range", "distinct", "spread"]
 RANGE, DISTINCT, SPREAD = range(3)
@@ -34,7 +36,7 @@ WIDTHS: dict[Width, int] = {"range": RANGE, "distinct": DISTINCT, "spread": SPRE
 
 
 @compiled_in_place
-def cut_at_median(
+def groups_at_median(
     lines: Lines,
     rows: Rows,
     rules: Rules,
@@ -43,48 +45,84 @@ def cut_at_median(
     min_size: int,
     width: int,
     relaxed: int,
+    once: int,
     start: int,
     stop: int,
+    flag: IntArray,
+    settled: IntArray,
 ) -> int:
-    """Cut a group at its first allowed median, attributes by decreasing width; return the number of parts, 1 if none.
+    """Cut the group start .. stop - 1, and its parts unless `once`, at medians; return the parts of the first group.
+
+    Each group is cut at its first allowed median, attributes by decreasing width. See `loss_cut.groups_by_loss`.
 
     Args:
         lines: the attributes.
         rows: the table.
         rules: what every part must satisfy.
-        space: working space; `space.part_start` says where the parts start.
+        space: working space.
         tally: working space.
         min_size: fewest rows of a part.
         width: how attributes are ranked. RANGE: share of the table's range (leaves under the lowest common ancestor
             for hierarchies); DISTINCT: number of different values; SPREAD: sum of squared deviations from the mean,
             not normalized, so attributes on wide scales go first.
         relaxed: 1 to deal rows with the median value to both sides (LeFevre et al. 2006, section 4.2).
+        once: 1 to make one cut only.
         start: first place of the group.
         stop: its end.
+        flag: not 0 once the work is to stop.
+        settled: rows in finished groups, for display.
     """
-    each = len(lines.kind)
+    space.stack[0], space.stack[1] = start, stop
+    waiting, parts = 1, 1
+    while waiting > 0 and flag[0] == 0:
+        waiting -= 1
+        first, end, j, below = space.stack[2 * waiting], space.stack[2 * waiting + 1], -1, 0
+        parts = 1
+        if end - first >= 2 * min_size:
+            _widths(lines, rows, space, width, first, end)
+            j = _widest(space)
+        while j >= 0 and flag[0] == 0:
+            if _set_cut(lines, rows, space, j, relaxed, below, first, end):
+                parts = lay_out(lines, rows, space, first, end)
+                if parts > 1 and parts_hold(rows, rules, space, tally, min_size, parts):
+                    carry_out(rows, first, end)
+                    break
+                parts = 1
+            if below == 0 and lines.kind[j] == NOMINAL and relaxed == 0:
+                below = 1
+            else:
+                j, below = _widest(space), 0
+        if parts == 1:
+            rows.first[first] = 1
+            settled[0] += end - first
+        elif once == 1:
+            return parts
+        else:
+            waiting = push(space, waiting, parts)
+    return parts
+
+
+@compiled_in_place
+def _widths(lines: Lines, rows: Rows, space: Space, width: int, start: int, stop: int) -> None:
+    """Set the width of the group on each attribute, -1 where it has one value."""
     extremes(rows.codes, start, stop, space.low, space.high)
-    for j in range(each):
+    for j in range(len(lines.kind)):
         space.own[j] = -1.0
         if space.low[j] != space.high[j]:
             space.own[j] = _width(lines, rows, space, j, width, start, stop)
-    for _ in range(each):
-        j = 0
-        for other in range(1, each):
-            if space.own[other] > space.own[j]:
-                j = other
-        if space.own[j] < 0:
-            return 1
-        space.own[j] = -1.0
-        tries = 2 if lines.kind[j] == NOMINAL and relaxed == 0 else 1
-        for below in range(tries):
-            if not _set_cut(lines, rows, space, j, relaxed, below, start, stop):
-                continue
-            parts = lay_out(lines, rows, space, start, stop)
-            if parts > 1 and parts_hold(rows, rules, space, tally, min_size, parts):
-                carry_out(rows, start, stop)
-                return parts
-    return 1
+
+
+@compiled_in_place
+def _widest(space: Space) -> int:
+    """Take the next widest attribute, of equal ones the first; -1 if none is left."""
+    widest = 0
+    for j in range(1, len(space.own)):
+        if space.own[j] > space.own[widest]:
+            widest = j
+    if space.own[widest] < 0:
+        return -1
+    space.own[widest] = -1.0
+    return widest
 
 
 @compiled_in_place

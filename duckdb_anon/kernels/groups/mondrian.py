@@ -17,11 +17,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.layout import Rows, Space
 from duckdb_anon.kernels.groups.lines import Lines
-from duckdb_anon.kernels.groups.loss_cut import Candidates, cut_by_loss
-from duckdb_anon.kernels.groups.median import WIDTHS, Width, cut_at_median
+from duckdb_anon.kernels.groups.loss_cut import Candidates, groups_by_loss
+from duckdb_anon.kernels.groups.median import WIDTHS, Width, groups_at_median
 from duckdb_anon.kernels.groups.requirements import Groups, Requirement
 from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.kernels.threads import work_off
@@ -54,7 +53,7 @@ def partition(
         requirement: what every group must satisfy.
         person: person of each row, shape (n,), where persons have several rows: the requirement then counts persons.
         cut: 'median', or 'loss' for the cuts that save the most NCP.
-        width: how the median cut ranks attributes, see `cut_at_median`.
+        width: how the median cut ranks attributes, see `groups_at_median`.
         mode: 'strict' never separates equal values; 'relaxed' (median only) deals median rows to both sides.
         tick: polled several times a second; what it raises stops the work.
         function: name used in messages.
@@ -125,6 +124,7 @@ def _cut_all(
                 lines, rows, rules, space, local.tally, local.found, how.min_size, whole, start, stop, flag, settled
             )
         else:
+            relaxed = int(how.cut == RELAXED)
             parts = groups_at_median(
                 lines,
                 rows,
@@ -133,7 +133,7 @@ def _cut_all(
                 local.tally,
                 how.min_size,
                 how.width,
-                how.cut,
+                relaxed,
                 whole,
                 start,
                 stop,
@@ -152,117 +152,6 @@ def _cut_all(
     group = np.empty(count, dtype=np.int64)
     group[rows.row] = np.cumsum(rows.first) - 1
     return group
-
-
-@compiled_in_place
-def groups_by_loss(
-    lines: Lines,
-    rows: Rows,
-    rules: Rules,
-    space: Space,
-    tally: Tally,
-    found: Candidates,
-    min_size: int,
-    once: int,
-    start: int,
-    stop: int,
-    flag: IntArray,
-    settled: IntArray,
-) -> int:
-    """Cut the group start .. stop - 1, and its parts unless `once`, until no cut is allowed.
-
-    Args:
-        lines: the attributes.
-        rows: the table; `rows.first` is set where a finished group starts.
-        rules: what every part must satisfy.
-        space: working space; after `once` its `part_start` has the parts.
-        tally: working space.
-        found: working space.
-        min_size: fewest rows of a group.
-        once: 1 to make one cut only.
-        start: first place of the group.
-        stop: its end.
-        flag: not 0 once the work is to stop.
-        settled: rows in finished groups, for display: threads may overwrite one another's sum.
-
-    Returns:
-        Number of parts of the first group.
-    """
-    waiting, parts = _push_whole(space, start, stop), 1
-    while waiting > 0 and flag[0] == 0:
-        waiting -= 1
-        first, end = space.stack[2 * waiting], space.stack[2 * waiting + 1]
-        parts = 1
-        if end - first >= 2 * min_size:
-            parts = cut_by_loss(lines, rows, rules, space, tally, found, min_size, first, end)
-        if parts == 1:
-            rows.first[first] = 1
-            settled[0] += end - first
-        elif once == 1:
-            return parts
-        else:
-            waiting = _push(space, waiting, parts)
-    return parts
-
-
-@compiled_in_place
-def groups_at_median(
-    lines: Lines,
-    rows: Rows,
-    rules: Rules,
-    space: Space,
-    tally: Tally,
-    min_size: int,
-    width: int,
-    cut: int,
-    once: int,
-    start: int,
-    stop: int,
-    flag: IntArray,
-    settled: IntArray,
-) -> int:
-    """Do the same with median cuts: `width` ranks the attributes, `cut` is AT_MEDIAN or RELAXED."""
-    waiting, parts = _push_whole(space, start, stop), 1
-    relaxed = 1 if cut == RELAXED else 0
-    while waiting > 0 and flag[0] == 0:
-        waiting -= 1
-        first, end = space.stack[2 * waiting], space.stack[2 * waiting + 1]
-        parts = 1
-        if end - first >= 2 * min_size:
-            parts = cut_at_median(lines, rows, rules, space, tally, min_size, width, relaxed, first, end)
-        if parts == 1:
-            rows.first[first] = 1
-            settled[0] += end - first
-        elif once == 1:
-            return parts
-        else:
-            waiting = _push(space, waiting, parts)
-    return parts
-
-
-@compiled_in_place
-def _push_whole(space: Space, start: int, stop: int) -> int:
-    space.stack[0], space.stack[1] = start, stop
-    return 1
-
-
-@compiled_in_place
-def _push(space: Space, waiting: int, parts: int) -> int:
-    """Put the parts on the stack, the smallest on top, so that it never holds more than log2(rows) times the parts."""
-    smallest = 0
-    for p in range(parts):
-        size = space.part_start[p + 1] - space.part_start[p]
-        if size <= space.part_start[smallest + 1] - space.part_start[smallest]:
-            smallest = p
-    for place in range(parts):
-        p = place
-        if place == parts - 1:
-            p = smallest
-        elif place == smallest:
-            p = parts - 1
-        space.stack[2 * waiting], space.stack[2 * waiting + 1] = space.part_start[p], space.part_start[p + 1]
-        waiting += 1
-    return waiting
 
 
 def _check_options(function: str, cut: str, width: str, mode: str, qi: tuple[Attribute, ...]) -> None:
