@@ -110,7 +110,11 @@ def _read(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: in
         if early.units.of(value) is None:
             return None
         condition = both(condition, present(value, early.units.of))
-    if any(part.signed or part.counted for part in _touched(early, condition, value)):
+    touched = _touched(early, condition, value)
+    if any(part.signed or part.counted for part in touched):
+        return None
+    mine = early.units.columns(value) if value is not None else set()
+    if any(mine & set(part.columns) and not part.boundable(value) for part in touched if value is not None):
         return None
     if early.spread and early.membership is None:
         return None

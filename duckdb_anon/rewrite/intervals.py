@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parts import Part, Request, labelled, listable, shares_of_values
+from duckdb_anon.rewrite.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.ranges import EVERYTHING, Interval, Values, printed, read, whole
 from duckdb_anon.rewrite.schema import scale_of
 from duckdb_anon.rewrite.template import added, every, multiplied, number, own, select, some, tree, truth
@@ -56,8 +56,9 @@ class IntervalPart(Part):
         listed = [i for i, form in enumerate(closed) if form is None]
         if not listed:
             return select("select _cell, {known} from {boxes}", known=known, boxes=self._boxes())
-        counted = shares_of_values(
-            self.values(self.columns), [requests[i] for i in listed], [labels[i] for i in listed], even=True
+        answers = [labelled(self._listed(requests[i]), labels[i]) for i in listed]
+        counted = select(
+            "select _cell, {answers} from {values} group by _cell", answers=answers, values=self.values(self.columns)
         )
         if not known:
             return counted
@@ -84,6 +85,33 @@ class IntervalPart(Part):
             f"select _cell, {shown.format(low)} as _low, {shown.format(high)} as _high, "
             "_cell is not null and _cell.lower is null as _unbounded from {cells}",
             cells=self.cells(),
+        )
+
+    def boundable(self, value: exp.Expr) -> bool:
+        """Whether ends are known of a value in a box that could be anything: numbers only."""
+        numeric = scale_of(self.kind) != "nominal" and not self.kind.upper().startswith(("DATE", "TIME"))
+        return linear(value) is not None or _constants(value) is not None or (numeric and _is_number(value))
+
+    def _listed(self, request: Request) -> exp.Expr:
+        """The answer from the list of values; a box that could be anything may hold what the list lacks."""
+        found = answer(request, even=True)
+        if request.wanted == "mean":
+            return found
+        anything: exp.Expr = truth(request.wanted == "possible")
+        if request.wanted in ("least", "most"):
+            assert request.value is not None  # noqa: S101 -- least and most are asked of a value
+            constants, sign = _constants(request.value), "-" if request.wanted == "least" else ""
+            if constants is not None:
+                anything = number(min(constants) if sign else max(constants))
+            elif self.boundable(request.value):
+                dated = self.kind.upper() == "DATE" and linear(request.value) is not None
+                anything = tree(f"'{sign}infinity'::{'date' if dated else 'double'}")
+            else:
+                return found
+        return tree(
+            "case when _cell is not null and _cell.lower is null then {anything} else {found} end",
+            anything=anything,
+            found=found,
         )
 
     def _closed(self, request: Request) -> exp.Expr | None:
@@ -238,6 +266,31 @@ _SIZE = "(_high - _low + 1 + _unbounded::integer)"
 def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:
     scaled = multiplied([number(slope), at])
     return tree("{scaled} + {shift}", scaled=scaled, shift=number(shift)) if shift else scaled
+
+
+_NUMBERS = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
+    *(exp.Mod, exp.Abs, exp.Sqrt, exp.Pow, exp.Round, exp.Floor, exp.Ceil, exp.Sign, exp.Greatest, exp.Least),
+    *(exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
+)
+
+
+def _is_number(value: exp.Expr) -> bool:
+    """Whether an expression of numbers is surely a number itself."""
+    texts = any(isinstance(node, exp.Literal) and node.is_string for node in value.walk())
+    return not texts and all(isinstance(node, _NUMBERS) for node in value.walk())
+
+
+def _constants(value: exp.Expr) -> list[Fraction] | None:
+    """What a CASE can give where all of its branches are numbers; None for anything else."""
+    value = value.unnest()
+    if not isinstance(value, exp.Case):
+        return None
+    ends = [branch.args["true"] for branch in value.args["ifs"]] + [value.args.get("default")]
+    found = [end.unnest() for end in ends if end is not None and not isinstance(end.unnest(), exp.Null)]
+    if not found or any(not isinstance(end, exp.Literal) or end.is_string for end in found):
+        return None
+    return [Fraction(end.this) for end in found]
 
 
 def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:

@@ -87,6 +87,10 @@ class Part:
         used = [c for c in self.columns if any(c in _columns(r) for r in requests)]
         return shares_of_values(self.values(used), requests, labels, self.counted, self.even)
 
+    def boundable(self, value: exp.Expr) -> bool:
+        """Whether the least and the most that a value of the part can be are known in every cell."""
+        return True
+
     def steps(self) -> list[tuple[exp.Identifier, exp.Query]]:
         """CTEs that the part's other tables read."""
         return []
