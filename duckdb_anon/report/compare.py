@@ -49,11 +49,18 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     sensitive = [column for column, role in original.roles.items() if role == "sensitive"]
     linked = bool(contents.source)
     figures = dict.fromkeys(FIGURES, "null")
+    # the measures of classes do not see the original: what is its own is named to them
+    named = {column.lower() for column in qi}
+    rest = [content.field or content.carrier for column, content in contents.columns.items() if column not in named]
     alike = shape not in ("sliced", "persons")
     if alike and qi and contents.answered(CLASSES):
-        figures["k"] = f"(select k from k_anonymity({second}, qi := {literal(qi)}))"
+        figures["k"] = f"(select k from k_anonymity({second}, qi := {literal(qi)}, keep := {literal(rest)}))"
     if alike and qi and sensitive and contents.answered(VALUES):
-        classes = [f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(name)})" for name in sensitive]
+        classes = [
+            f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(name)}, "
+            f"keep := {literal([other for other in rest if other.lower() != name.lower()])})"
+            for name in sensitive
+        ]
         lowest = [f"(select value from {one} where measure = 'frequency')" for one in classes]
         figures["l"] = f"least({', '.join(lowest)})"
     if shape == "sliced" and qi and sensitive:

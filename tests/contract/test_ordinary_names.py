@@ -7,6 +7,7 @@ the same but for the name. Each name is tried in odd letter case, with the type 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,9 +39,9 @@ STEP = 6
 """One measure in six on each release, another one for the next name or role: all pairs are met, at a sixth of the cost."""
 COUNTS = ("diffgen", "laplace_on_groups")
 MEASURES = (
-    "k_anonymity('{r}', qi := {qi})",
-    "l_diversity('{r}', qi := {qi}, sensitive := '{s}')",
-    "class_statistics('{r}', qi := {qi})",
+    "k_anonymity('{r}', qi := {qi}, keep := {rest})",
+    "l_diversity('{r}', qi := {qi}, sensitive := '{s}', keep := {keep})",
+    "class_statistics('{r}', qi := {qi}, keep := {rest})",
     "information_loss('{o}', '{r}')",
     "distortion_ratio('{o}', '{r}')",
     "disclosure('{o}', '{r}')",
@@ -80,7 +81,8 @@ def _original(con: duckdb.DuckDBPyConnection, table: str, name: str, expression:
 def _names(name: str, role: str) -> dict[str, str]:
     qi = ["a", "g", name] if role == "quasi" else ["a", "g"]
     keep = {"insensitive": [name], "sensitive": ["s"]}.get(role, [])
-    return {"qi": str(qi), "s": name if role == "sensitive" else "s", "keep": str(keep)}
+    secret = name if role == "sensitive" else "s"
+    return {"qi": str(qi), "s": secret, "keep": str(keep), "rest": str([secret, *keep])}
 
 
 def _release(con: duckdb.DuckDBPyConnection, method: str, source: str, target: str, role: str) -> list[str]:
@@ -104,7 +106,7 @@ def _told(con: duckdb.DuckDBPyConnection, call: str, names: dict[str, str]) -> A
 def _renamed(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, str):
         for name, other in names.items():
-            value = value.replace(name, other)
+            value = re.sub(rf"(?<![A-Za-z0-9]){name}(?![A-Za-z0-9])", other, value)
         return value
     if isinstance(value, dict):
         return {_renamed(k, names): _renamed(v, names) for k, v in value.items()}
@@ -159,3 +161,10 @@ def test_an_original_is_measured_as_it_is(con: duckdb.DuckDBPyConnection, name: 
     ):
         odd = _told(con, measure.format(o="odd", **_names(name, role)), names)
         assert odd == _told(con, measure.format(o="even", **_names(PLAIN, role)), {}), measure
+
+
+def test_what_may_be_a_carrier_or_not_is_asked_back(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create or replace table unsaid as select i % 2 as a, 0.5::double as noisy_count from range(6) t(i)")
+    with pytest.raises(duckdb.Error, match=r"holds noisy counts.*say keep := \['noisy_count'\]"):
+        con.execute("from k_anonymity('unsaid', qi := ['a'])")
+    assert con.execute("from k_anonymity('unsaid', qi := ['a'], keep := ['noisy_count'])").fetchall() == [(3,)]
