@@ -55,6 +55,7 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     interrupt.install()
     number = _instance_number(con)
     _CONNECTIONS[number].append(weakref.ref(con))
+    interrupt.listen(con, number)
     for name, statement in macros():
         _run(con, statement, name)
     return con
@@ -117,7 +118,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         return pa.array([_planned(number, c) for c in _whole(call).to_pylist()], pa.string())
 
     def runner(call: pa.Array) -> pa.Array:
-        parts = [_ran(_whole(call).slice(k, 1)) for k in range(len(call))]
+        parts = [_ran(number, _whole(call).slice(k, 1)) for k in range(len(call))]
         return pa.concat_arrays(parts)
 
     _KEEP.extend([instance, planner, runner])
@@ -157,15 +158,16 @@ def _register(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
 
 def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
     """Do the work of one call on a connection of its own; errors travel as text."""
-    told, database, schema = (call.field(name)[0].as_py() for name in ("told", "database", "schema"))
-    rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in ("told", "database", "schema")}
+    facts = ("told", "database", "schema", "asker")
+    told, database, schema, asker = (call.field(name)[0].as_py() for name in facts)
+    rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
     con = _cursor(number) if entry.database == "callers" else duckdb.connect()
     try:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
             Catalog(con, database, schema)  # the caller's place, and no DataFrame of ours in scope
-        with interrupt.interrupting(load(con)):
+        with interrupt.interrupting(load(con), (number, asker)):
             return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
         return {"error": str(error).removeprefix("Invalid Input Error: "), "rows": None}
@@ -215,7 +217,7 @@ def _cursor(number: int) -> duckdb.DuckDBPyConnection | None:
     return cursor
 
 
-def _ran(call: pa.StructArray) -> pa.Array:
+def _ran(number: int, call: pa.StructArray) -> pa.Array:
     names = [field.name for field in call.type]
     text = call.field("call")[0].as_py()
     function, _, _, extra = run.from_json(text)
@@ -225,7 +227,8 @@ def _ran(call: pa.StructArray) -> pa.Array:
     tables = [_rows(call.field(n)) for n in names if n.startswith("t")]
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
-    return run.run_call(entry, text, tables, trees, counted)
+    place = (number, call.field("asker")[0].as_py())
+    return run.run_call(entry, text, tables, trees, counted, place)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:

@@ -1,14 +1,21 @@
-"""Ctrl-C during a long kernel.
+"""Ctrl-C and `con.interrupt()` during a long kernel.
 
-DuckDB notices an interrupt only when a Python function returns, and may run that function on a thread of its
-own, where no KeyboardInterrupt arrives. So the first call planned on the main thread chains a handler
-before the one in place: it counts the signal and passes it on. Kernels call `tick()` once a level or batch.
+DuckDB notices an interrupt only when a Python function returns, may run that function on a thread of its own, where
+no KeyboardInterrupt arrives, and tells Python functions nothing of `interrupt()`. So every running call has a flag
+(`model.progress`), and here are the ways to set it:
+
+* Ctrl-C sets those of all calls: a handler is chained before the one in place on the main thread.
+* `con.interrupt()` sets those of the calls that run on `con`, which DuckDB's number of the connection tells. For
+  that the method of DuckDB's connections is wrapped once: it does what it did, and sets flags.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import signal
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -16,73 +23,94 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.progress import Interrupted as Interrupted
+from duckdb_anon.model.progress import new_flag, stopped_by
+from duckdb_anon.model.progress import tick as tick
+from duckdb_anon.model.table import IntArray
+
+Place = tuple[int, int]
+"""Number of the database instance and, within it, of the connection."""
 
 _POLL = 0.1  # seconds
-_signals = 0
-_local = threading.local()
-
-
-class Interrupted(AnonError):
-    """The user stopped a running call."""
+_running: dict[int, tuple[Place | None, IntArray]] = {}
+_calls = itertools.count()
+_places: list[tuple[weakref.ref[duckdb.DuckDBPyConnection], Place]] = []
 
 
 def install() -> None:
-    """Chain the counting handler; does nothing off the main thread or when already chained."""
+    """Chain the handler of Ctrl-C; does nothing off the main thread or when already chained."""
     if threading.current_thread() is not threading.main_thread():
         return
     before = signal.getsignal(signal.SIGINT)
-    if before is None or getattr(before, "counts_for_duckdb_anon", False):
+    if before is None or getattr(before, "stops_duckdb_anon", False):
         return
 
     def handler(number: int, frame: FrameType | None) -> Any:
-        global _signals
-        _signals += 1
+        stop_running()
         if callable(before):
             return before(number, frame)
         if before == signal.SIG_DFL:
             raise KeyboardInterrupt
         return None
 
-    handler.counts_for_duckdb_anon = True  # type: ignore[attr-defined]
+    handler.stops_duckdb_anon = True  # type: ignore[attr-defined]
     signal.signal(signal.SIGINT, handler)
 
 
-def stop_running() -> None:
-    """Make every running kernel stop at its next tick (for shells that catch the key themselves)."""
-    global _signals
-    _signals += 1
+def listen(con: duckdb.DuckDBPyConnection, instance: int) -> None:
+    """Have `con.interrupt()` stop the kernels that run on `con`, a connection to database instance `instance`."""
+    row = con.execute("select current_connection_id()").fetchone()
+    _places[:] = [(seen, place) for seen, place in _places if seen() is not None and seen() is not con]
+    _places.append((weakref.ref(con), (instance, int(row[0]) if row else -1)))
+    plain = duckdb.DuckDBPyConnection.interrupt
+    if getattr(plain, "stops_duckdb_anon", False):
+        return
+
+    @functools.wraps(plain)
+    def interrupt(self: duckdb.DuckDBPyConnection) -> None:
+        for seen, place in list(_places):
+            if seen() is self:
+                stop_running(place)
+        plain(self)
+
+    interrupt.stops_duckdb_anon = True  # type: ignore[attr-defined]
+    duckdb.DuckDBPyConnection.interrupt = interrupt  # type: ignore[method-assign]
+
+
+def stop_running(place: Place | None = None) -> None:
+    """Make the running kernels stop at their next tick: all, or those of one connection."""
+    for where, flag in list(_running.values()):
+        if place is None or where == place:
+            flag[0] = 1
 
 
 @contextmanager
-def watching() -> Iterator[None]:
-    """Count signals from here on for `tick()` on this thread."""
-    _local.seen = _signals
-    yield
-
-
-@contextmanager
-def interrupting(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """As `watching`, for a call that works on a connection of its own: a signal also stops what runs there."""
-    done = threading.Event()
-    seen = _signals
-
-    def watch() -> None:
-        while not done.wait(_POLL):
-            if _signals != seen:
-                con.interrupt()
-
-    watcher = threading.Thread(target=watch, name="interrupts", daemon=True)
-    watcher.start()
+def watching(place: Place | None = None) -> Iterator[IntArray]:
+    """Give the call that this thread works on a flag, until the block ends; `place` is the connection it came by."""
+    number, flag = next(_calls), new_flag()
+    _running[number] = place, flag
     try:
-        with watching():
-            yield
+        with stopped_by(flag):
+            yield flag
     finally:
-        done.set()
-        watcher.join()
+        del _running[number]
 
 
-def tick() -> None:
-    """Raise `Interrupted` if a signal has come since the running call began."""
-    if _signals != getattr(_local, "seen", _signals):
-        raise Interrupted("interrupted")
+@contextmanager
+def interrupting(con: duckdb.DuckDBPyConnection, place: Place | None = None) -> Iterator[None]:
+    """As `watching`, for a call that works on a connection of its own: what stops it also stops what runs there."""
+    done = threading.Event()
+    with watching(place) as flag:
+
+        def watch() -> None:
+            while not done.wait(_POLL):
+                if flag[0] != 0:
+                    con.interrupt()
+
+        watcher = threading.Thread(target=watch, name="interrupts", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()

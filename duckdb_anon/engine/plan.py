@@ -49,6 +49,8 @@ SEED = Parameter(
 ROW_ID = Parameter(
     "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
 )
+_ASKER = "asker: current_connection_id()"
+"""Field of a call that says whose interrupt stops it."""
 
 
 def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
@@ -238,7 +240,7 @@ def _run_ctes(entry: Method | Report, context: Context, relation: Relation, role
     )
     return (
         f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
-        f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, "
+        f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {_ASKER}, "
         f"t0: list({{rn: _anon_rn{row}}}){_combinations(entry, roles, params)}{tree_sql}}}) as r from _anon_src)"
     )
 
@@ -266,7 +268,7 @@ def _trees(context: Context, infos: Iterable[ColumnInfo]) -> tuple[list[str], st
 def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], "threads": context.catalog.threads})
-        run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}}}) as r)"
+        run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {_ASKER}}}) as r)"
         return f"with {run},\n{_report_select(entry, ())}"
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
@@ -305,7 +307,7 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     extra = {"trees": trees, "types": types, "labelled": sorted(wanted), "threads": context.catalog.threads}
     call = to_json(entry.name, roles, params, extra)
     lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate(relations))
-    run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}{lists}{tree_sql}}}) as r)"
+    run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {_ASKER}{lists}{tree_sql}}}) as r)"
     return f"with {run},\n{_report_select(entry, ())}"
 
 
@@ -387,7 +389,7 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     told, lists = entry.plan(context, params)
     place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    call = f"{{{place}, told: {literal(json.dumps(told))}{rows}}}"
+    call = f"{{{place}, {_ASKER}, told: {literal(json.dumps(told))}{rows}}}"
     shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
     return (
         f"with _anon_done as materialized (select {task_function(entry)}({call}) as r)\n"

@@ -93,6 +93,7 @@ def run_call(
     tables: Sequence[pa.Array],
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
+    place: interrupt.Place | None = None,
 ) -> pa.Array:
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
 
@@ -102,10 +103,11 @@ def run_call(
         tables: rows of each table.
         trees: rows of each hierarchy table by its name.
         counted: row `rn` and number of rows `n` of each combination a method has asked for.
+        place: the connection whose interrupt stops the call.
     """
     _, roles, params, extra = from_json(call)
     try:
-        with interrupt.watching(), progress.running(entry.name), threads.allowed(extra.get("threads")):
+        with interrupt.watching(place), progress.running(entry.name), threads.allowed(extra.get("threads")):
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
                 rows = coded_table(

@@ -5,9 +5,9 @@ Cost: see `partition.mondrian`.
 
 from __future__ import annotations
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.groups import Requirement, partition
 from duckdb_anon.model.entries import Parameter, Params
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 CUTS = (

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.groups import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
 from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
@@ -29,6 +28,7 @@ from duckdb_anon.kernels.slicing.boxed import box_plans
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import SUPPRESSED
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 

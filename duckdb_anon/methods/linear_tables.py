@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.cover import Cover, cover
 from duckdb_anon.kernels.cover.unchanged import randomize_unchanged
 from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, assign
@@ -28,6 +27,7 @@ from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.methods.cuts import cut_groups
 from duckdb_anon.model.entries import Params
 from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 DEFAULTS: dict[str, Any] = {

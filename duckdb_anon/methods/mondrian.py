@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.groups import boxes, partition
 from duckdb_anon.kernels.guarantees import asked, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
@@ -27,6 +26,7 @@ from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
 from duckdb_anon.model.entries import ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodedTable
 
 NAME = "mondrian"

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.cover import Cover
 from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, sse_partition
 from duckdb_anon.kernels.guarantees import every_column, joined
@@ -33,6 +32,7 @@ from duckdb_anon.model import cells, progress
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Report, Roles
 from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"

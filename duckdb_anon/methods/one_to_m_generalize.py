@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
 from duckdb_anon.kernels.fingerprints.persons import fingerprints_of
 from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
@@ -34,6 +33,7 @@ from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "one_to_m_generalize"

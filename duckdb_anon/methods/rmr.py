@@ -17,7 +17,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.fingerprints.apriori import publish_globally
 from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
 from duckdb_anon.kernels.fingerprints.clusters import clusters_of, merge_up_to
@@ -28,6 +27,7 @@ from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSON
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
 NAME = "rmr"

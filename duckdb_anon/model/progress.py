@@ -1,13 +1,40 @@
-"""How far a running kernel has come: kernels say it, shells that have a terminal show it.
+"""What passes between a running kernel and whoever waits for it: how far it has come, and that it is to stop.
 
-One note for the whole process, for display alone: with several kernels at once the last to speak is shown.
+Kernels say their phase with `say`, and ask with `tick` whether to go on; neither knows who listens. The engine opens
+a call with `running` and `stopped_by` its flag, which it sets when the user interrupts the call. Shells show `latest`.
+
+A compiled function cannot raise and holds no GIL, so it gets the flag itself as an argument and looks at it now and
+then, at least once in some ten million steps; where it is set it returns early, and the `tick` that follows raises:
+
+    @compiled
+    def walk(codes, out, stop):
+        for i in range(len(codes)):
+            if i % 65536 == 0 and stop[0] != 0:
+                return
+            out[i] = ...
+
+    walk(codes, out, progress.stop_flag())
+    progress.tick()
+
+The array is written by another thread. The loop that looks at it must store into some array, as this one does, or
+the compiler may read it once only. A kernel that starts threads takes the flag before it starts them.
 """
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.table import IntArray
+
+
+class Interrupted(AnonError):
+    """The user stopped a running call."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +46,13 @@ class Progress:
     share: float | None = None
 
 
-_latest: Progress | None = None
+_latest: Progress | None = None  # one note for the process, for display alone: the last kernel to speak is shown
+_flag: contextvars.ContextVar[IntArray] = contextvars.ContextVar("stop")
+
+
+def new_flag() -> IntArray:
+    """Return a flag that is not set: shape (1,), 0 to go on, 1 to stop."""
+    return np.zeros(1, dtype=np.int64)
 
 
 @contextmanager
@@ -32,6 +65,16 @@ def running(function: str) -> Iterator[None]:
         yield
     finally:
         _latest = outer
+
+
+@contextmanager
+def stopped_by(flag: IntArray) -> Iterator[None]:
+    """Let `tick` and `stop_flag` look at `flag` on this thread until the block ends."""
+    token = _flag.set(flag)
+    try:
+        yield
+    finally:
+        _flag.reset(token)
 
 
 def say(phase: str, share: float | None = None) -> None:
@@ -50,3 +93,28 @@ def say(phase: str, share: float | None = None) -> None:
 def latest() -> Progress | None:
     """The last note, None while nothing runs."""
     return _latest
+
+
+def stop_flag() -> IntArray:
+    """The flag of the call that runs on this thread, shape (1,): not 0 once it is to stop; stays 0 outside a call."""
+    flag = _flag.get(None)
+    return new_flag() if flag is None else flag
+
+
+def tick() -> None:
+    """Go on, or not: called once a level, batch or round.
+
+    Raises:
+        Interrupted: the user has stopped the call that runs on this thread.
+
+    >>> flag = new_flag()
+    >>> with stopped_by(flag):
+    ...     tick()
+    ...     flag[0] = 1
+    ...     tick()
+    Traceback (most recent call last):
+    duckdb_anon.model.progress.Interrupted: interrupted
+    """
+    flag = _flag.get(None)
+    if flag is not None and flag[0] != 0:
+        raise Interrupted("interrupted")

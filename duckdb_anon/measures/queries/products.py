@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.measures.queries.answers import group_rows, packed
 from duckdb_anon.measures.queries.workload import BoolArray, Workload
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray, IntArray
 
 BLOCK = 4096

@@ -21,8 +21,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, IntArray
 
 Style = Literal["default", "half", "random_size"]

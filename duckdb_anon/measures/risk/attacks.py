@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.attacks.linkage import bucket_scores, leave_out_equal, own_share, row_scores, vote
 from duckdb_anon.measures.risk.published import Published
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import BoolArray
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 

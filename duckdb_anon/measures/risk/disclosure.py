@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, mixed_key, require_columns, source_rows
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
 from duckdb_anon.model.table import FloatArray, IntArray
 

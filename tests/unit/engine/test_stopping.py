@@ -1,0 +1,106 @@
+"""Interrupts seen by kernels while they run: compiled ones through the flag, others at their next tick."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import pytest
+
+import duckdb_anon
+from duckdb_anon import functions
+from duckdb_anon.engine import interrupt
+from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.model import progress
+from duckdb_anon.model.cells import ROWS, Cells, Source
+from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.table import CodedTable, IntArray
+
+
+@compiled
+def _forever(count: IntArray, stop: IntArray) -> None:
+    while stop[0] == 0:
+        count[0] += 1
+
+
+_started = threading.Event()
+
+
+def _release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
+    stopped = np.ones(1, dtype=np.int64)
+    _forever(np.zeros(1, dtype=np.int64), stopped)  # compiled before the clock runs
+    _started.set()
+    _forever(np.zeros(1, dtype=np.int64), progress.stop_flag())
+    progress.tick()
+    return {ROWS: Source(np.arange(table.rows))}
+
+
+def _layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    return (ColumnPlan("x", Source),)
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with a method that runs until it is stopped."""
+    entry = Method("endless", "", "", example="", smallest="", parameters=(), layout=_layout, release=_release)
+    monkeypatch.setitem(functions._BY_NAME, "endless", entry)
+    _started.clear()
+    con = duckdb_anon.connect()
+    con.execute(functions._macro(entry))
+    con.execute("create table t as select range as x from range(3)")
+    yield con
+    con.close()
+
+
+def _in_background(con: duckdb.DuckDBPyConnection) -> tuple[threading.Thread, list[BaseException]]:
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            con.execute("create table r as from endless('t', qi := ['x'])")
+        except (duckdb.Error, RuntimeError) as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert _started.wait(60)
+    return thread, raised
+
+
+def test_interrupt_of_the_connection_stops_a_compiled_kernel(endless: duckdb.DuckDBPyConnection) -> None:
+    thread, raised = _in_background(endless)
+    endless.interrupt()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert "interrupt" in str(raised[0]).lower()
+    assert endless.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
+    assert endless.execute("select sum(x) from t").fetchone() == (3,)
+
+
+def test_interrupt_of_another_connection_stops_nothing(endless: duckdb.DuckDBPyConnection) -> None:
+    other = duckdb_anon.load(endless.cursor())
+    elsewhere = duckdb_anon.connect()
+    thread, _ = _in_background(endless)
+    other.interrupt()
+    elsewhere.interrupt()
+    time.sleep(0.3)
+    assert thread.is_alive()
+    interrupt.stop_running()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_stopped_call_leaves_no_mark_on_the_next(endless: duckdb.DuckDBPyConnection) -> None:
+    thread, _ = _in_background(endless)
+    endless.interrupt()
+    thread.join(60)
+    assert endless.execute("select count(*) from mondrian('t', 2, qi := ['x'])").fetchone() == (3,)
+
+
+def test_a_flag_outside_a_call_is_never_set() -> None:
+    interrupt.stop_running()
+    assert progress.stop_flag()[0] == 0
+    progress.tick()
