@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import interrupt, run
+from duckdb_anon.engine import feed, interrupt, run
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.plan import Context, parameters_of, plan, task_function
 from duckdb_anon.engine.quoting import ident
@@ -121,10 +122,21 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         parts = [_ran(number, _whole(call).slice(k, 1)) for k in range(len(call))]
         return pa.concat_arrays(parts)
 
-    _KEEP.extend([instance, planner, runner])
+    def opener(call: pa.Array) -> pa.Array:
+        whole = _whole(call).to_pylist()
+        return pa.array([feed.opened((number, c["asker"], c["statement"])) for c in whole], pa.int64())
+
+    def feeder(call: pa.Array) -> pa.Array:
+        whole = _whole(call)
+        feed.put(whole.field("feed")[0].as_py(), whole.field("row"))
+        return pa.array(np.ones(len(whole), dtype=np.int64))
+
+    _KEEP.extend([opener, feeder, instance, planner, runner])
     con.create_function("_anon_instance", instance, [], "BIGINT")
     arrow, special = PythonUDFType.ARROW, FunctionNullHandling.SPECIAL
     con.create_function("_anon_plan", planner, None, "VARCHAR", type=arrow, null_handling=special)
+    for name, fed in (("_anon_open", opener), ("_anon_feed", feeder)):
+        con.create_function(name, fed, None, "BIGINT", type=arrow, null_handling=special, side_effects=True)
     con.create_function(
         "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
@@ -224,7 +236,9 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    tables = [_rows(call.field(n)) for n in names if n.startswith("t")]
+    tables: list[run.Rows] = [_rows(call.field(n)) for n in names if n.startswith("t")]
+    if "feed" in names:
+        tables = [feed.taken(call.field("feed")[0].as_py())]
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
     place = (number, call.field("asker")[0].as_py())

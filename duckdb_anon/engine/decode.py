@@ -80,8 +80,7 @@ class Decoder:
     def frame(self, name: str) -> _Frame:
         """The frame `name`, asking for its index and its number of groups the first time."""
         if name not in self.frames:
-            index = self.value(self.row("i"))
-            self.frames[name] = _Frame(f"_anon_f{len(self.frames)}", index, self.ask("i") + "[1]")
+            self.frames[name] = _Frame(f"_anon_f{len(self.frames)}", self.row("i"), self.ask("i") + "[1]")
         return self.frames[name]
 
     def grouped(self, frame: str, kind: str) -> str:
@@ -143,7 +142,7 @@ class Decoder:
     def _framed(self, plan: ColumnPlan, sql: str) -> str:
         frame = self.frame(plan.frame)
         frame.values.append(sql)
-        return f"{frame.table}._y{len(frame.values) - 1}"
+        return self.value(f"{frame.table}._y{len(frame.values) - 1}[{frame.index} + 1]")
 
     def _valued(self, plan: ColumnPlan, values: str) -> str:
         if plan.cells is c.Coded:
@@ -162,6 +161,7 @@ class Decoder:
     def sql(self, columns: Mapping[str, str]) -> str:
         """CTEs and SELECT around the column expressions; `_anon_src` and `_anon_run` stand before it."""
         values = (", _anon_dict" if self.dictionaries else "") + (", _anon_new" if self.new else "")
+        framed = "".join(f", {frame.table}" for frame in self.frames.values())
         looked_up = "".join(f", {sql} as _x{k}" for k, sql in enumerate(self.row_values))
         parts = [
             "_anon_r as materialized (select r from _anon_run where "
@@ -169,16 +169,14 @@ class Decoder:
             *self._dictionary_ctes(),
             *self._new_value_ctes(),
             f"_anon_rows as (select {', '.join(['unnest(range(r.n)) as _ord', *self.row_lists])} from _anon_r)",
-            f"_anon_cells as (select _ord{looked_up} from _anon_rows{values})",
+            *(frame.sql(values) for frame in self.frames.values()),
+            f"_anon_cells as (select _ord{looked_up} from _anon_rows{values}{framed})",
         ]
         joins = ["_anon_cells"]
         if self.constants:
             constants = ", ".join(f"{sql} as _k{k}" for k, sql in enumerate(self.constants))
             told_by = f"greatest(1, least({_RAREST}, {' + '.join(self.domains)})) as _told_by"
             parts.append(f"_anon_const as materialized (select {constants}, {told_by} from _anon_r{values})")
-        for frame in self.frames.values():
-            parts.append(frame.sql(values))
-            joins.append(f"join {frame.table} on {frame.table}._g = {frame.index}")
         for k, source in enumerate(self.sources.values()):
             joins.append(f"left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {source}")
         varying = {name: sql for name, sql in columns.items() if not sql.startswith(_CONSTANT)}
@@ -238,7 +236,9 @@ class _Frame:
         # r is kept beside the lists for the labels of nodes
         looked_up = "".join(f", {sql} as _y{k}" for k, sql in enumerate(self.values))
         labels = ", _anon_r" if any("r.s[" in sql for sql in self.values) else ""
-        return f"{self.table} as (select _g{looked_up} from (select {unnested} from _anon_r) as _u{labels}{dictionary})"
+        values = f"select _g{looked_up} from (select {unnested} from _anon_r) as _u{labels}{dictionary}"
+        lists = ", ".join(f"list(_y{k} order by _g) as _y{k}" for k in range(len(self.values)))
+        return f"{self.table} as materialized (select {lists} from ({values}) as _w)"
 
 
 @dataclass

@@ -240,8 +240,11 @@ def _run_ctes(entry: Method | Report, context: Context, relation: Relation, role
     )
     return (
         f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
-        f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {_ASKER}, "
-        f"t0: list({{rn: _anon_rn{row}}}){_combinations(entry, roles, params)}{tree_sql}}}) as r from _anon_src)"
+        "_anon_fed as materialized (select _anon_open({asker: current_connection_id(), statement: current_query_id()}) "
+        "as _feed),\n"
+        f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {_ASKER}, feed: (from _anon_fed), "
+        f"rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}}))"
+        f"{_combinations(entry, roles, params)}{tree_sql}}}) as r from _anon_src)"
     )
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
+from duckdb_anon.engine.feed import Feed
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import Tree, read_tree
 from duckdb_anon.kernels import threads
@@ -29,6 +30,9 @@ from duckdb_anon.model.errors import AnonError, RequirementError, unexpected
 from duckdb_anon.model.shapes import Contents, read, refuse
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
+MOST_ENTRIES = 2**31 - 1
+"""Offsets of arrow's lists are int32."""
+Rows: TypeAlias = Feed | pa.StructArray
 RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
 _INTS = pa.list_(pa.list_(pa.int64()))
 _ARROW = pa.struct(
@@ -90,7 +94,7 @@ def generator(seed: int | None) -> np.random.Generator:
 def run_call(
     entry: Method | Report,
     call: str,
-    tables: Sequence[pa.Array],
+    tables: Sequence[Rows],
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
     place: interrupt.Place | None = None,
@@ -116,11 +120,11 @@ def run_call(
                 count, lists = _method(entry, roles, params, *rows, counted)
             else:
                 count, lists = _report(entry, roles, params, tables, forest, extra)
+            return _answer(entry.name, count, lists)
     except AnonError as error:
         return pa.array([{"error": str(error), "n": 0}], type=_ARROW)
     except Exception as error:  # a traceback would show paths, the message might show data
         return pa.array([{"error": unexpected(entry.name, error), "n": 0}], type=_ARROW)
-    return _answer(count, lists)
 
 
 def _method(
@@ -154,7 +158,7 @@ def _report(
     entry: Report,
     roles: Roles,
     params: Params,
-    tables: Sequence[pa.StructArray],
+    tables: Sequence[Rows],
     trees: Mapping[str, Tree],
     extra: Mapping[str, Any],
 ) -> tuple[int, Lists]:
@@ -223,7 +227,7 @@ def _shown(
 def coded_table(
     function: str,
     roles: Roles,
-    rows: pa.StructArray,
+    rows: Rows,
     trees: Mapping[str, Tree],
     conditions: Sequence[str] = (),
     *,
@@ -243,15 +247,10 @@ def coded_table(
         raise RequirementError(f"{function}: the table is empty; there is nothing to work on")
     source_row = rows.field("rn").to_numpy(zero_copy_only=False)
     infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
-    arrays = [rows.field(f"c{k}") for k in range(len(infos))]
-
-    def code(which: Sequence[pa.Array]) -> list[Attribute]:
-        return [
-            code_column(function, info.name, array, info.kind, trees.get(info.hierarchy or ""))
-            for info, array in zip(infos, which, strict=True)
-        ]
-
-    attributes = code(arrays)
+    attributes = [
+        code_column(function, info.name, rows.field(f"c{k}"), info.kind, trees.get(info.hierarchy or ""))
+        for k, info in enumerate(infos)
+    ]
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
     if canonical or not bool((np.diff(source_row) > 0).all()):
         order = canonical_order(attributes, source_row) if canonical else np.argsort(source_row, kind="stable")
@@ -280,7 +279,13 @@ def _reordered(attribute: Attribute, order: IntArray) -> Attribute:
     return Attribute(**values)
 
 
-def _answer(count: int, lists: Lists) -> pa.Array:
+def _answer(function: str, count: int, lists: Lists) -> pa.Array:
+    most = max(sum(len(a) for a in lists.i), sum(len(a) for a in lists.d), *(len(v) for _, v in lists.l), 0)
+    if most > MOST_ENTRIES:
+        raise RequirementError(
+            f"{function}: the answer has {most:,} entries and DuckDB's lists hold {MOST_ENTRIES:,}; work on the "
+            "table in parts, such as the rows of one region at a time, or name fewer columns"
+        )
     ints = _nested([np.asarray(a) for a in lists.i], pa.int64())
     reals = _nested([np.asarray(a) for a in lists.d], pa.float64())
     texts = _texts(lists.s)

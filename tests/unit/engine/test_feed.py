@@ -1,0 +1,61 @@
+"""Rows as they come: narrowed, widened, and dropped with the statement that left them."""
+
+from __future__ import annotations
+
+import datetime
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from duckdb_anon.engine import feed, run
+
+COLUMNS = {
+    "small": pa.array([1, None, -128], pa.int64()),
+    "large": pa.array([2**40, 0, None], pa.int64()),
+    "unsigned": pa.array([2**64 - 1, 0, None], pa.uint64()),
+    "day": pa.array([datetime.date(1900, 1, 1), None, datetime.date(9999, 1, 1)]),
+    "moment": pa.array([datetime.datetime(2024, 1, 1, 12), None, None], pa.timestamp("us", "UTC")),
+    "text": pa.array(["a", None, "b"]),
+    "real": pa.array([0.5, None, float("nan")]),
+    "missing": pa.array([None, None, None], pa.int32()),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_column_comes_back_as_it_was(name: str) -> None:
+    number = feed.opened((0, 0, 1))
+    whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
+    for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
+        feed.put(number, part)
+    taken = feed.taken(number)
+    assert len(taken) == 5
+    back = taken.field(name)
+    assert back.type == COLUMNS[name].type
+    assert str(back) == str(pa.concat_arrays([COLUMNS[name], COLUMNS[name][1:]]))
+
+
+def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection() -> None:
+    left, other = feed.opened((0, 7, 1)), feed.opened((0, 8, 1))
+    same = feed.opened((0, 7, 1))
+    feed.taken(same)
+    feed.opened((0, 7, 2))
+    feed.taken(other)
+    with pytest.raises(KeyError):
+        feed.taken(left)
+
+
+def test_two_calls_in_one_statement_do_not_mix(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range as x from range(5000)")
+    both = "select (select count(*) from mondrian('t', 2, qi := ['x'])), (select count(*) from mondrian('(from t limit 3000)', 3, qi := ['x']))"
+    assert con.execute(both).fetchone() == (5000, 3000)
+
+
+def test_more_entries_than_a_list_can_hold_are_refused(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "MOST_ENTRIES", 100)
+    con.execute("create table t as select range as x from range(200)")
+    with pytest.raises(duckdb.Error, match=r"mondrian: the answer has .* entries and DuckDB's lists hold 100; work on"):
+        con.execute("create table r as from mondrian('t', 2, qi := ['x'])")
+    assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
