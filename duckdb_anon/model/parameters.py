@@ -72,7 +72,8 @@ class Parameter:
         high = most is None or value <= most
         above = self.above is None or value > self.above
         if not (finite and low and high and above):
-            ends = (("above", self.above), ("at least", self.low), ("at most", most))
+            # the general end is worth a word only to whom it stopped
+            ends = (("above", self.above), ("at least", self.low), ("at most", self.high if high else most))
             allowed = " and ".join(f"{word} {_plainly(end)}" for word, end in ends if end is not None) or "finite"
             raise ParameterError(
                 f"{function}: {self.name} := {_shown(given)} is out of range, it must be {allowed}; {self.doc}"
