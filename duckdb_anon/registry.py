@@ -14,11 +14,16 @@ from duckdb_anon.measures.queries.rewrite_query import MEASURE as REWRITE_QUERY
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.queries.workload_error import WORKLOAD
 from duckdb_anon.measures.risk import classes, kl_diversity
+from duckdb_anon.measures.risk.attribute_risk import MEASURE as ATTRIBUTE_RISK
 from duckdb_anon.measures.risk.composition_risk import MEASURE as COMPOSITION_RISK
 from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
 from duckdb_anon.measures.risk.fragment_risk import MEASURE as FRAGMENT_RISK
+from duckdb_anon.measures.risk.inference import MEASURE as INFERENCE
+from duckdb_anon.measures.risk.linkability import MEASURE as LINKABILITY
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
+from duckdb_anon.measures.risk.membership_risk import MEASURE as MEMBERSHIP_RISK
 from duckdb_anon.measures.risk.rr_risk import MEASURE as RR_RISK
+from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
 from duckdb_anon.measures.risk.slicing_diversity import MEASURE as SLICING_DIVERSITY
 from duckdb_anon.measures.utility.classification_accuracy import MEASURE as CLASSIFICATION_ACCURACY
 from duckdb_anon.measures.utility.correlation import MEASURE as CORRELATION
@@ -82,6 +87,11 @@ MEASURES: tuple[Entry, ...] = (
     recommending(METHODS),
     DISCLOSURE,
     LINKAGE_RISK,
+    ATTRIBUTE_RISK,
+    SINGLING_OUT,
+    LINKABILITY,
+    INFERENCE,
+    MEMBERSHIP_RISK,
     MUCO_TABLES,
     DELTA_PROBABILITY,
     ANON_SAMPLE,

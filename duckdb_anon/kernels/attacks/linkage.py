@@ -128,6 +128,8 @@ def vote(
     offsets: IntArray,
     code: CodeArray,
     weight: FloatArray,
+    tilt: FloatArray,
+    normed: bool,
     truth: CodeArray,
     votes: FloatArray,
     out: FloatArray,
@@ -141,11 +143,15 @@ def vote(
         offsets: unit j carries the values code[offsets[j]:offsets[j + 1]], shape (units + 1,).
         code: sensitive codes.
         weight: rows that carry each of them.
+        tilt: what a model says of each value for each target, shape (targets, sensitive domain); of shape (targets, 0)
+            for none.
+        normed: whether a unit's values share its weight after the tilt, as they did before.
         truth: the targets' own codes.
         votes: zeros, shape (sensitive domain,); left so.
         out: shape (targets,): 1 / (values with most votes) if hers is one of them, else 0.
     """
     touched = np.empty(len(votes), dtype=np.int64)
+    tilted = tilt.shape[1] > 0
     for t in range(scores.shape[0]):
         best = -np.inf
         for j in range(scores.shape[1]):
@@ -159,12 +165,20 @@ def vote(
             if behind > max(reach, TIE):
                 continue
             strength = np.exp(-behind) if reach > 0 else 1.0
+            if tilted and normed:
+                before, after = 0.0, 0.0
+                for e in range(offsets[j], offsets[j + 1]):
+                    before += weight[e]
+                    after += weight[e] * tilt[t, code[e]]
+                strength *= before / after if after > 0.0 else 0.0
             for e in range(offsets[j], offsets[j + 1]):
                 s = code[e]
-                if votes[s] == 0.0:
-                    touched[found] = s
-                    found += 1
-                votes[s] += strength * weight[e]
+                share = strength * weight[e] * (tilt[t, s] if tilted else 1.0)
+                if share > 0.0:
+                    if votes[s] == 0.0:
+                        touched[found] = s
+                        found += 1
+                    votes[s] += share
         most = 0.0
         for k in range(found):
             most = max(most, votes[touched[k]])

@@ -7,7 +7,7 @@ them, `kernels.attacks.linkage` does the work).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,27 @@ class CannotAsk(AnonError):
 
 
 @dataclass(frozen=True)
+class Tilt:
+    """What a naive Bayes model adds to the votes for a sensitive value.
+
+    Attributes:
+        bin_of_code: for each quasi-identifier the bin of each value, numbered over all columns.
+        log_ratio: log P(bin | value) / P(bin), shape (bins of all columns, sensitive domain).
+    """
+
+    bin_of_code: list[IntArray]
+    log_ratio: FloatArray
+
+    def of(self, some: Targets) -> FloatArray:
+        """Factor of each value for each target, at most 1, shape (targets, sensitive domain)."""
+        total = np.zeros((len(some), self.log_ratio.shape[1]))
+        for a, bins in enumerate(self.bin_of_code):
+            total += np.where(some.known[:, a, None], self.log_ratio[bins[some.values[:, a]]], 0.0)
+        factor: FloatArray = np.exp(total - total.max(axis=1, keepdims=True))
+        return factor
+
+
+@dataclass(frozen=True)
 class Scoring:
     """How one attacker looks at one release.
 
@@ -38,6 +59,8 @@ class Scoring:
         reach: 0: the best rows vote evenly; else rows vote with the exponential of their score, up to this far below.
         most_equal: rows with more known columns equal than this are left out; None leaves out none.
         told: whether only the target's own group counts.
+        weights: for each secret the weights that stand in place of its own; none for none.
+        tilts: for each secret what a model says of its values; none for none.
     """
 
     columns: list[ColumnScore]
@@ -46,6 +69,8 @@ class Scoring:
     reach: float = 0.0
     most_equal: int | None = None
     told: bool = False
+    weights: Sequence[FloatArray] = ()
+    tilts: Sequence[Tilt | None] = ()
 
 
 @dataclass(frozen=True)
@@ -110,9 +135,7 @@ def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
     votes = [np.zeros(secret.domain) for secret in release.secrets]
-    voters = max(part.cells.shape[1] for part in release.parts)
-    widest = max(sum(c.number for c in release.columns), voters)
-    step = max(1, min(256, _BLOCK // widest))
+    step = _targets_at_a_time(release)
     for at in range(0, len(targets), step):
         tick()
         some = targets.take(np.arange(at, min(at + step, len(targets))))
@@ -127,9 +150,32 @@ def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
                 scores = _voter_scores(release, scoring, by_part, secret.part, some)
             found = np.zeros(len(some))
             truth = np.ascontiguousarray(some.secrets[:, k])
-            vote(scores, scoring.reach, secret.offsets, secret.code, secret.weight, truth, votes[k], found)
+            weight = scoring.weights[k] if scoring.weights else secret.weight
+            model = scoring.tilts[k] if scoring.tilts else None
+            tilt = np.zeros((len(some), 0)) if model is None else model.of(some)
+            normed = release.start is None or secret.part < 0
+            vote(scores, scoring.reach, secret.offsets, secret.code, weight, tilt, normed, truth, votes[k], found)
             attribute[own, k] = found
     return Success(identity, attribute)
+
+
+def best_scores(release: Published, scoring: Scoring, targets: Targets) -> FloatArray:
+    """Score of the best row for each target: how well the release fits her, shape (targets,)."""
+    best = np.zeros(len(targets))
+    step = _targets_at_a_time(release)
+    for at in range(0, len(targets), step):
+        tick()
+        some = targets.take(np.arange(at, min(at + step, len(targets))))
+        by_part = [_part_scores(release, scoring, k, some) for k in range(len(release.parts))]
+        best[at : at + step] = _unit_scores(release, scoring, by_part, None).max(axis=1)
+    return best
+
+
+def _targets_at_a_time(release: Published) -> int:
+    """Targets whose scores fit into some tens of megabytes."""
+    voters = max(part.cells.shape[1] for part in release.parts)
+    widest = max(sum(c.number for c in release.columns), voters)
+    return max(1, min(256, int(_BLOCK // widest)))
 
 
 def _part_scores(release: Published, scoring: Scoring, k: int, some: Targets) -> FloatArray:

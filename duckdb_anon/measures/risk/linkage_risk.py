@@ -42,34 +42,72 @@ _FIGURES = (
 def linkage_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row an attacker, then the strongest."""
     read = dict(zip(params["read"], tables, strict=True))
-    original, qi = read["original"], [info.name for info in params["roles"].qi]
     sensitive = [info.name for info in params["roles"].sensitive]
-    release = published(NAME, read["release"], qi, sensitive, read.get("replay"))
-    row = own_rows(NAME, original, read["release"], release)
-    knows = _knows(NAME, qi, params["known"])
-    targets = draw_targets(original, release, row, params, knows, rng)
-    outside = None
-    if "holdout" in read:
-        absent = np.full(read["holdout"].rows, -1, dtype=np.int64)
-        outside = draw_targets(read["holdout"], release, absent, params, knows, rng)
+    release, targets, outside = prepared(NAME, read, params, sensitive, rng, linked=True)
     chosen = chosen_attackers(NAME, params["attackers"])
+    rows = rows_of(NAME, release, targets, outside, chosen, params["attackers"] == ["all"])
+    rows.append(strongest_of(rows, chosen))
+    return {name: [row.get(name, len(targets)) for row in rows] for name in MEASURE.returns}
+
+
+def prepared(
+    function: str,
+    read: Mapping[str, ReadTable],
+    params: Params,
+    sensitive: Sequence[str],
+    rng: np.random.Generator,
+    *,
+    linked: bool = False,
+) -> tuple[Published, Targets, Targets | None]:
+    """The release, persons who are in the original, and persons of the hold-out, if there is one.
+
+    Args:
+        function: SQL function, for messages.
+        read: tables by the names of their parameters.
+        params: `known`, `p_match` and `targets`, and the roles.
+        sensitive: sensitive columns to ask for.
+        rng: draws targets and what is known of them.
+        linked: whether the release must say by `row_id` whose rows it has.
+    """
+    original, qi = read["original"], [info.name for info in params["roles"].qi]
+    release = published(function, read["release"], qi, sensitive, read.get("replay"))
+    if linked or "row_id" in read["release"].columns:
+        row = own_rows(function, original, read["release"], release)
+    else:
+        row = np.full(original.rows, -1, dtype=np.int64)
+    knows = _knows(function, qi, params["known"])
+    targets = draw_targets(original, release, row, params, knows, rng)
+    if "holdout" not in read:
+        return release, targets, None
+    absent = np.full(read["holdout"].rows, -1, dtype=np.int64)
+    return release, targets, draw_targets(read["holdout"], release, absent, params, knows, rng)
+
+
+def rows_of(
+    function: str,
+    release: Published,
+    targets: Targets,
+    outside: Targets | None,
+    chosen: Sequence[Attacker],
+    all_of_them: bool,
+) -> list[dict[str, Any]]:
+    """One row an attacker; who cannot be asked says why, and is an error where she was named."""
+    sensitive = [secret.name for secret in release.secrets]
     without = [] if outside is not None else [guesses(release, k, targets).mean() for k in range(len(sensitive))]
     rows = []
     for attacker in chosen:
         try:
             scoring = attacker.scoring(release)
         except CannotAsk as reason:
-            if params["attackers"] != ["all"]:
-                raise ParameterError(f"{NAME}: attacker '{attacker.name}' cannot be asked: {reason}") from reason
+            if not all_of_them:
+                raise ParameterError(f"{function}: attacker '{attacker.name}' cannot be asked: {reason}") from reason
             rows.append(_row(attacker.name, str(reason)))
             continue
         found = attack(release, scoring, targets)
         base = without if outside is None else list(attack(release, scoring, outside).attribute.mean(axis=0))
         identity = found.identity if release.persons else None
         rows.append(_row(attacker.name, attacker.doc, identity, found.attribute, base, sensitive))
-    rows.append(_strongest(rows, chosen))
-    n = len(targets)
-    return {name: [row.get(name, n) for row in rows] for name in MEASURE.returns}
+    return rows
 
 
 def draw_targets(
@@ -168,7 +206,8 @@ def advantage(rate: float, base: float) -> float:
     return (rate - base) / (1 - base) if base < 1 else 0.0
 
 
-def _strongest(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
+def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
+    """The largest identity and the largest advantage of attackers who are told nothing but what is public."""
     outsiders = {attacker.name for attacker in chosen if attacker.outsider}
     able = [row for row in rows if row["attacker"] in outsiders] or list(rows)
     by_identity = max(able, key=lambda row: np.nan_to_num(row["identity"], nan=-np.inf))

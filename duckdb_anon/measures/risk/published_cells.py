@@ -62,7 +62,8 @@ class PublishedCells:
         return np.ascontiguousarray(covers(self.column, self.first_row))
 
     @cached_property
-    def _ends(self) -> tuple[CodeArray, CodeArray]:
+    def ends(self) -> tuple[CodeArray, CodeArray]:
+        """Codes of both ends of each interval; -1 where it stands for anything."""
         column = self.column
         if column.lower is None or column.upper is None:
             raise ColumnError(f"column '{self.domain.name}' is {column.shape}, not intervals")
@@ -75,7 +76,7 @@ class PublishedCells:
             same: BoolArray = self.codes == value
             return same
         if self.column.shape == "interval":
-            lower, upper = self._ends
+            lower, upper = self.ends
             inside: BoolArray = (lower < 0) | ((value >= lower) & (value <= upper))
             return inside
         return self._covers[values]
@@ -86,7 +87,7 @@ class PublishedCells:
         if self.plain:
             return np.ones(self.number)
         if self.column.shape == "interval":
-            lower, upper = self._ends
+            lower, upper = self.ends
             sizes: FloatArray = np.where(lower < 0, self.domain.size, np.maximum(upper - lower + 1.0, 1.0))
             return sizes
         members: FloatArray = self._covers.sum(axis=0).astype(np.float64)
@@ -102,7 +103,7 @@ class PublishedCells:
 
     def _along_the_line(self, values: CodeArray) -> FloatArray:
         place, special = self.domain.positions, self.domain.special_from
-        lower, upper = (self.codes, self.codes) if self.plain else self._ends
+        lower, upper = (self.codes, self.codes) if self.plain else self.ends
         span = self.domain.span or 1.0
         here = place[values][:, None]
         away = np.maximum(np.maximum(place[lower] - here, here - place[upper]), 0.0) / span

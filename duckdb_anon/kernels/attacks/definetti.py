@@ -1,0 +1,107 @@
+"""deFinetti attack: which sensitive value of a bucket belongs to which of its rows. Arrays in, arrays out.
+
+Source: Kifer (2009), Attacks on privacy and deFinetti's theorem, sections 4 and 5. A naive Bayes model of the values is
+fitted by expectation maximization: the values of each bucket are spread over its rows in proportion to the model, rows
+and values keeping their numbers (Sinkhorn and Knopp 1967), then the model is counted again. Cost a round: rows times
+values of their bucket times (columns plus passes).
+"""
+
+from __future__ import annotations
+
+from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.model.table import FloatArray, IntArray
+
+
+@compiled
+def spread_values(
+    bins: IntArray,
+    size: FloatArray,
+    start: IntArray,
+    offsets: IntArray,
+    code: IntArray,
+    count: FloatArray,
+    marginal: FloatArray,
+    strength: float,
+    rounds: int,
+    passes: int,
+    held: FloatArray,
+    prior: FloatArray,
+    weight: FloatArray,
+) -> None:
+    """Fit the model and spread the values of every bucket over its rows.
+
+    Args:
+        bins: bin of each row in each column, counted over all columns, shape (columns, rows); rows stand bucket by
+            bucket.
+        size: how many persons each row stands for, shape (rows,).
+        start: first row of each bucket and the number of rows, shape (buckets + 1,).
+        offsets: bucket b holds the values code[offsets[b]:offsets[b + 1]], shape (buckets + 1,).
+        code: sensitive codes, each once a bucket.
+        count: how many persons of the bucket have each of them; adds up to the sizes of its rows.
+        marginal: share of each bin in its column, shape (bins of all columns,).
+        strength: persons that each conditional distribution is smoothed with, drawn as `marginal` says.
+        rounds: rounds of expectation maximization.
+        passes: passes of scaling rows and values, each round.
+        held: persons of each bin that have each value, shape (bins of all columns, values); filled.
+        prior: persons that have each value, shape (values,); filled.
+        weight: persons of each row that have each value of its bucket: row after row, one entry a value of the bucket,
+            shape (sum of rows times values over the buckets,); filled.
+    """
+    columns = bins.shape[0]
+    buckets = len(start) - 1
+    at = 0
+    for b in range(buckets):
+        total = 0.0
+        for e in range(offsets[b], offsets[b + 1]):
+            total += count[e]
+        for j in range(start[b], start[b + 1]):
+            for e in range(offsets[b], offsets[b + 1]):
+                weight[at] = size[j] * count[e] / total
+                at += 1
+    for step in range(rounds + 1):
+        held[:] = 0.0
+        prior[:] = 0.0
+        at = 0
+        for b in range(buckets):
+            for j in range(start[b], start[b + 1]):
+                for e in range(offsets[b], offsets[b + 1]):
+                    prior[code[e]] += weight[at]
+                    for a in range(columns):
+                        held[bins[a, j], code[e]] += weight[at]
+                    at += 1
+        if step == rounds:
+            break
+        first = 0
+        for b in range(buckets):
+            rows, values = start[b + 1] - start[b], offsets[b + 1] - offsets[b]
+            for r in range(rows):
+                j, best = start[b] + r, 0.0
+                for v in range(values):
+                    s, fit = code[offsets[b] + v], 1.0
+                    for a in range(columns):
+                        share = marginal[bins[a, j]]
+                        fit *= (held[bins[a, j], s] + strength * share) / ((prior[s] + strength) * share)
+                    weight[first + r * values + v] = fit
+                    best = max(best, fit)
+                for v in range(values):
+                    weight[first + r * values + v] /= best
+            for _ in range(passes):
+                for v in range(values):
+                    total = 0.0
+                    for r in range(rows):
+                        total += weight[first + r * values + v]
+                    scale = count[offsets[b] + v] / total if total > 0 else 0.0
+                    for r in range(rows):
+                        weight[first + r * values + v] *= scale
+                off = 0.0
+                for r in range(rows):
+                    total = 0.0
+                    for v in range(values):
+                        total += weight[first + r * values + v]
+                    off = max(off, abs(total - size[start[b] + r]))
+                    scale = size[start[b] + r] / total if total > 0 else 0.0
+                    for v in range(values):
+                        weight[first + r * values + v] *= scale
+                if off < 1e-6:
+                    break
+            first += rows * values

@@ -1,0 +1,159 @@
+"""The deFinetti attacker: what a model trained on the release says of the values in a person's class or bucket.
+
+The values of a bucket are not equally likely for each of its rows: other buckets tell which values go with which
+quasi-identifiers. She fits naive Bayes, P(s) prod_a P(x_a | s), on the release alone: where rows show the values of
+their bucket only (Anatomy), or columns are permuted (slicing, merging), by expectation maximization under the counts
+of the buckets; where rows of a class of boxes show their values, by counting. She looks for the row as `likelihood`
+does. Source: Kifer (2009), Attacks on privacy and deFinetti's theorem; figures in `anatomy`'s help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from duckdb_anon.kernels.attacks.definetti import spread_values
+from duckdb_anon.measures.risk.attackers import likelihood
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring, Tilt
+from duckdb_anon.measures.risk.baseline import bins_of
+from duckdb_anon.measures.risk.published import Part, Published, Secret
+from duckdb_anon.model.table import FloatArray, IntArray
+
+ROUNDS, PASSES = 20, 50
+STRENGTH = 1.0
+MOST_CELLS = 100_000_000
+
+
+def scoring(release: Published) -> Scoring:
+    """As likelihood, with the values of each class or bucket weighed by the model.
+
+    Raises:
+        CannotAsk: there is no sensitive column, no class or bucket, or the model would be too large.
+    """
+    if release.group_of_unit is None or not release.secrets:
+        raise CannotAsk("there is no class or bucket in which sensitive values are mixed")
+    models = [_model(release, secret) for secret in release.secrets]
+    return replace(likelihood.scoring(release), weights=[m.weight for m in models], tilts=[m.tilt for m in models])
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What the model adds: weights in place of a secret's own, or a factor by target and value."""
+
+    weight: FloatArray
+    tilt: Tilt | None
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Bins of all columns, numbered through.
+
+    Attributes:
+        of_code: for each column the bin of each value.
+        of_cell: for each column the bin most of each cell lies in.
+        marginal: share of each bin in its column.
+        spread: for each column the share of each cell in each of its bins.
+    """
+
+    of_code: list[IntArray]
+    of_cell: list[IntArray]
+    marginal: FloatArray
+    spread: list[sparse.csr_matrix]
+
+
+def _model(release: Published, secret: Secret) -> _Model:
+    bins = _all_bins(release)
+    if len(bins.marginal) * secret.domain > MOST_CELLS:
+        raise CannotAsk(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
+    if secret.of_row is None:
+        return _Model(_within_buckets(release, secret, bins), None)
+    held = np.zeros((len(bins.marginal), secret.domain))
+    prior = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)
+    for k, part in enumerate(release.parts):
+        if release.start is not None and k != secret.part:
+            held += _of_permuted(release, secret, part, bins)
+        else:
+            held += _counted(secret, part, bins)
+    table = np.log(held + STRENGTH * bins.marginal[:, None]) - np.log(prior + STRENGTH)
+    return _Model(secret.weight, Tilt(bins.of_code, table - np.log(bins.marginal)[:, None]))
+
+
+def _all_bins(release: Published) -> _Bins:
+    of_code, of_cell, marginal, spreads = [], [], [], []
+    first = 0
+    for cells in release.columns:
+        bin_of_code, spread = bins_of(cells)
+        share = np.maximum(np.asarray(cells.weights @ spread).ravel(), 1e-9)
+        of_code.append(bin_of_code + first)
+        of_cell.append(np.asarray(spread.argmax(axis=1)).ravel().astype(np.int64) + first)
+        marginal.append(share / share.sum())
+        spreads.append(spread)
+        first += spread.shape[1]
+    return _Bins(of_code, of_cell, np.concatenate(marginal), spreads)
+
+
+def _within_buckets(release: Published, secret: Secret, bins: _Bins) -> FloatArray:
+    """Weights of a secret whose rows show the counts of their bucket: fitted, in place of even shares."""
+    part, group = release.parts[0], release.group_of_unit
+    if group is None:
+        raise TypeError("no buckets")
+    order = np.argsort(group, kind="stable")
+    start = np.searchsorted(group[order], np.arange(int(group.max()) + 2)).astype(np.int64)
+    unit = order[start[:-1]]  # every unit of a bucket shows the same values
+    lengths = np.diff(secret.offsets)[unit]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    entry = np.repeat(secret.offsets[unit] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    people = np.bincount(group, weights=release.size)
+    share = secret.weight[entry] / np.repeat(release.size[unit], lengths)
+    count = share * np.repeat(people, lengths)
+    held = np.zeros((len(bins.marginal), secret.domain))
+    weight = np.zeros(int((np.diff(start) * lengths).sum()))
+    places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
+    spread_values(
+        np.ascontiguousarray(places[:, order]), release.size[order], start, offsets,
+        secret.code[entry].astype(np.int64), count, bins.marginal, STRENGTH, ROUNDS, PASSES, held,
+        np.zeros(secret.domain), weight,
+    )  # fmt: skip
+    # entries of the ordered units stand one after another; put them where the secret has them
+    each = np.diff(secret.offsets)[order]
+    ends = np.concatenate([[0], np.cumsum(each)])[:-1]
+    to = np.repeat(secret.offsets[order] - ends, each) + np.arange(len(weight))
+    fitted = np.empty(len(weight))
+    fitted[to] = weight
+    return fitted
+
+
+def _of_permuted(release: Published, secret: Secret, part: Part, bins: _Bins) -> FloatArray:
+    """Persons of each bin that have each value, for a column whose rows were permuted apart from the values."""
+    if release.start is None:
+        raise TypeError("not sliced")
+    rows = np.diff(release.start)
+    bucket = np.repeat(np.arange(len(rows)), rows) if secret.part >= 0 else np.arange(len(rows))
+    voter = np.repeat(bucket, np.diff(secret.offsets))
+    key, inverse = np.unique(voter * secret.domain + secret.code, return_inverse=True)
+    count = np.bincount(inverse, weights=secret.weight).astype(np.float64)
+    offsets = np.searchsorted(key, np.arange(len(rows) + 1) * secret.domain).astype(np.int64)
+    held = np.zeros((len(bins.marginal), secret.domain))
+    weight = np.zeros(int((rows * np.diff(offsets)).sum()))
+    places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
+    spread_values(
+        np.ascontiguousarray(places), np.ones(part.cells.shape[1]), release.start, offsets, key % secret.domain, count,
+        bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(secret.domain), weight,
+    )  # fmt: skip
+    return held
+
+
+def _counted(secret: Secret, part: Part, bins: _Bins) -> FloatArray:
+    """The same where every voter shows its own value: a box counts evenly for the values it covers."""
+    voters = np.repeat(np.arange(len(secret.offsets) - 1), np.diff(secret.offsets))
+    by_voter = sparse.csr_matrix((secret.weight, (voters, secret.code)), (len(secret.offsets) - 1, secret.domain))
+    held = np.zeros((len(bins.marginal), secret.domain))
+    first = np.cumsum([0, *(s.shape[1] for s in bins.spread)])
+    for k, a in enumerate(part.columns):
+        held[first[a] : first[a + 1]] = (bins.spread[a][part.cells[k]].T @ by_voter).toarray()
+    return held
+
+
+DEFINETTI = Attacker("definetti", "the same, the values of a class weighed by naive Bayes of the release", scoring)

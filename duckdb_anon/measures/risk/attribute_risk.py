@@ -1,0 +1,76 @@
+"""attribute_risk: how often an attacker names a person's sensitive value, and what l-diversity says of it.
+
+The attackers of `linkage_risk`, the deFinetti attacker among them, who trains naive Bayes on the release alone and
+spreads the values of each class or bucket over its rows; one row an attacker and the strongest, for each sensitive
+column. `attribute` is the share of targets whose value is named, in [0, 1]; `baseline` and `advantage` as in
+`linkage_risk`. `largest_share` is the share of the most frequent value in a class or bucket, the mean over the rows:
+what l bounds by 1/l. An attacker does better than that share where other classes tell which values go with which
+quasi-identifiers, so l is a bound on the share and not on what can be inferred (Kifer 2009).
+A release without `row_id` can be asked too; then nobody is told her class, and the baseline saw the targets.
+Cost: that of linkage_risk, and 20 rounds over rows times values of their bucket for deFinetti.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
+from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
+from duckdb_anon.measures.risk.published import Published, Secret
+from duckdb_anon.measures.risk.replay import replay_select
+from duckdb_anon.model.entries import Params, Report
+from duckdb_anon.model.reading import ReadTable
+
+NAME = "attribute_risk"
+
+
+def attribute_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row an attacker and the strongest, for each sensitive column."""
+    read = dict(zip(params["read"], tables, strict=True))
+    chosen = chosen_attackers(NAME, params["attackers"])
+    rows = []
+    for info in params["roles"].sensitive:
+        release, targets, outside = prepared(NAME, read, params, [info.name], rng)
+        each = rows_of(NAME, release, targets, outside, chosen, params["attackers"] == ["all"])
+        share = largest_share(release, release.secrets[0])
+        each.append(strongest_of(each, chosen))
+        rows += [{**row, "largest_share": share, "targets": len(targets)} for row in each]
+    return {name: [row[name] for row in rows] for name in MEASURE.returns}
+
+
+def largest_share(release: Published, secret: Secret) -> float:
+    """Share of the most frequent value in a row's class or bucket, the mean over the rows; NaN without classes."""
+    if release.group_of_unit is None:
+        return float("nan")
+    if release.start is not None and secret.part >= 0:
+        group = np.repeat(np.arange(len(release.size)), np.diff(release.start))
+    else:
+        group = release.group_of_unit
+    voter = np.repeat(group, np.diff(secret.offsets))
+    key, inverse = np.unique(voter * secret.domain + secret.code, return_inverse=True)
+    count = np.bincount(inverse, weights=secret.weight)
+    people = np.bincount(voter, weights=secret.weight)
+    most = np.zeros(len(people))
+    np.maximum.at(most, key // secret.domain, count)
+    return float(most.sum() / people.sum())
+
+
+_RETURNS = {name: kind for name, kind in LINKAGE.returns.items() if not name.startswith("identity")}
+_RETURNS["largest_share"] = "DOUBLE OR NULL"
+MEASURE = Report(
+    name=NAME,
+    summary="how often each attacker names a person's sensitive value, deFinetti's among them, beside what l bounds",
+    paper="Kifer (2009), Attacks on privacy and deFinetti's theorem; see linkage_risk",
+    example="FROM attribute_risk('people', 'release', call := 'muco(0.2)', targets := 200)",
+    parameters=LINKAGE.parameters,
+    returns=_RETURNS,
+    compute=attribute_risk,
+    tables=("original", "release"),
+    optional=("holdout",),
+    further=replay_select,
+    reads="tables",
+    needs=("qi", "sensitive"),
+)

@@ -1,0 +1,91 @@
+"""linkability: whether a release tells that two sets of somebody's values belong to one person.
+
+An attacker knows a person's values in two disjoint sets of columns, finds the k nearest released rows by each, and
+succeeds when a row is among both. Baseline: two times k rows at random. Control: persons of `holdout`.
+Source: Giomi et al. (2023), section 4.2; WP29, Opinion 05/2014. Range [0, 1]. Cost: attacks times rows times columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.kernels.attacks.neighbours import nearest_rows
+from duckdb_anon.measures.risk.wp29 import (
+    ATTACKS,
+    BOXES,
+    HOLDOUT,
+    PAPER,
+    RETURNS,
+    Numbers,
+    answer,
+    columns_of,
+    numbers,
+    rates,
+)  # fmt: skip
+from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import FloatArray, IntArray
+
+
+def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row."""
+    read = dict(zip(params["read"], tables, strict=True))
+    every = columns_of("linkability", params, None, "columns")
+    first = columns_of("linkability", params, params["columns_a"] or every[::2], "columns_a")
+    second = columns_of("linkability", params, params["columns_b"] or [n for n in every if n not in first], "columns_b")
+    if set(first) & set(second) or not first or not second:
+        raise ParameterError("linkability: columns_a and columns_b must be two disjoint sets of columns, none empty")
+    release, boxes = numbers("linkability", read["release"], [*first, *second])
+    k = min(params["k"], release.rows)
+
+    def attack(table: str) -> FloatArray:
+        people, _ = numbers("linkability", read[table], [*first, *second])
+        who = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
+        by_a = neighbours(people.only(first), release.only(first), who, k, rng)
+        by_b = neighbours(people.only(second), release.only(second), who, k, rng)
+        return _shared(by_a, by_b)
+
+    found = attack("original")
+    guess = [rng.choice(release.rows, (len(found), k)) for _ in range(2)]
+    control = attack("holdout") if "holdout" in read else None
+    note = f"{', '.join(first)} | {', '.join(second)}" + (f"; {BOXES}" if boxes else "")
+    return answer([rates("linkability", found, _shared(*guess), control, note)])
+
+
+def neighbours(people: Numbers, release: Numbers, who: IntArray, k: int, rng: np.random.Generator) -> IntArray:
+    """The k nearest released rows of some persons, ties at random, shape (persons, k)."""
+    out = np.zeros((len(who), k), dtype=np.int64)
+    nearest_rows(
+        np.ascontiguousarray(people.values[:, who]), release.values, release.nominal, release.span,
+        rng.permutation(release.rows), out,
+    )  # fmt: skip
+    return out
+
+
+def _shared(first: IntArray, second: IntArray) -> FloatArray:
+    both: FloatArray = (first[:, :, None] == second[:, None, :]).any(axis=(1, 2)).astype(np.float64)
+    return both
+
+
+MEASURE = Report(
+    name="linkability",
+    summary="WP29's second criterion: do two sets of a person's values lead to the same released row",
+    paper=PAPER,
+    example="FROM linkability('people', 'release', columns_a := ['age', 'gender'])",
+    parameters=(
+        Parameter("columns_a", "columns of the first set (default: every second one)", "names"),
+        Parameter("columns_b", "columns of the second set (default: all others)", "names"),
+        Parameter("k", "nearest rows by each set", "integer", 1, low=1, high=1000),
+        ATTACKS,
+        HOLDOUT,
+    ),
+    returns=RETURNS,
+    compute=linkability,
+    tables=("original", "release"),
+    optional=("holdout",),
+    reads="tables",
+)

@@ -1,0 +1,99 @@
+"""membership_risk: whether a release tells that a person is in it.
+
+The attacker knows a person's quasi-identifiers and scores how well the best released row fits her (minus the distance
+of the nearest row, and the best likelihood ratio where a call is told); members should not fit better than persons of
+`holdout`, who are drawn from the same population and are not in the table. `auc` is the chance that a member fits
+better than one of them (ties count half; 0.5: nothing is told), with the 95% interval of Hanley and McNeil (1982);
+`tpr_at_1_fpr` the share of members who are recognized where 1% of the others are taken for members (Carlini et
+al. 2022), with Wilson's interval. Cost: that of an attacker of linkage_risk on members and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from duckdb_anon.measures.risk.attacks import CannotAsk, Scoring, Targets, best_scores, wilson
+from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, prepared
+from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.replay import replay_select
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import FloatArray
+
+NAME = "membership_risk"
+ATTACKERS = ["nearest", "likelihood"]
+
+
+def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row an attacker."""
+    read = dict(zip(params["read"], tables, strict=True))
+    if "holdout" not in read:
+        raise ParameterError(f"{NAME}: holdout is missing; name a table of persons who are not in the original")
+    release, members, others = prepared(NAME, read, params, [], rng)
+    if others is None:
+        raise TypeError("no holdout")
+    rows: list[dict[str, Any]] = []
+    for attacker in chosen_attackers(NAME, ATTACKERS):
+        row: dict[str, Any] = {"attacker": attacker.name, "members": len(members), "others": len(others)}
+        try:
+            scoring = attacker.scoring(release)
+        except CannotAsk as reason:
+            rows.append(row | dict.fromkeys(_FIGURES, np.nan) | {"note": str(reason)})
+            continue
+        rows.append(row | figures(*_both(release, scoring, members, others)) | {"note": attacker.doc})
+    return {name: [row[name] for row in rows] for name in MEASURE.returns}
+
+
+def _both(release: Published, scoring: Scoring, members: Targets, others: Targets) -> tuple[FloatArray, FloatArray]:
+    return best_scores(release, scoring, members), best_scores(release, scoring, others)
+
+
+def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
+    """AUC and true-positive rate at 1% false positives, from the scores of members and of others.
+
+    >>> figures(np.array([1.0, 2.0]), np.array([0.0, 0.0]))["auc"]
+    1.0
+    """
+    m, n = len(inside), len(outside)
+    ranks = rankdata(np.concatenate([inside, outside]))
+    auc = float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
+    q1, q2 = auc / (2 - auc), 2 * auc * auc / (1 + auc)
+    spread = (auc * (1 - auc) + (m - 1) * (q1 - auc * auc) + (n - 1) * (q2 - auc * auc)) / (m * n)
+    half = 1.959963984540054 * float(np.sqrt(max(spread, 0.0)))
+    most = int(np.floor(0.01 * n))  # others above the threshold
+    threshold = np.sort(outside)[::-1][most] if n else -np.inf
+    caught = inside > threshold
+    low, high = wilson(float(caught.sum()), m)
+    return {
+        "auc": auc, "auc_low": max(0.0, auc - half), "auc_high": min(1.0, auc + half),
+        "tpr_at_1_fpr": float(caught.mean()), "tpr_low": low, "tpr_high": high,
+    }  # fmt: skip
+
+
+_FIGURES = ("auc", "auc_low", "auc_high", "tpr_at_1_fpr", "tpr_low", "tpr_high")
+MEASURE = Report(
+    name=NAME,
+    summary="does a release tell who is in it: members against persons of a holdout",
+    paper="Hanley and McNeil (1982); Carlini et al. (2022), Membership inference attacks from first principles",
+    example="FROM membership_risk('people', 'release', holdout := '(SELECT * FROM people USING SAMPLE 50)')",
+    parameters=(
+        Parameter("holdout", "table of persons who are not in the original", "text", REQUIRED),
+        *PARAMETERS,
+        Parameter("targets", "persons of each side", "integer", 2000, low=1),
+        Parameter("call", "what made the release, 'muco(0.2)' (default: what its description says)", "text"),
+    ),
+    returns={
+        "attacker": "VARCHAR", **dict.fromkeys(_FIGURES, "DOUBLE OR NULL"), "members": "BIGINT", "others": "BIGINT",
+        "note": "VARCHAR",
+    },
+    compute=membership_risk,
+    tables=("original", "release"),
+    optional=("holdout",),
+    further=replay_select,
+    reads="tables",
+)  # fmt: skip
