@@ -2,9 +2,11 @@
 
 Releases the exact quasi-identifiers, the number of the record's bucket, and in place of the sensitive value a
 MAP from value to count in the bucket; insensitive columns pass through. Guarantee: every bucket has at least l
-records and no value has a share above 1/l in it, so nobody's value is told with a probability above 1/l by
-the release alone. It hides no one: exact quasi-identifiers show who is in the table (`k_anonymity` is
-that of the original).
+records and no value has a share above 1/l in it. That bounds the share, not what can be inferred: other buckets
+tell which values go with which quasi-identifiers (Kifer 2009, deFinetti). On the adult table (occupation, 7
+quasi-identifiers) such an attacker, trained on the release alone, names .83, .50 and .38 of the values at l = 2, 4 and
+6 once she knows the bucket; `attribute_risk` measures it on yours. It hides no one: exact quasi-identifiers show who
+is in the table (`k_anonymity` is that of the original).
 
 Paper: Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation. Departures: one table
 that `anatomy_qit` and `anatomy_st` read the paper's two tables from; buckets are dealt in one go, see

@@ -3,7 +3,8 @@
 Releases one row a record and a few fakes nobody can tell apart: its bucket and one STRUCT a column, the
 sensitive attribute alone in the last one (Hasan, Jiang, Chen and Wang, Applied Sciences 8(5):783, 2018,
 Algorithms 1 and 2). Guarantees: in every bucket no sensitive value has a share above 1/l, hence no record is
-linked to one with probability above 1/l, fakes counted as records; no row contradicts a validity rule with
+linked to one with probability above 1/l by the shares of its bucket, fakes counted as records (a bound on the
+shares, not on what other buckets let infer: see `attribute_risk`); no row contradicts a validity rule with
 certainty. Within a generalized cell, parts have at least k rows; that is no guarantee of the whole table.
 
 Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the

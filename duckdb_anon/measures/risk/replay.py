@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
+from duckdb_anon.model.description import read_description
 from duckdb_anon.model.entries import Params, Roles
 from duckdb_anon.model.errors import ParameterError
 
@@ -90,7 +91,8 @@ def parsed_call(function: str, text: str) -> tuple[str, list[str]]:
 
 def _described(release: Any) -> str:
     """The call that a release's comment tells; '' where it tells none."""
-    return ""
+    said = read_description(release.comment)
+    return said.call if said is not None else ""
 
 
 def _nested(kind: str) -> bool:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from duckdb_anon.measures.risk.attackers import likelihood
+from duckdb_anon.measures.risk.attackers import definetti, likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring
 from duckdb_anon.measures.risk.published import Published
 
 
 def scoring(release: Published) -> Scoring:
-    """As likelihood, inside the target's own group.
+    """As definetti, or likelihood where no values are mixed, inside the target's own group.
 
     Raises:
         CannotAsk: the release shows no groups.
     """
     if release.group_of_unit is None:
         raise CannotAsk("the release shows neither boxes nor buckets, so there is no group to be told")
-    return replace(likelihood.scoring(release), told=True)
+    try:
+        known = definetti.scoring(release)
+    except CannotAsk:
+        known = likelihood.scoring(release)
+    return replace(known, told=True)
 
 
 TOLD = Attacker("told", "the same, told the class or bucket of her row", scoring, outsider=False)

@@ -58,7 +58,9 @@ def expected(
 
 def test_rows_agree_with_the_definition(con: duckdb.DuckDBPyConnection) -> None:
     original = table(con, "original", 60, 1)
-    con.execute(f"create table release as from muco('original', 0.5, tables := 'linear', {LABELS}, row_id := true, seed := 3)")
+    con.execute(
+        f"create table release as from muco('original', 0.5, tables := 'linear', {LABELS}, row_id := true, seed := 3)"
+    )
     rows = con.execute("from release").fetchall()
     source, values = [r[4] for r in rows], domains(original, rows)
     nearest = expected(original, rows, source, linkage.nearest(ranges(values)), False)
@@ -76,7 +78,9 @@ def test_the_learned_channel_is_that_of_the_call_run_on_the_release(
     con.execute(
         f"create table release as from muco('original', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, seed := 3)"
     )
-    again = con.execute(f"from muco('release', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, seed := 11)").fetchall()
+    again = con.execute(
+        f"from muco('release', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, seed := 11)"
+    ).fetchall()
     rows = con.execute("from release").fetchall()
     pairs = [(rows[r[4]], r) for r in again]
     kept = Counter(sum(b[a] == c[a] for a in range(3)) for b, c in pairs)

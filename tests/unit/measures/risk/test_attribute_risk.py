@@ -1,0 +1,83 @@
+"""attribute_risk: the deFinetti attacker against her definition, and what l does not bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from duckdb_anon.measures.risk.attackers.definetti import PASSES, ROUNDS
+from tests.reference import definetti
+
+LABELS = "qi := ['a', 'b'], sensitive := 's'"
+
+
+def test_values_are_spread_as_the_definition_says(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table original as select range as a, hash(range, 1) % 3 as b, 's' || (hash(range, 1) + hash(range, 2) % 2) % 3 "
+        "as s from range(24)"
+    )
+    con.execute(
+        "create table release as with held as (select bucket, map_from_entries(list((s, n))) as s from (select rowid % 6 as "
+        "bucket, s, count(*) as n from original group by all) group by bucket) select bucket, a, b, held.s, original.rowid "
+        "as row_id from original join held on held.bucket = original.rowid % 6 order by original.rowid"
+    )
+    rows = con.execute("select a, b, rowid % 6, s from original order by rowid").fetchall()
+    weights = definetti.spread([r[:2] for r in rows], [r[2] for r in rows], [r[3] for r in rows], ROUNDS, PASSES)
+    wanted = 0.0
+    for row, weight in zip(rows, weights, strict=True):
+        best = [v for v, n in weight.items() if n >= max(weight.values()) * (1 - 1e-7)]
+        wanted += (row[3] in best) / len(best) / len(rows)
+    found = con.execute(
+        f"select attribute from attribute_risk('original', 'release', {LABELS}, attackers := ['definetti']) limit 1"
+    ).fetchone()
+    assert found == pytest.approx((wanted,), abs=1e-9)
+
+
+def test_l_does_not_bound_what_is_inferred(con: duckdb.DuckDBPyConnection) -> None:
+    # the secret follows from b, so other buckets tell which of a bucket's two values is whose
+    con.execute(
+        "create table original as select range as a, hash(range) % 4 as b, 's' || hash(range) % 4 as s from range(2000)"
+    )
+    con.execute(f"create table release as from anatomy('original', 2, {LABELS}, row_id := true)")
+    found = dict(
+        con.execute(
+            f"select attacker, attribute from attribute_risk('original', 'release', {LABELS}, known := ['a', 'b'])"
+        ).fetchall()
+    )
+    assert found["exact"] == pytest.approx(0.5, abs=0.01)
+    assert found["definetti"] > 0.95
+
+
+def test_a_release_without_row_id_can_be_asked(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table original as select range as a, hash(range) % 4 as b, hash(range, 3) % 5 as s from range(200)"
+    )
+    con.execute(f"create table release as from mondrian('original', k := 5, {LABELS})")
+    rows = con.execute(f"from attribute_risk('original', 'release', {LABELS})").fetchall()
+    assert len(rows) >= 6
+
+
+def test_the_share_l_bounds_is_shown(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table original as select range as a, range % 3 as b, range % 2 as s from range(100)")
+    con.execute(f"create table release as from anatomy('original', 2, {LABELS}, row_id := true)")
+    found = con.execute(
+        f"select distinct largest_share from attribute_risk('original', 'release', {LABELS})"
+    ).fetchall()
+    assert found == [(0.5,)]
+
+
+def test_adult_is_guessed_beyond_the_shares(con: duckdb.DuckDBPyConnection, shared_data: Path) -> None:
+    con.execute(
+        f"create table adult as from read_csv('{shared_data / 'adult.csv'}') where occupation is not null limit 8000"
+    )
+    roles = "qi := ['age', 'education', 'sex', 'hours_per_week'], sensitive := 'occupation'"
+    con.execute(f"create table release as from anatomy('adult', 4, {roles}, row_id := true, seed := 1)")
+    found = dict(
+        con.execute(
+            f"select attacker, attribute from attribute_risk('adult', 'release', {roles}, targets := 1000, seed := 1)"
+        ).fetchall()
+    )
+    assert found["told"] > 0.3 > 0.25
+    assert found["definetti"] > found["exact"]
