@@ -5,8 +5,9 @@ record can be linked to a sensitive value with probability above 1/l (Li, Li, Zh
 2012, sections 3 to 5) if all values of a bucket are equally likely to be hers. That bounds shares, not what can be
 inferred from other buckets (Kifer 2009): on the adult table (occupation, 7 quasi-identifiers, l = 4) the deFinetti
 attacker of `attribute_risk` names .31 of the values where the bucket's shares alone tell .23. Columns are given or
-found by k-medoids on 1 - phi squared; the sensitive attribute is clustered like any other, or set alone. Buckets are Mondrian cuts that never separate equal values, so the
-diversity test is local to a bucket (see `slices.diversity`). Columns are not generalized.
+found by k-medoids on 1 - phi squared; the sensitive attribute is clustered like any other, or set alone.
+Buckets are Mondrian cuts that never separate equal values, so the diversity test is local to a bucket (see
+`slices.diversity`). Columns are not generalized.
 Departures: cuts are taken a level at a time, with a local test the result is that of the paper's queue; they
 are made where boxes would save most unless `cut := 'median'`.
 Cost: O(d n log n).
