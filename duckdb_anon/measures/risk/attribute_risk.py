@@ -69,6 +69,7 @@ MEASURE = Report(
     returns=_RETURNS,
     compute=attribute_risk,
     tables=("original", "release"),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained", "counts"),
     optional=("holdout",),
     further=replay_select,
     reads="tables",

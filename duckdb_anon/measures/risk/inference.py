@@ -76,6 +76,7 @@ MEASURE = Report(
     returns=RETURNS,
     compute=inference,
     tables=("original", "release"),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
     optional=("holdout",),
     reads="tables",
 )

@@ -86,6 +86,7 @@ MEASURE = Report(
     returns=RETURNS,
     compute=linkability,
     tables=("original", "release"),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
     optional=("holdout",),
     reads="tables",
 )

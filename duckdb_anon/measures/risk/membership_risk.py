@@ -93,6 +93,7 @@ MEASURE = Report(
     },
     compute=membership_risk,
     tables=("original", "release"),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
     optional=("holdout",),
     further=replay_select,
     reads="tables",

@@ -120,6 +120,7 @@ MEASURE = Report(
     returns=RETURNS,
     compute=singling_out,
     tables=("original", "release"),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
     optional=("holdout",),
     reads="tables",
 )
