@@ -71,7 +71,7 @@ def prepared(
     """
     original, qi = read["original"], [info.name for info in params["roles"].qi]
     release = published(function, read["release"], qi, sensitive, read.get("replay"))
-    if linked or "row_id" in read["release"].columns:
+    if linked or read["release"].sources() is not None:
         row = own_rows(function, original, read["release"], release)
     else:
         row = np.full(original.rows, -1, dtype=np.int64)

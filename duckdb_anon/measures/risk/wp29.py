@@ -77,7 +77,7 @@ def numbers(function: str, table: ReadTable, names: Sequence[str]) -> tuple[Numb
     require_columns(function, table, names)
     if not table.rows:
         raise RequirementError(f"{function}: a table is empty; there is nothing to attack")
-    if "noisy_count" in table.columns:
+    if table.counted:
         raise ColumnError(f"{function}: noisy counts are cells, not persons; there is nobody to single out or link")
     values, boxes = [], False
     for name in names:
