@@ -251,7 +251,6 @@ MEASURE = Report(
     },
     compute=linkage_risk,
     tables=("original", "release"),
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained", "counts"),
     optional=("holdout",),
     further=replay_select,
     reads="tables",

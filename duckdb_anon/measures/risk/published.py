@@ -245,8 +245,6 @@ def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay |
         return None
     if any(again.columns[name].shape != "value" for name in qi):
         return None
-    if again.sources() is None:
-        return None
     source = source_rows("linkage_risk", release, again)
     real = source >= 0
     before = np.stack([release.columns[name].value_codes()[source[real]] for name in qi])
