@@ -9,6 +9,7 @@ from duckdb_anon.measures.plans.delta_probability import MEASURE as DELTA_PROBAB
 from duckdb_anon.measures.plans.diffgen_plan import MEASURE as DIFFGEN_PLAN
 from duckdb_anon.measures.plans.rr_parameters import MEASURE as RR_PARAMETERS
 from duckdb_anon.measures.queries.cube_error import MEASURE as CUBE_ERROR
+from duckdb_anon.measures.queries.estimate import MEASURE as ESTIMATE
 from duckdb_anon.measures.queries.relative_error import MEASURE as RELATIVE_ERROR
 from duckdb_anon.measures.queries.rewrite_query import MEASURE as REWRITE_QUERY
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
@@ -79,6 +80,7 @@ MEASURES: tuple[Entry, ...] = (
     SA_NCP,
     REWRITE_QUERY,
     RELATIVE_ERROR,
+    ESTIMATE,
     CUBE_ERROR,
     WORKLOAD,
     WORKLOAD_ERROR,

@@ -6,16 +6,24 @@ Nothing is read here but names, types and comments.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
+from duckdb_anon.engine.known import require_known_values
 from duckdb_anon.engine.labels import with_labels_of
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, begin, note
-from duckdb_anon.engine.roles import ROLE_PARAMETERS, column_of, labels_of, require_free_names, resolve_roles
+from duckdb_anon.engine.roles import (
+    ROLE_PARAMETERS,
+    column_of,
+    labels_of,
+    require_free_names,
+    require_no_identifier,
+    resolve_roles,
+)
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.engine.sliced import classes_of_slices, unsliced
 from duckdb_anon.model.cells import Interval
@@ -34,7 +42,6 @@ from duckdb_anon.model.entries import (
     Task,
 )
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import Contents, carriers, may_carry, read, refuse, released_name
 from duckdb_anon.model.table import CodedTable
 from duckdb_anon.rewrite.schema import TableInfo
@@ -44,10 +51,16 @@ SEED = Parameter(
     "whole number from 0 that makes the run repeatable; by default the system's entropy",
     "integer",
     low=0,
-    high=MOST_SEED,
+    high=2**127 - 1,  # a HUGEINT: one below 2^64 can be guessed, so a release takes none
 )
 ROW_ID = Parameter(
     "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
+)
+FORCE = Parameter(
+    "force",
+    "true lets the call name a column labelled identifier as a quasi-identifier or one to keep",
+    "boolean",
+    False,
 )
 _ASKER = "asker: current_connection_id()"
 """Field of a call that says whose interrupt stops it."""
@@ -66,7 +79,7 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
     if not isinstance(entry, (Query, Task)) and (tables or isinstance(entry, PureSql)):
         added += ROLE_PARAMETERS
     if isinstance(entry, Method):
-        added += (ROW_ID,)
+        added += (ROW_ID, FORCE)
     if isinstance(entry, (Method, Report)):
         added += (SEED,)
     added = tuple(p for p in added if p.name not in taken)
@@ -107,6 +120,16 @@ class Context:
             table=relation.given,
             function=self.function,
         )
+
+    def require_known(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
+        """Refuse a release with texts that nothing knows; `trees` names the hierarchy table of attributes."""
+        found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()}
+        require_known_values(self.function, self.catalog, original, release, found)
+
+    def plain_info(self, relation: Relation) -> TableInfo:
+        """`relation` as rewrites see it, without roles: those of a release are told by the original's."""
+        require_visible(self.function, relation)
+        return TableInfo(sql=relation.sql, columns=tuple(relation.columns.items()), given=relation.given)
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
         """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""
@@ -172,6 +195,8 @@ def _own(entry: Entry) -> Iterable[Parameter]:
 def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
     roles = context.roles(relation, needs=entry.needs)
+    if not params["force"]:
+        require_no_identifier(entry.name, relation, roles)
     if entry.settle is not None:
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
@@ -180,7 +205,8 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     decoder = Decoder()
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in _infos(roles))]
     columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
-    return f"with {_run_ctes(entry, context, relation, roles, params)},\n{decoder.sql(columns)}"
+    declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
+    return f"with {_run_ctes(entry, context, relation, roles, params, declaring)},\n{decoder.sql(columns)}"
 
 
 def _given(entry: Method, context: Context) -> dict[str, Any]:
@@ -223,11 +249,25 @@ def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -
     return coded_table(entry.name, Roles(plain, roles.sensitive), rows, {}, canonical=False)[0]
 
 
-def _run_ctes(entry: Method | Report, context: Context, relation: Relation, roles: Roles, params: Params) -> str:
+def _without_unused(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
+    """A column of the source; an enum as text, for its type would tell values that nobody has (any more)."""
+    if relation.columns.get(column, "").startswith("ENUM(") and column not in kept_enums:
+        return f"{ident(column)}::varchar as {ident(column)}"
+    return ident(column)
+
+
+def _run_ctes(
+    entry: Method | Report,
+    context: Context,
+    relation: Relation,
+    roles: Roles,
+    params: Params,
+    kept_enums: Collection[str] = (),
+) -> str:
     """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table."""
     coded = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
     names = dict.fromkeys(info.name for info in coded + roles.keep)
-    needed = "".join(f"{ident(n)}, " for n in names)
+    needed = "".join(f"{_without_unused(n, relation, kept_enums)}, " for n in names)
     row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
     asked = getattr(entry, "conditions", None)
     conditions = asked(roles, params) if asked else {}
@@ -277,7 +317,7 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     if entry.reads == "coded":
         roles = context.roles(relation, needs=entry.needs)
         return (
-            f"with {_run_ctes(entry, context, relation, roles, params)},\n"
+            f"with {_run_ctes(entry, context, relation, roles, params, relation.columns)},\n"
             f"{_report_select(entry, roles.qi + roles.sensitive)}"
         )
     relations = [relation, *(context.relation(name) for name in entry.tables[1:])]
@@ -289,6 +329,11 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
     relations += [context.relation(name) for name in read[len(relations) :]]
+    if entry.literals and not is_release(labelled.comment):
+        # a query names values: one that the release shows as something else would be answered for certain and wrong
+        for other in relations:
+            if other is not relation and other.given != labelled.given:
+                context.require_known(labelled, other, {i.name: i.hierarchy for i in infos if i.hierarchy})
     for other in relations[1:]:
         require_free_names(entry.name, other)
     for name, select in (entry.further(context, roles, params) if entry.further else {}).items():

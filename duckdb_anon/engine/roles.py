@@ -15,7 +15,7 @@ ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
 _COMMENT = re.compile(
     r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:(?:\"[^\"]*\")+|[^\s;,]+)))*)", re.IGNORECASE
 )
-_HIERARCHY = re.compile(r"hierarchy=(?:\"((?:[^\"]|\"\")+)\"|([^\s;,]+))", re.IGNORECASE)
+HIERARCHY = re.compile(r"hierarchy=(?:\"((?:[^\"]|\"\")+)\"|([^\s;,]+))", re.IGNORECASE)
 _ORDERED = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|DATE|TIME.*|BIGNUM)$")
 _NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]$|INTERVAL$|VARIANT$")
 
@@ -89,6 +89,23 @@ def labels_of(
     return labelled, list(sensitive or ()), [*labels.hierarchies, *(arguments.get("hierarchies") or {})]
 
 
+def require_no_identifier(function: str, relation: Relation, roles: Roles) -> None:
+    """Refuse to release a column that its own comment calls an identifier.
+
+    Raises:
+        ColumnError: naming the column.
+    """
+    labelled = {name.lower() for name in _from_comments(function, relation).roles["identifier"]}
+    named = {"qi": roles.qi, "sensitive": roles.sensitive, "keep": roles.keep}
+    for argument, infos in named.items():
+        wrong = [info.name for info in infos if info.name.lower() in labelled]
+        if wrong:
+            raise ColumnError(
+                f"{function}: {argument} names {listed(wrong)}, labelled identifier in {relation.given}: identifiers "
+                "are never released. Leave it out, change its comment, or say force := true if it is none"
+            )
+
+
 def kind_of_type(duckdb_type: str) -> Literal["ordered", "nominal", ""]:
     """Tell ordered types (numbers, dates, times) from nominal ones; '' when the type is unknown.
 
@@ -135,7 +152,7 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
         labels.roles[role].append(column)
         if "categorical" in re.split(r"[\s,;]+", found.group(2).lower()):
             labels.categorical.add(column)
-        tree = _HIERARCHY.search(found.group(2))
+        tree = HIERARCHY.search(found.group(2))
         if tree:
             labels.hierarchies[column] = tree.group(1).replace('""', '"') if tree.group(1) else tree.group(2)
     return labels

@@ -20,6 +20,7 @@ from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
 from duckdb_anon.engine.feed import Feed
+from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import Tree, read_tree
 from duckdb_anon.kernels import threads
@@ -84,11 +85,6 @@ def _encode(value: object) -> object:
 
 def _decode(value: dict[str, Any]) -> Any:
     return Fraction(value["fraction"]) if set(value) == {"fraction"} else value
-
-
-def generator(seed: int | None) -> np.random.Generator:
-    """Return PCG64 seeded with `seed`, or from the operating system's entropy."""
-    return np.random.Generator(np.random.PCG64(seed))
 
 
 def run_call(

@@ -57,8 +57,10 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 
 def _declared_type(info: ColumnInfo) -> str:
-    """Type of a column whose domain is declared outside its rows, '' for others."""
-    return info.type if info.type.startswith("ENUM") or info.hierarchy else ""
+    """Type of a column whose domain is declared outside its rows, '' for others; an enum is released as text."""
+    if info.type.startswith("ENUM"):
+        return "VARCHAR"
+    return info.type if info.hierarchy else ""
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:

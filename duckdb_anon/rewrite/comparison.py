@@ -79,7 +79,51 @@ def comparison(
     )
 
 
-def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo], bounds: Bounds) -> _Sides:
+def answers(
+    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), bounds: Bounds = "sure"
+) -> str:
+    """Write the query that estimates the answer from the release alone; the original is never read.
+
+    Args:
+        query: one SELECT over the original; HAVING, ORDER BY and LIMIT hold of the estimates.
+        original: names and types of the original's columns.
+        release: its release.
+        tables: other tables the query reads.
+        bounds: which low and high to give.
+
+    Returns:
+        SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, estimate, low, high, confidence DOUBLE: one row a
+        group and measure.
+
+    Raises:
+        RewriteError: when the query cannot be estimated from the release.
+    """
+    sides = _sides(query, original, release, tables, bounds, alone=True)
+    keys = [number for number, c in enumerate(sides.columns) if not c.measure]
+    measures = [number for number, c in enumerate(sides.columns) if c.measure]
+    if not measures:
+        raise RewriteError("the query has no aggregate to estimate; give it a COUNT, SUM, AVG, MIN or MAX")
+    wanted = ",\n    ".join(_measure(sides, number) for number in measures)
+    return "\n".join(
+        [
+            f"with _estimate as (\n{sides.estimate}\n),",
+            f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {wanted}\n  ]) as m",
+            "  from (select _one as e, _one as o from _estimate as _one)\n)",
+            "select keys, m.measure as measure, m.estimate as estimate, m.low as low, m.high as high,",
+            "  m.confidence as confidence",
+            "from _both",
+        ]
+    )
+
+
+def _sides(
+    query: str,
+    original: TableInfo,
+    release: TableInfo,
+    tables: Sequence[TableInfo],
+    bounds: Bounds,
+    alone: bool = False,
+) -> _Sides:
     written = parse(query)
     require_table(written, original)
     everything = (original, *tables)
@@ -92,7 +136,7 @@ def _sides(query: str, original: TableInfo, release: TableInfo, tables: Sequence
     limited = any(tree.args.get(key) for key in ("limit", "offset", "having"))
     levels = _mark_levels(tree)
     open_ended = tree.copy()
-    if limited:
+    if limited and not alone:
         for key in ("limit", "offset", "order", "having"):
             open_ended.set(key, None)
     estimate = estimator(open_ended, release, everything, bounds)

@@ -36,6 +36,12 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
             "committed yet, commit it as an ordinary table first"
         )
     contents = contents_of(release, original)
+    if contents.retention and all(content.truth != "replaced" for content in contents.columns.values()):
+        # replaced values are mixed with true ones, and only the role says which column they are in
+        raise RewriteError(
+            f"{release.name} has a column retention, so some sensitive values were replaced, and no column is known to "
+            "be sensitive; say sensitive := '...' or COMMENT ON COLUMN ... IS 'anon: sensitive'"
+        )
     builder = _Builder(release, original, contents)
     exact: dict[str, exp.Expr] = {}
     parts: list[Part] = []

@@ -39,7 +39,14 @@ _EXPRESSIONS = {
     "LAMBDA", "LAMBDA_REF", "OPERATOR", "POSITIONAL_REFERENCE", "STAR", "SUBQUERY", "TYPE", "WINDOW",
 }  # fmt: skip
 # Functions of the package for analysts: what each argument must be.
-_TABLE_FUNCTIONS = {"unnest": (), "anon_functions": (), "anatomy_qit": ("table",), "anatomy_st": ("table",)}
+_TABLE_FUNCTIONS = {
+    "unnest": (),
+    "anon_functions": (),
+    "describe_release": ("table",),
+    "anatomy_qit": ("table",),
+    "anatomy_st": ("table",),
+}
+_ASKING = "estimate"
 _REWRITE = "rewrite_query"
 
 
@@ -140,14 +147,24 @@ class Guard:
             raise Refused("functions are called without a catalog or schema before their names")
         if name == _REWRITE:
             self._check_rewrite(_arguments(node))
-        elif name in _TABLE_FUNCTIONS and node.get("class") == "FUNCTION":
+        elif name in (*_TABLE_FUNCTIONS, _ASKING) and node.get("class") == "FUNCTION":
             # as a table function it is checked where it stands; as a scalar only unnest exists
             return
         elif name not in FUNCTIONS:
             raise Refused("this function is not allowed")
 
+    def _check_estimate(self, given: list[Argument]) -> None:
+        """Check that estimate gets a query that could itself run, and a published table."""
+        if [name for name, _ in given] not in (["", ""], ["", "", "bounds"]):
+            raise Refused("estimate takes a query and a release, in this order")
+        self.check(_text(given[0][1]))
+        self._check_table_text(given[1][1])
+
     def _check_table_function(self, function: Node) -> None:
         name = function.get("function_name", "").lower()
+        if function.get("class") == "FUNCTION" and name == _ASKING:
+            self._check_estimate(_arguments(function))
+            return
         if function.get("class") != "FUNCTION" or name not in _TABLE_FUNCTIONS:
             raise Refused("this table function is not allowed")
         if _TABLE_FUNCTIONS[name] == ("table",):

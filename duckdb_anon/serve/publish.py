@@ -2,8 +2,13 @@
 
 Published are the base tables commented `anon: release`, row by row into a new file, so that no page of the
 original's file is carried along. Views are refused: one over a randomizing function draws afresh at each read,
-and readers could average the noise away. For each original named, an empty table with the columns that a
-release shows stands in for it, so that queries over the original can be rewritten without it.
+and readers could average the noise away; so is whatever `refusals` finds.
+
+A release travels with what an analyst needs to ask it without the original: its comments, the hierarchies they name
+(tables commented `anon: hierarchy`), and its original's shape. The shape is a view that bears the original's name,
+shows the columns that some release shows, and answers any query with an error that says what to ask instead: queries
+over the original can be rewritten, and none returns an empty answer in silence. The file is written in a format that
+DuckDB 1.5 shells read.
 """
 
 from __future__ import annotations
@@ -13,19 +18,24 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
 
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.roles import HIERARCHY
+from duckdb_anon.model.description import QUERY, is_release, read_description
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.shapes import SOURCE
+from duckdb_anon.serve.refusals import Table, refuse
 
-_RELEASE = re.compile(r"\banon:\s*release\b")
 _SHAPE = "anon: columns of an original, without its rows"
-_SOURCE = "_anon_source"
+_TREE = "anon: hierarchy"
+_SOURCE, _TARGET = "_anon_source", "_anon_target"
+_ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)")
+STORAGE = "v1.5.0"
 
 
 @dataclass(frozen=True)
@@ -34,46 +44,43 @@ class Published:
 
     Attributes:
         releases: table name to number of rows.
-        originals: names of the empty tables that stand for originals.
+        originals: names of the views that stand for originals.
+        trees: names, in the source, of the hierarchies that were copied.
     """
 
     releases: dict[str, int] = field(default_factory=dict)
     originals: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Table:
-    schema: str
-    name: str
-    comment: str
-
-    @property
-    def sql(self) -> str:
-        return f"{_SOURCE}.{ident(self.schema)}.{ident(self.name)}"
-
-
-def is_release(comment: str | None) -> bool:
-    """Tell whether a table's comment declares it a release.
-
-    >>> is_release('2026 extract, anon: release'), is_release(None)
-    (True, False)
-    """
-    return bool(comment and _RELEASE.search(comment))
+    trees: tuple[str, ...] = ()
 
 
 def is_shape(comment: str | None) -> bool:
-    """Tell whether a table stands for an original without its rows."""
+    """Tell whether a view stands for an original without its rows."""
     return comment == _SHAPE
 
 
-def publish(database: str, target: str, originals: Sequence[str] = (), replace: bool = False) -> Published:
+def is_tree(comment: str | None) -> bool:
+    """Tell whether a table is a hierarchy that was published beside a release."""
+    return comment == _TREE
+
+
+def publish(
+    database: str,
+    target: str,
+    originals: Sequence[str] = (),
+    replace: bool = False,
+    *,
+    allow_unchanged: bool = False,
+    storage_version: str = STORAGE,
+) -> Published:
     """Copy every release of `database` into the new file `target`.
 
     Args:
         database: DuckDB file with the releases; it is opened read-only.
         target: file to write; it appears only once it is complete.
-        originals: tables whose column names and types analysts need to have queries rewritten.
+        originals: originals of releases whose comments do not name theirs.
         replace: whether an existing file may be replaced.
+        allow_unchanged: publish although rows are as they were, at these persons' risk.
+        storage_version: the oldest DuckDB that shall read the file, 'v1.0.0', or 'latest'.
 
     Raises:
         AnonError: when nothing is declared a release, when a declared one must not be published, or when the
@@ -85,26 +92,121 @@ def publish(database: str, target: str, originals: Sequence[str] = (), replace: 
     if not Path(database).exists():
         raise AnonError(f"publish: there is no database {database}")
     draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
-    con = duckdb.connect(str(draft))
+    con = duckdb.connect(":memory:")
     try:
         con.execute("set python_enable_replacements = false")
         con.execute(f"attach {literal(database)} as {_SOURCE} (read_only)")
+        _open(con, draft, storage_version)
         releases = _releases(con)
-        rows = {table.name: _copy(con, table) for table in releases}
-        for name in originals:
-            _copy_shape(con, name, releases)
+        known = _Originals(con, releases, originals)
+        for table in releases:
+            refuse(con, table, known.of(table), allow_unchanged)
+        trees = _Trees(con, {table.name.lower() for table in releases})
+        rows = {table.name: _copy(con, table, trees) for table in releases}
+        shapes = known.shapes()
+        for original, shown in shapes:
+            _write_shape(con, original, shown, trees)
         con.execute(f"detach {_SOURCE}")
-        con.execute("checkpoint")
+        con.execute(f"checkpoint {_TARGET}")
+        con.execute(f"detach {_TARGET}")
         con.close()
         os.replace(draft, goal)
     finally:
         con.close()
         draft.unlink(missing_ok=True)
         Path(f"{draft}.wal").unlink(missing_ok=True)
-    return Published(rows, tuple(originals))
+    return Published(rows, tuple(original.name for original, _ in shapes), tuple(trees.written))
 
 
-def _releases(con: duckdb.DuckDBPyConnection) -> list[_Table]:
+def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> None:
+    try:
+        con.execute(f"attach {literal(str(draft))} as {_TARGET} (storage_version {literal(storage_version)})")
+    except duckdb.Error as error:
+        raise AnonError(
+            f"publish: --storage-version {storage_version}: {str(error).splitlines()[0]}; such are 'v1.5.0', 'latest'"
+        ) from error
+
+
+class _Originals:
+    """The originals of the releases that are in the file."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, releases: Sequence[Table], named: Sequence[str]) -> None:
+        self._con, self._releases = con, releases
+        self._tables = {name.lower(): (schema, name, comment) for schema, name, comment in _tables(con)}
+        self._named = [self._given(name) for name in named]
+
+    def of(self, release: Table) -> Table | None:
+        """The original a release was made from: as its comment says, else the one named for those that do not say."""
+        said = read_description(release.comment)
+        if said is not None and said.original not in ("", QUERY):
+            last = re.findall(r'"(?:[^"]|"")+"|[^.]+', said.original)[-1].strip('"').replace('""', '"')
+            found = self._tables.get(last.lower())
+            return _table(self._con, *found) if found and not is_release(found[2]) else None
+        return self._named[0] if len(self._named) == 1 else None
+
+    def shapes(self) -> list[tuple[Table, list[str]]]:
+        """Each original, and its columns that some release shows."""
+        every = {o.name: o for o in [*(self.of(r) for r in self._releases), *self._named] if o is not None}
+        shown = {field.lower() for release in self._releases for field in _shown(self._con, release)}
+        found = []
+        for original in every.values():
+            columns = [column for column in original.columns if column.lower() in shown]
+            if not columns:
+                raise AnonError(f"publish: no release shows a column of {original.name}; is it their original?")
+            found.append((original, columns))
+        return found
+
+    def _given(self, name: str) -> Table:
+        found = self._tables.get(name.lower())
+        if found is None:
+            raise AnonError(f"publish: --original {name} is not a table{nearest(name, self._tables)}")
+        if is_release(found[2]):
+            raise AnonError(f"publish: --original {name} is a release itself")
+        return _table(self._con, *found)
+
+
+@dataclass
+class _Trees:
+    """Hierarchies that comments name, copied once each; `taken` are names of other tables."""
+
+    con: duckdb.DuckDBPyConnection
+    taken: set[str]
+    written: dict[str, str] = field(default_factory=dict)
+
+    def renamed(self, comment: str) -> str:
+        """A comment whose hierarchies are in the published file, copied when they are not there yet."""
+        return HIERARCHY.sub(self._replaced, comment)
+
+    def _replaced(self, found: re.Match[str]) -> str:
+        bare = found.group(2) or ""
+        name = found.group(1).replace('""', '"') if found.group(1) else bare.rstrip(")")
+        target = self._copied(name.strip('"')).replace('"', '""')
+        return f'hierarchy="{target}"' + ")" * (len(bare) - len(bare.rstrip(")")))
+
+    def _copied(self, name: str) -> str:
+        """Name of the copy of a hierarchy."""
+        known = {
+            n.lower(): (schema, n) for schema, n in [*((s, n) for s, n, _ in _tables(self.con)), *_views(self.con)]
+        }
+        place = known.get(name.lower())
+        if place is None:
+            raise AnonError(
+                f"publish: the hierarchy {name} is not a table of the file, so the release could not be read without "
+                f"it; make it one{nearest(name, known)}"
+            )
+        if place[1] not in self.written:
+            target = place[1]
+            while target.lower() in self.taken:
+                target += "_tree"
+            self.taken.add(target.lower())
+            source, copy = f"{_SOURCE}.{ident(place[0])}.{ident(place[1])}", f"{_TARGET}.main.{ident(target)}"
+            self.con.execute(f"create table {copy} as from {source} order by all")
+            self.con.execute(f"comment on table {copy} is {literal(_TREE)}")
+            self.written[place[1]] = target
+        return self.written[place[1]]
+
+
+def _releases(con: duckdb.DuckDBPyConnection) -> list[Table]:
     views = [
         name
         for name, comment in con.execute(
@@ -117,7 +219,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[_Table]:
             f"publish: {listed(views)} is a view commented 'anon: release'. A view is worked out anew at each read, "
             "and readers could average its noise away; make it a table (CREATE TABLE ... AS FROM ...) and comment that"
         )
-    found = [_Table(*row) for row in _tables(con) if is_release(row[2])]
+    found = [_table(con, *row) for row in _tables(con) if is_release(row[2])]
     if not found:
         raise AnonError(
             "publish: no table is declared a release; COMMENT ON TABLE my_release IS 'anon: release' declares one"
@@ -127,7 +229,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[_Table]:
     if twice:
         raise AnonError(f"publish: two releases are called {listed(twice)}; all go into one schema, so rename one")
     for table in found:
-        internal = [column for column in _columns(con, table) if SOURCE.stands_for(column)]
+        internal = [column for column in table.columns if SOURCE.stands_for(column)]
         if internal:
             raise AnonError(
                 f"publish: {table.name} has the column {listed(internal)}, which ties rows to the original's; it is "
@@ -136,38 +238,49 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[_Table]:
     return found
 
 
-def _copy(con: duckdb.DuckDBPyConnection, table: _Table) -> int:
-    target = f"main.{ident(table.name)}"
-    con.execute(f"create table {target} as from {table.sql}")
-    con.execute(f"comment on table {target} is {literal(table.comment)}")
-    for column, (_, comment) in _columns(con, table).items():
-        if comment:
-            con.execute(f"comment on column {target}.{ident(column)} is {literal(comment)}")
-    return int(_scalar(con, f"select count(*) from {target}"))
-
-
-def _copy_shape(con: duckdb.DuckDBPyConnection, name: str, releases: Sequence[_Table]) -> None:
-    """Create an empty table with the original's columns that some release shows; an enum's values stay behind."""
-    tables = {row[1].lower(): _Table(*row) for row in _tables(con)}
-    table = tables.get(name.lower())
-    if table is None:
-        raise AnonError(f"publish: --original {name} is not a table{nearest(name, tables)}")
-    if is_release(table.comment):
-        raise AnonError(f"publish: --original {name} is a release itself")
-    shown = {field.lower() for release in releases for field in _shown(con, release)}
+def _copy(con: duckdb.DuckDBPyConnection, table: Table, trees: _Trees) -> int:
+    target = f"{_TARGET}.main.{ident(table.name)}"
+    # the type of an enum tells values that nobody has any more
     columns = [
-        f"{ident(column)} {'varchar' if kind.startswith('ENUM(') else kind}"
-        for column, (kind, _) in _columns(con, table).items()
-        if column.lower() in shown
+        f"{ident(name)}::{_ENUM.sub('VARCHAR', kind)} as {ident(name)}" if "ENUM(" in kind else ident(name)
+        for name, (kind, _) in table.columns.items()
     ]
-    if not columns:
-        raise AnonError(f"publish: no release shows a column of {name}; is it their original?")
-    target = f"main.{ident(table.name)}"
-    con.execute(f"create table {target} ({', '.join(columns)})")
-    con.execute(f"comment on table {target} is {literal(_SHAPE)}")
+    con.execute(f"create table {target} as select {', '.join(columns)} from {table.sql}")
+    con.execute(f"comment on table {target} is {literal(table.comment)}")
+    _comment(con, target, ((column, text) for column, (_, text) in table.columns.items()), trees)
+    return int(con.execute(f"select count(*) from {target}").fetchall()[0][0])
 
 
-def _shown(con: duckdb.DuckDBPyConnection, release: _Table) -> list[str]:
+def _comment(
+    con: duckdb.DuckDBPyConnection, target: str, comments: Iterable[tuple[str, str | None]], trees: _Trees
+) -> None:
+    for column, text in comments:
+        if text:
+            con.execute(f"comment on column {target}.{ident(column)} is {literal(trees.renamed(text))}")
+
+
+def _write_shape(con: duckdb.DuckDBPyConnection, original: Table, shown: Sequence[str], trees: _Trees) -> None:
+    """Create the view that has the original's name and columns and answers with an error."""
+    if original.name.lower() in trees.taken:
+        raise AnonError(
+            f"publish: {original.name} is the name of an original and of another published table; rename it"
+        )
+    trees.taken.add(original.name.lower())
+    name = ident(original.name)
+    hint = (
+        f"{original.name} is not in this file, only releases of it: FROM estimate('SELECT ... FROM {original.name}', "
+        f"'RELEASE') answers from one, rewrite_query('...', '{original.name}', 'RELEASE') gives the SQL"
+    )
+    # an error in every column: a filter on a NULL would be settled, and answered, without asking for the row
+    kinds = {column: _ENUM.sub("VARCHAR", original.columns[column][0]) for column in shown}
+    columns = ", ".join(f"error({literal(hint)})::{kind} as {ident(column)}" for column, kind in kinds.items())
+    con.execute(f"create view {_TARGET}.main.{name} as select {columns} where error({literal(hint)})::boolean")
+    con.execute(f"comment on view {_TARGET}.main.{name} is {literal(_SHAPE)}")
+    said = ((column, original.columns[column][1]) for column in shown)
+    _comment(con, f"{_TARGET}.main.{name}", said, trees)
+
+
+def _shown(con: duckdb.DuckDBPyConnection, release: Table) -> list[str]:
     """Columns of a release, and the fields of its STRUCT columns (slices hold attributes)."""
     relation = con.sql(f"from {release.sql}")
     names = list(relation.columns)
@@ -177,7 +290,17 @@ def _shown(con: duckdb.DuckDBPyConnection, release: _Table) -> list[str]:
     return names
 
 
-def _tables(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+def _table(con: duckdb.DuckDBPyConnection, schema: str, name: str, comment: str | None) -> Table:
+    rows = con.execute(
+        "select column_name, data_type, comment from duckdb_columns() "
+        "where database_name = ? and schema_name = ? and table_name = ? order by column_index",
+        [_SOURCE, schema, name],
+    ).fetchall()
+    columns = {column: (kind, text) for column, kind, text in rows}
+    return Table(f"{_SOURCE}.{ident(schema)}.{ident(name)}", name, comment or "", columns)
+
+
+def _tables(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:
     return con.execute(
         "select schema_name, table_name, comment from duckdb_tables() "
         "where database_name = ? and not internal and not temporary order by all",
@@ -185,18 +308,10 @@ def _tables(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
     ).fetchall()
 
 
-def _columns(con: duckdb.DuckDBPyConnection, table: _Table) -> dict[str, tuple[str, str | None]]:
-    """Column name to type and comment, in table order."""
-    rows = con.execute(
-        "select column_name, data_type, comment from duckdb_columns() "
-        "where database_name = ? and schema_name = ? and table_name = ? order by column_index",
-        [_SOURCE, table.schema, table.name],
+def _views(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    return con.execute(
+        "select schema_name, view_name from duckdb_views() where database_name = ? and not internal", [_SOURCE]
     ).fetchall()
-    return {name: (kind, comment) for name, kind, comment in rows}
-
-
-def _scalar(con: duckdb.DuckDBPyConnection, query: str) -> str:
-    return str(con.execute(query).fetchall()[0][0])
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -209,13 +324,26 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("target", help="file to write")
     parser.add_argument(
         "--original", action="append", default=[], metavar="TABLE",
-        help="also write TABLE's column names and types (no rows), so that analysts can rewrite_query over it",
+        help="original of releases whose comments do not name it; its column names and types go along, no rows",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-unchanged", action="store_true",
+        help="publish a release that has rows of the original as they were: whoever knows a person finds the row",
+    )  # fmt: skip
+    parser.add_argument(
+        "--storage-version", default=STORAGE, metavar="VERSION",
+        help=f"oldest DuckDB that shall read the file, or 'latest' (default: {STORAGE})",
     )  # fmt: skip
     parser.add_argument("--replace", action="store_true", help="replace the file if it exists")
     given = parser.parse_args(arguments)
-    done = publish(given.database, given.target, given.original, given.replace)
+    done = publish(
+        given.database, given.target, given.original, given.replace,
+        allow_unchanged=given.allow_unchanged, storage_version=given.storage_version,
+    )  # fmt: skip
     for name, rows in done.releases.items():
         sys.stdout.write(f"{name}: {rows} rows\n")
     for name in done.originals:
         sys.stdout.write(f"{name}: column names and types, no rows\n")
+    for name in done.trees:
+        sys.stdout.write(f"{name}: hierarchy\n")
     return 0

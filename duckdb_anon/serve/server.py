@@ -19,12 +19,13 @@ import duckdb
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.functions import load, macros
+from duckdb_anon.model.description import is_release
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.serve.guard import Guard
 from duckdb_anon.serve.limits import Limits
-from duckdb_anon.serve.publish import is_release, is_shape
+from duckdb_anon.serve.publish import is_shape, is_tree
 
-ANALYST_FUNCTIONS = ("rewrite_query", "anon_functions", "anatomy_qit", "anatomy_st")
+ANALYST_FUNCTIONS = ("rewrite_query", "estimate", "describe_release", "anon_functions", "anatomy_qit", "anatomy_st")
 _MARK = "anon: served"
 # DuckDB ends the process when a registered function is collected while the database lives.
 _KEEP: list[Callable[[str, str], bool]] = []
@@ -157,19 +158,21 @@ class Analyst:
             "select schema_name, table_name, comment from duckdb_tables() where database_name = 'published'"
         ).fetchall()
         views = self.con.execute(
-            "select view_name from duckdb_views() where database_name = 'published' and not internal"
+            "select schema_name, view_name, comment from duckdb_views() "
+            "where database_name = 'published' and not internal"
         ).fetchall()
-        strange = [name for _, name, comment in tables if not (is_release(comment) or is_shape(comment))]
-        strange += [name for (name,) in views]
+        strange = [name for _, name, comment in tables if not (is_release(comment) or is_tree(comment))]
+        strange += [name for _, name, comment in views if not is_shape(comment)]
         if strange or not tables:
             raise AnonError(
                 f"serve: the file holds {listed(strange) or 'no table'}; analysts are served files made by "
                 "duckdb-anon publish, which hold releases and nothing else"
             )
-        for schema, name, _ in tables:
+        for schema, name, comment in [*tables, *views]:
             self.con.execute(f"create view main.{ident(name)} as from published.{ident(schema)}.{ident(name)}")
+            self.con.execute(f"comment on view main.{ident(name)} is {literal(comment)}")
             self._copy_comments(schema, name)
-        return [name for _, name, _ in tables]
+        return [name for _, name, _ in [*tables, *views]]
 
     def _copy_comments(self, schema: str, name: str) -> None:
         rows: Iterable[tuple[str, str]] = self.con.execute(

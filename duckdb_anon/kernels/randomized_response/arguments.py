@@ -20,10 +20,11 @@ RISK_PARAMETERS = (
     ),
     Parameter(
         "domain",
-        "'declared': an enum's values, a hierarchy's leaves; 'observed': the table's values",
+        "'hierarchy': a hierarchy's leaves, else the table's values; 'declared': an enum's values too, which publishes "
+        "those nobody has; 'observed': the table's values",
         "text",
-        "declared",
-        ("declared", "observed"),
+        "hierarchy",
+        ("hierarchy", "declared", "observed"),
     ),
     Parameter(
         "prior",

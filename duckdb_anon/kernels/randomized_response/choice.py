@@ -1,7 +1,7 @@
 """From a coded table and the arguments of a call to domains and channels.
 
 Shared by rr_distort, rr_parameters and rr_risk, so that they speak of the same domains, bins and parameters.
-The domain of an attribute is the declared one (the values of an enum, the leaves of a hierarchy); where
+The domain of an attribute is the leaves of its hierarchy, with `domain := 'declared'` an enum's values too; where
 nothing is declared, or with `domain := 'observed'`, it is the values of the table; after binning, the values
 that stand for its bins. NULL is a value of the domain when the table holds one.
 """
@@ -111,9 +111,15 @@ def columns_of(table: CodedTable, params: Params, function: str) -> tuple[tuple[
     names = [a.name for a in attributes]
     chosen = randomized_names(function, names[: len(table.qi)], names[len(table.qi) :], params)
     bins = matched(function, "bins", params["bins"] or {}, names)
-    declared = params["domain"] == "declared"
-    columns = tuple(_column(a, bins.get(a.name), declared, a.name in chosen, function) for a in attributes)
+    columns = tuple(
+        _column(a, bins.get(a.name), _declares(a, params["domain"]), a.name in chosen, function) for a in attributes
+    )
     return columns[: len(table.qi)], columns[len(table.qi) :]
+
+
+def _declares(attribute: Attribute, domain: str) -> bool:
+    """Whether values that no row has belong to the domain: leaves are public, an enum may hold somebody's who left."""
+    return domain == "declared" or (domain == "hierarchy" and attribute.hierarchy is not None)
 
 
 def _column(attribute: Attribute, bins: Any, declared: bool, randomized: bool, function: str) -> Column:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.measures.queries.relative_error import BOUNDS
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
@@ -84,6 +85,7 @@ MEASURE = Query(
         Parameter("dims", "columns of the cube (default: the quasi-identifiers, up to 5)", "names"),
         Parameter("aggregate", "an aggregate, 'count(*)', 'sum(cost)', ...", "text", "count(*)"),
         BOUNDS,
+        *ROLE_PARAMETERS,
     ),
     plan=_plan,
     answers=EVERY,

@@ -40,7 +40,16 @@ def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[T
                 f"columns decides how a query is answered{nearest(relation.given, names)}. Commit it, or make an "
                 "ordinary table of a temporary one or a DataFrame first (CREATE TABLE t AS FROM ...)"
             )
+    return tables_around(context, query, original, release)
+
+
+def tables_around(
+    context: Any, query: str, original: Any, release: Any
+) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
+    """What a rewrite needs of an original and a release that are visible, and of the query's other tables."""
     known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
     others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
     tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
-    return context.table_info(original, [release]), context.table_info(release), tables
+    info = context.table_info(original, [release])
+    context.require_known(original, release, {name: tree.given or tree.sql for name, tree in info.hierarchies.items()})
+    return info, context.plain_info(release), tables

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.shapes import EVERY
@@ -39,6 +40,7 @@ MEASURE = Query(
             "none",
             ("none", "hard", "sure", "likely"),
         ),
+        *ROLE_PARAMETERS,
     ),
     plan=_plan,
     answers=EVERY,

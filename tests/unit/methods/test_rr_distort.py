@@ -140,13 +140,18 @@ def test_declared_domains_are_published_and_drawn_from(con: duckdb.DuckDBPyConne
         from range(300) r(i);
         create table places as select 'x' || i as leaf, 'g' || i % 2 as half, '*' as everything from range(4) r(i);
     """)
-    call = "rr_distort('t', p := 0.5, qi := ['mood', 'place'], hierarchies := {'place': 'places'}, seed := 1)"
+    call = (
+        "rr_distort('t', p := 0.5, qi := ['mood', 'place'], domain := 'declared', hierarchies := {'place': 'places'}, "
+        "seed := 1)"
+    )
     found = channels(con, call)
     assert sorted(found["mood"]["domain"]) == ["high", "low", "mid", "never"]
     assert sorted(found["place"]["domain"]) == ["x0", "x1", "x2", "x3"]
     drawn = con.execute(f"select count(distinct mood), count(distinct place), typeof(any_value(mood)) from {call}")
-    assert drawn.fetchone() == (4, 4, "ENUM('low', 'mid', 'high', 'never')")
-    observed = channels(con, call.replace("seed", "domain := 'observed', seed"))
+    assert drawn.fetchone() == (4, 4, "VARCHAR")
+    told = channels(con, call.replace("domain := 'declared'", "domain := 'hierarchy'"))
+    assert sorted(told["mood"]["domain"]) == ["high", "low", "mid"] and len(told["place"]["domain"]) == 4
+    observed = channels(con, call.replace("'declared'", "'observed'"))
     assert (len(observed["mood"]["domain"]), len(observed["place"]["domain"])) == (3, 3)
 
 

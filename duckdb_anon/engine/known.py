@@ -1,0 +1,128 @@
+"""A release may hold texts that are values or nodes of a tree; only what is known is read.
+
+A text column whose type is the original's is read as values, unless a hierarchy makes its texts nodes. Where a text is
+neither a value of the original nor a node of its hierarchy, reading it would be a guess (`WHERE edu = 'BA'` on nodes
+answers 0 for certain), so the release is refused with the remedy. A release whose comment names its method was
+labelled by it and needs no values to compare with. Cost: the distinct texts of both tables, once while planning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.labels import is_described
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.trees import NULL_LEAF
+from duckdb_anon.model.errors import ColumnError
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """A text column of a release: SQL of its texts, one a row, and the attribute it shows."""
+
+    attribute: str
+    sql: str
+
+
+def require_known_values(
+    function: str, catalog: Catalog, original: Relation, release: Relation, trees: Mapping[str, Relation]
+) -> None:
+    """Refuse a release with a text that neither the original nor the attribute's tree knows.
+
+    Args:
+        function: SQL function, for messages.
+        catalog: what the planner can see.
+        original: the original, or the empty table of its columns.
+        release: its release.
+        trees: hierarchy table of each attribute that has one.
+
+    Raises:
+        ColumnError: naming the column, how many texts are unknown, and what to do.
+    """
+    if catalog.cursor is None or not (original.visible and release.visible):
+        return
+    spelled = {name.lower(): name for name in original.columns}
+    randomized = "rr" in {name.lower() for name in release.columns} - set(spelled)
+    folded_trees = {name.lower(): tree for name, tree in trees.items()}
+    empty: bool | None = None
+    for texts in _texts_of(release):
+        own = spelled.get(texts.attribute.lower())
+        if own is None or not _is_text(original.columns[own]):
+            continue
+        tree = folded_trees.get(own.lower())
+        if tree is None and (is_described(release) or randomized or _says_values(release, own)):
+            continue
+        if tree is None:
+            empty = (
+                _count(catalog, f"select count(*) from (from {original.sql} limit 1)") == 0 if empty is None else empty
+            )
+            if empty:
+                raise ColumnError(
+                    f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
+                    f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release)}"
+                )
+        known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {original.sql}"
+        null_leaf = f" and t <> {literal(NULL_LEAF)}" if tree is not None else ""
+        unknown = _count(
+            catalog,
+            f"select count(*) from (select t from ({texts.sql}) as s(t) where t is not null{null_leaf} "
+            f"except select k from ({known}) as s(k))",
+        )
+        if unknown:
+            where = f"hierarchy {tree.given}" if tree is not None else original.given
+            raise ColumnError(
+                f"{function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where}, so they "
+                f"cannot be read; {_remedy(own, release)}"
+            )
+
+
+def _says_values(release: Relation, column: str) -> bool:
+    """Whether the release's own comment gives the column a role and no tree: its texts are values then."""
+    said = next((text for name, text in release.comments.items() if name.lower() == column.lower()), "")
+    return "anon:" in said.lower()
+
+
+def _remedy(column: str, release: Relation) -> str:
+    return (
+        f"if they are nodes, name the tree: hierarchies := {{{literal(column)}: 'TREE'}}, or COMMENT ON COLUMN "
+        f"{release.given}.{ident(column)} IS 'anon: quasi hierarchy=TREE'; duckdb_anon.release() and .release write it"
+    )
+
+
+def _nodes(tree: Relation) -> str:
+    return " union all ".join(f"select {ident(level)}::varchar from {tree.sql}" for level in tree.columns)
+
+
+def _count(catalog: Catalog, sql: str) -> int:
+    cursor = catalog.cursor
+    if cursor is None:
+        return 0
+    try:
+        row = cursor.execute(sql).fetchone()
+    except duckdb.Error:
+        return 0  # a table of which the planner sees the columns and not the rows: the query itself will fail
+    return int(row[0]) if row else 0
+
+
+def _is_text(kind: str) -> bool:
+    return kind.upper() == "VARCHAR" or kind.upper().startswith("ENUM(")
+
+
+def _texts_of(release: Relation) -> list[_Texts]:
+    """Text columns, lists of texts, and those among the attributes of STRUCT columns."""
+    found = []
+    for column, kind in release.columns.items():
+        if _is_text(kind):
+            found.append(_Texts(column, f"select distinct {ident(column)}::varchar from {release.sql}"))
+        elif kind.endswith("[]") and _is_text(kind[:-2]):
+            found.append(_Texts(column, f"select distinct unnest({ident(column)})::varchar from {release.sql}"))
+        elif kind.startswith("STRUCT(") and kind.endswith(")"):
+            for field, inside in duckdb.sqltype(kind).children:
+                if _is_text(str(inside)):
+                    path = f"{ident(column)}.{ident(field)}"
+                    found.append(_Texts(field, f"select distinct {path}::varchar from {release.sql}"))
+    return found

@@ -1,0 +1,38 @@
+"""Where every draw of the package comes from.
+
+Releases draw from ChaCha20 (Bernstein 2008; RFC 8439) with a key of 256 bits from the operating system, through
+randomgen's numpy bit generator: who sees any number of draws cannot tell the others from chance. PCG64 is not made for
+that (its state follows from few outputs; Bouillaguet, Martinez and Sauvage 2020), so it serves only where a `seed`
+makes a run repeatable, for tests and studies.
+
+Cost: 35 ns a double against 7 with PCG64, in compiled kernels 18 against 6; a release of 10 million draws takes a
+quarter of a second longer.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+from randomgen import ChaCha
+
+_KEY_BITS = 256
+
+
+def generator(seed: int | None) -> np.random.Generator:
+    """A generator for one call: cryptographic, or PCG64 with `seed`.
+
+    Args:
+        seed: whole number from 0 that makes the draws repeatable; None for a fresh key from the operating system.
+
+    Returns:
+        A numpy Generator; kernels compiled with numba take it as it is.
+
+    Example:
+        >>> type(generator(None).bit_generator).__name__, type(generator(1).bit_generator).__name__
+        ('ChaCha', 'PCG64')
+    """
+    if seed is not None:
+        return np.random.Generator(np.random.PCG64(seed))
+    # a key is used as it is; a seed would pass through numpy's SeedSequence, which keeps 128 bits of it
+    return np.random.Generator(ChaCha(key=secrets.randbits(_KEY_BITS)))

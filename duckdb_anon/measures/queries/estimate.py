@@ -1,0 +1,58 @@
+"""estimate: a query over the original, answered from a release alone.
+
+For those who hold only the release. The query names the original, whose name and columns the release's description
+and the shape beside it tell (`publish` ships both); no row of the original is read, so the original need not be there.
+Estimators and bounds are those of `relative_error`; HAVING, ORDER BY and LIMIT hold of the estimates. Cost: one pass
+over the release, see `duckdb_anon.rewrite`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duckdb_anon.engine.catalog import require_visible
+from duckdb_anon.engine.roles import ROLE_PARAMETERS
+from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
+from duckdb_anon.measures.queries.relative_error import BOUNDS
+from duckdb_anon.model.description import QUERY, read_description
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.comparison import answers
+
+
+def _plan(context: Any, params: Params) -> str:
+    release = context.relation("release")
+    require_visible("estimate", release)
+    said = read_description(release.comment)
+    name = params["original"] or (said.original if said is not None else "")
+    if not name or name == QUERY:
+        raise RewriteError(
+            f"estimate: {release.given} does not name its original; say original := '...', the table whose columns the "
+            "query asks for (duckdb_anon.release and publish write it down)"
+        )
+    original = context.relation("original", name)
+    if not original.visible:
+        raise RewriteError(
+            f"estimate: neither {name} nor its shape is here; publish {release.given} with its original in the file, "
+            f"or make an empty table {name} with the original's columns"
+        )
+    with in_name_of("estimate"):
+        info, released, others = tables_around(context, params["query"], original, release)
+        return answers(params["query"], info, released, others, params["bounds"])
+
+
+MEASURE = Query(
+    name="estimate",
+    summary="a query over the original, answered from a release alone, with bounds or 95% intervals",
+    paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
+    example="FROM estimate('SELECT gender, count(*) FROM people GROUP BY gender', 'boxes', original := 'people')",
+    parameters=(
+        Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
+        Parameter("release", "a release of it", "any", REQUIRED),
+        Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
+        BOUNDS,
+        *ROLE_PARAMETERS,
+    ),
+    plan=_plan,
+    tables=("release",),
+)

@@ -1,0 +1,181 @@
+"""What publish ships beside a release, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon import AnonError
+from duckdb_anon.serve.publish import publish
+from duckdb_anon.serve.server import Analyst
+
+ROLES = "qi := ['age', 'edu'], sensitive := 'disease', keep := 'ward', hierarchies := {'edu': 'tree'}"
+ORIGINAL = """
+    create type ward as enum ('north', 'south', 'Dr Ann Smith');
+    create table people as
+    select (hash(i + 9) % 50)::int as age, ['BA', 'MA', 'PhD', 'none'][(hash(i + 77) % 4 + 1)::int] as edu,
+           'd' || hash(i) % 6 as disease, ['north', 'south'][i % 2 + 1]::ward as ward, 'name ' || i as name
+    from range(600) t(i);
+    create table tree as
+    from (values ('BA', 'univ', '*'), ('MA', 'univ', '*'), ('PhD', 'univ', '*'), ('none', 'none yet', '*'));
+    comment on column people.name is 'anon: identifier';
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
+        con.execute(ORIGINAL)
+    return tmp_path
+
+
+def change(place: Path, *statements: str, call: str = "") -> None:
+    with duckdb_anon.connect(str(place / "o.duckdb")) as con:
+        if call:
+            duckdb_anon.release(con, "r", call)
+        for statement in statements:
+            con.execute(statement)
+
+
+def published(place: Path, **options: bool) -> Path:
+    publish(str(place / "o.duckdb"), str(place / "r.duckdb"), replace=True, **options)
+    return place / "r.duckdb"
+
+
+@pytest.mark.parametrize(
+    "call", ["mondrian('people', k := 5, {})", "anatomy('people', 3, {})", "slicing('people', 2, {})"]
+)
+def test_the_file_alone_answers_the_original_question(place: Path, call: str) -> None:
+    change(place, call=call.format(ROLES))
+    file = published(place)
+    with duckdb_anon.connect(str(place / "o.duckdb"), read_only=True) as con:
+        truth = dict(con.execute("select edu, count(*) from people where age < 25 group by edu").fetchall())
+        rewritten = con.execute(
+            "select keys['edu'], estimate from relative_error('select edu, count(*) from people where age < 25 "
+            "group by edu', 'people', 'r')"
+        ).fetchall()
+    with duckdb_anon.connect(str(file), read_only=True) as con:
+        rows = con.execute(
+            "select keys['edu'], estimate, low, high, confidence from "
+            "estimate('select edu, count(*) from people where age < 25 group by edu', 'r')"
+        ).fetchall()
+        assert {edu for edu, *_ in rows} == set(truth)
+        assert dict((edu, e) for edu, e, *_ in rows) == pytest.approx(dict(rewritten))
+        assert all(low <= truth[edu] <= high for edu, _, low, high, sure in rows if sure == 1)
+        text = con.execute("select rewrite_query('select count(*) from people', 'people', 'r')").fetchone()
+        assert text is not None and con.execute(text[0]).fetchone() == (600,)
+        assert ("original", "people") in con.execute("select fact, name from describe_release('r')").fetchall()
+
+
+ASKED = (
+    "select count(*) from people",
+    "from people",
+    "select max(age) from people where age < 3",
+    "select count(*) from people where age is null",
+    "select edu, count(*) from people where edu in ('BA', 'MA') group by edu",
+    "select count(*) from people join tree on edu = col0",
+    "select 1 where exists (select 1 from people)",
+    "select (select avg(age) from people)",
+    "select count(*) from people where age is not null or edu = 'x'",
+)
+
+
+def test_the_originals_name_never_answers_in_silence_and_no_enum_tells_who_left(place: Path) -> None:
+    change(place, call=f"mondrian('people', k := 5, {ROLES})")
+    file = published(place)
+    assert b"Dr Ann" not in file.read_bytes() and b"name 5" not in file.read_bytes()
+    with duckdb.connect(str(file), read_only=True) as con:
+        for query in ASKED:
+            with pytest.raises(duckdb.Error, match=r"people is not in this file.*estimate"):
+                con.execute(query).fetchall()
+        columns = con.execute("select column_name from duckdb_columns() where table_name = 'people'").fetchall()
+        assert ("name",) not in columns and ("age",) in columns
+        assert con.execute("select count(*) from tree").fetchone() == (4,)
+
+
+def test_storage_is_the_one_asked_for(place: Path) -> None:
+    change(place, call=f"mondrian('people', k := 5, {ROLES})")
+    file = published(place)
+    # bytes 12 to 20 of a DuckDB file are its format's version: 1.5 shells read up to 68, 2.0 writes 69 by itself
+    assert 64 <= int.from_bytes(file.read_bytes()[12:20], "little") <= 68
+    with pytest.raises(AnonError, match="--storage-version v77"):
+        publish(str(place / "o.duckdb"), str(place / "x.duckdb"), storage_version="v77")
+    assert not (place / "x.duckdb").exists()
+
+
+RELEASE = f"mondrian('people', k := 5, {ROLES})"
+DECLARED = "comment on table r is 'anon: release of people by mondrian(k := 5)'"
+
+
+@pytest.mark.parametrize(
+    ("statements", "reason"),
+    [
+        (("create table r as from people", DECLARED), "name, labelled identifier"),
+        (("create table r as select age, disease, name as pid from people", "comment on column r.pid is 'anon: person'",
+          "comment on table r is 'anon: release'"), "pid, labelled person"),
+        (("create table r as select age, edu, disease from people order by hash(age)", "comment on table r is 'anon: release of people'"), "equals its original"),
+        (("create table r as select if(hash(name) % 10 = 0, 49 - age, age) as age, edu, disease from people",
+          "comment on column people.age is 'anon: quasi'", "comment on column people.edu is 'anon: quasi'",
+          "comment on column people.disease is 'anon: sensitive'", "delete from people where rowid % 9 <> 0",
+          "comment on table r is 'anon: release of people'"), "whose quasi-identifiers nobody shares"),
+        (("create table r as select age // 10 as decade, rowid * 3 + 100 as code from people order by hash(name)",
+          "comment on table r is 'anon: release'"), "code of r numbers its rows"),
+        (("create table r as select age // 10 as decade, rowid::varchar as code from people order by hash(name)",
+          "comment on table r is 'anon: release'"), "code of r numbers its rows"),
+        (("create table r as select age // 10 as decade from people",
+          "comment on table r is 'anon: release of people by muco(delta := 0.2, seed := 7)'"), "tell a seed"),
+        (("create table r as select age // 10 as decade from people",
+          "comment on table r is 'anon: release of people by mondrian(k := 1)'"), "protects nothing"),
+        (("create table r as select age // 10 as decade from people",
+          "comment on table r is 'anon: release of people by rr_distort(p := {''age'': 1, ''edu'': 1.0})'"), "protects nothing"),
+    ],
+)  # fmt: skip
+def test_what_must_not_be_shown_is_refused(place: Path, statements: tuple[str, ...], reason: str) -> None:
+    change(place, *statements)
+    with pytest.raises(AnonError, match=reason):
+        published(place)
+    assert sorted(p.name for p in place.iterdir()) == ["o.duckdb"]
+
+
+def test_unchanged_rows_are_published_only_when_the_risk_is_taken(place: Path) -> None:
+    change(
+        place,
+        "create table r as select age, edu, disease from people",
+        "comment on table r is 'anon: release of people'",
+    )
+    assert published(place, allow_unchanged=True).exists()
+
+
+def test_muco_on_census_is_not_taken_for_the_original(tmp_path: Path, shared_data: Path) -> None:
+    with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
+        con.execute(
+            f"create table census as from read_csv('{shared_data / 'census.csv'}') using sample 4000 rows (reservoir, 1)"
+        )
+        call = "muco('census', 0.2, qi := ['SEX', 'AGE', 'MARST', 'EDUC', 'UHRSWORK'], sensitive := 'INCWAGE')"
+        duckdb_anon.release(con, "r", call)
+    assert publish(str(tmp_path / "o.duckdb"), str(tmp_path / "r.duckdb")).releases == {"r": 4000}
+
+
+def test_an_analysts_endpoint_answers_estimates_and_nothing_around_them(place: Path) -> None:
+    change(place, call=f"mondrian('people', k := 5, {ROLES})")
+    served = Analyst(str(published(place)))
+    try:
+        asked = "from estimate('select edu, count(*) from people group by edu', 'r')"
+        assert served.guard.allows(asked) and served.guard.allows("from describe_release('r')")
+        client = served.con.cursor()  # a client's connection has no temporary macro
+        assert sum(row[2] for row in client.execute(asked).fetchall()) == pytest.approx(600)
+        assert client.execute("from describe_release('r')").fetchall()
+        with pytest.raises(duckdb.Error, match=r"people is not in this file"):
+            client.execute("select count(*) from people").fetchall()
+        for refused in (
+            "from estimate('select count(*) from (from read_csv(''/etc/passwd''))', 'r')",
+            "from estimate('select count(*) from people', '(from read_csv(''/etc/passwd''))')",
+            "from estimate('select count(*) from people', 'r', original := '(select 1)')",
+            "from describe_release('(select 1)')",
+        ):
+            assert not served.guard.allows(refused), refused
+    finally:
+        served.close()

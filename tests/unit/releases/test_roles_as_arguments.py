@@ -1,0 +1,113 @@
+"""Roles given as arguments are as good as labels; what is neither a value nor a node is refused."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+ROLES = "qi := ['age', 'edu'], sensitive := 'disease', hierarchies := {'edu': 'tree'}"
+QUERY = "select count(*) from people where edu = ''BA''"
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""
+        create table people as
+        select (i * 7) % 50 as age, ['BA', 'MA', 'PhD', 'none'][i % 4 + 1] as edu, 'd' || (i % 6) as disease
+        from range(400) t(i)""")
+    con.execute("""create table tree as
+        from (values ('BA', 'univ', '*'), ('MA', 'univ', '*'), ('PhD', 'univ', '*'), ('none', 'none yet', '*'))""")
+    con.execute(f"create table r as from mondrian('people', k := 120, {ROLES})")
+    return con
+
+
+def test_nodes_are_never_taken_for_values(people: duckdb.DuckDBPyConnection) -> None:
+    # without the tree, count(*) WHERE edu = 'BA' used to answer 0, for certain
+    assert people.execute("select count(*) from r where edu = 'BA'").fetchone() == (0,)
+    for call in (
+        f"from relative_error('{QUERY}', 'people', 'r')",
+        f"select rewrite_query('{QUERY}', 'people', 'r')",
+        "from cube_error('people', 'r', dims := ['edu'])",
+        "from workload_error('people', 'r', n := 10, qi := ['edu'], sensitive := 'disease')",
+    ):
+        with pytest.raises(duckdb.Error, match=r"of 'edu' in r are not in people.*hierarchies := {'edu': 'TREE'}"):
+            people.execute(call)
+
+
+def test_roles_as_arguments_are_known_to_every_query_function(people: duckdb.DuckDBPyConnection) -> None:
+    row = people.execute(
+        f"select original, estimate, low, high, confidence from relative_error('{QUERY}', 'people', 'r', {ROLES})"
+    ).fetchall()[0]
+    truth, estimate, low, high, confidence = row
+    assert truth == 100 and low <= 100 <= high and high > 0 and confidence == 1 and 50 < estimate < 150
+    sql = people.execute(f"select rewrite_query('{QUERY}', 'people', 'r', {ROLES})").fetchone()
+    assert sql is not None
+    assert people.execute(sql[0]).fetchone() == (pytest.approx(estimate),)
+    cells = people.execute(
+        f"select low, high, original from cube_error('people', 'r', dims := ['edu'], {ROLES})"
+    ).fetchall()
+    assert cells and all(low <= truth <= high for low, high, truth in cells)
+
+
+def test_hybrid_is_unmixed_with_roles_as_arguments_and_refused_without(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select i % 40 as age, case when i % 10 < 7 then 'a' else 'b' || i % 3 end as s from range(4000) r(i)"
+    )
+    con.execute("create table h as from hybrid('t', 4, qi := ['age'], sensitive := 's', rho := 0.9, seed := 3)")
+    query = "select count(*) from t where s = ''a''"
+    with pytest.raises(duckdb.Error, match="no column is known to be sensitive"):
+        con.execute(f"from relative_error('{query}', 't', 'h')")
+    estimate = con.execute(
+        f"select estimate from relative_error('{query}', 't', 'h', qi := ['age'], sensitive := 's')"
+    ).fetchone()
+    assert estimate is not None and estimate[0] == pytest.approx(2800, rel=0.1)
+
+
+def test_a_changed_original_and_an_empty_one_are_refused(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table boxed as from anatomy('people', 3, qi := ['age', 'edu'], sensitive := 'disease')")
+    people.execute(f"from relative_error('{QUERY}', 'people', 'boxed')").fetchall()
+    people.execute("create table shape as from people limit 0")
+    with pytest.raises(duckdb.Error, match="has no rows, so nothing tells"):
+        people.execute("select rewrite_query('select count(*) from shape', 'shape', 'boxed')")
+    people.execute("delete from people where edu = 'PhD'")
+    with pytest.raises(duckdb.Error, match="1 distinct text"):
+        people.execute(f"from relative_error('{QUERY}', 'people', 'boxed')")
+
+
+def test_values_nobody_has_leave_with_no_release(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create type ward as enum ('north', 'south', 'Dr Ann Smith')")
+    con.execute(
+        "create table t as select i % 30 as age, ['north', 'south'][i % 2 + 1]::ward as w, 'd' || hash(i) % 5 as s, "
+        "['north', 'south'][i % 2 + 1]::ward as kept from range(300) r(i)"
+    )
+    roles = "qi := ['age', 'w'], sensitive := 's', keep := 'kept'"
+    for call in (
+        f"muco('t', 0.25, {roles})", f"mondrian('t', k := 3, {roles})", f"anatomy('t', 3, {roles})",
+        f"incognito('t', k := 3, l := 1, {roles})", f"slicing('t', 2, {roles})", f"merging('t', 2, {roles})",
+        f"rr_distort('t', p := 0.8, {roles})", f"hybrid('t', 3, {roles})",
+    ):  # fmt: skip
+        con.execute(f"create or replace table r as from {call}")
+        types = con.execute("select data_type from duckdb_columns() where table_name = 'r'").fetchall()
+        assert "Smith" not in str(types) and "ENUM" not in str(types), call
+        assert "Smith" not in str(con.execute("from r").fetchall()), call
+
+
+def test_an_identifier_is_released_only_by_force(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("comment on column people.edu is 'anon: identifier'")
+    for role in ("qi := ['age', 'edu'], sensitive := 'disease'", "qi := 'age', keep := 'edu', sensitive := 'disease'"):
+        with pytest.raises(duckdb.Error, match="edu, labelled identifier in people: identifiers are never released"):
+            people.execute(f"from muco('people', 0.2, {role})")
+        people.execute(f"from muco('people', 0.2, force := true, {role})").fetchall()
+    with pytest.raises(duckdb_anon.AnonError, match="labelled identifier"):
+        duckdb_anon.release(people, "x", "muco('people', 0.2, qi := ['age', 'edu'], sensitive := 'disease')")
+
+
+def test_releases_draw_from_a_cipher_and_seeds_from_pcg64() -> None:
+    from duckdb_anon.engine.randomness import generator
+
+    assert type(generator(None).bit_generator).__name__ == "ChaCha"
+    assert type(generator(5).bit_generator).__name__ == "PCG64"
+    keys = {tuple(generator(None).integers(0, 2**63, 4).tolist()) for _ in range(50)}
+    assert len(keys) == 50
