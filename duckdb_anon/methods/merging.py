@@ -36,7 +36,7 @@ from duckdb_anon.kernels.slicing.rules import Rules, unseen_pairs
 from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
 from duckdb_anon.kernels.slicing.swapping import swapped
 from duckdb_anon.methods.cuts import CUTS, cut_groups
-from duckdb_anon.methods.slicing import READ_AS_IT_STANDS, find_grouping
+from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.cells import Cells, Source
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, RequirementError, nearest
@@ -251,5 +251,5 @@ METHOD = Method(
     needs=("qi", "sensitive"),
     settle=settle,
     conditions=conditions,
-    ladders=(Ladder("l := {l}", (2, 5, 10), READ_AS_IT_STANDS, finds_columns=True),),
+    ladders=(Ladder("l := {l}", (2, 5, 10), finds_columns=True),),
 )

@@ -90,7 +90,5 @@ METHOD = Method(
     release=release,
     needs=(),
     refine=refine,
-    ladders=(
-        Ladder("p := {n}", (0.9, 0.7, 0.6), "the attacker takes each value as it stands; p of them are their owner's"),
-    ),
+    ladders=(Ladder("p := {n}", (0.9, 0.7, 0.6)),),
 )

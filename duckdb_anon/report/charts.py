@@ -8,27 +8,28 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from duckdb_anon.report.gather import Measured, Report
+from duckdb_anon.report.gather import P_MATCH, Measured, Report
 
 Spec = dict[str, Any]
 _WIDTH, _HEIGHT = 330, 210
 _MOST_VALUES = 40
 _FEW_VALUES = 12  # numbers of fewer values are drawn as names: codes often are
-RISK_AT = 0.7
+RISK_AT = P_MATCH[-1]
+"""What the attacker knows where one figure stands for all: everything."""
 
 
 def risk_utility_map(report: Report) -> Spec | None:
-    """One point a release: mean query error against attribute disclosure at the usual attacker."""
+    """One point a release: mean query error against the strongest attacker's chance to find somebody's row."""
     rows = [
         {"release": r.name, "risk": risk, "error": float(np.mean(np.abs(r.errors)))}
         for r in report.releases
-        for p, _, risk in r.risk
-        if p == RISK_AT and r.errors
+        for p, risk, _ in r.risk
+        if p == RISK_AT and r.errors and risk is not None
     ]
     if not rows:
         return None
     base = alt.Chart(pd.DataFrame(rows)).encode(
-        x=alt.X("risk:Q", title=f"attribute disclosure at P_match {RISK_AT}", scale=alt.Scale(zero=True)),
+        x=alt.X("risk:Q", title="identity, strongest attacker who knows everything", scale=alt.Scale(zero=True)),
         y=alt.Y("error:Q", title="mean relative query error", scale=alt.Scale(zero=True)),
     )
     points = base.mark_point(filled=True, size=120).encode(
@@ -38,11 +39,12 @@ def risk_utility_map(report: Report) -> Spec | None:
 
 
 def risk_over_knowledge(report: Report, kind: Literal["identity", "attribute"]) -> Spec | None:
-    """Mean disclosure over what an attacker knows, a line a release."""
+    """What the strongest attacker finds, over what she knows, a line a release."""
     rows = [
-        {"release": r.name, "p_match": p, "disclosure": identity if kind == "identity" else attribute}
+        {"release": r.name, "p_match": p, "risk": identity if kind == "identity" else attribute}
         for r in report.releases
         for p, identity, attribute in r.risk
+        if (identity if kind == "identity" else attribute) is not None
     ]
     if not rows:
         return None
@@ -50,9 +52,9 @@ def risk_over_knowledge(report: Report, kind: Literal["identity", "attribute"]) 
     return _spec(
         lines.encode(
             x=alt.X("p_match:Q", title="probability that a quasi-identifier is known", scale=alt.Scale(zero=False)),
-            y=alt.Y("disclosure:Q", title=f"mean {kind} disclosure"),
+            y=alt.Y("risk:Q", title=f"{kind}, strongest attacker"),
             color=_by_release(report),
-            tooltip=["release", "p_match", "disclosure"],
+            tooltip=["release", "p_match", "risk"],
         )
     )
 

@@ -1,11 +1,15 @@
 """compare: releases of one table side by side, what an attacker gains and what an analyst loses.
 
 Measures nothing of its own: one row a release, put together from k_anonymity, l_diversity, slicing_diversity,
-disclosure, information_loss and workload_error, each of which names its paper. All releases answer the same random
-workload. `l` is 1 over the highest probability of a sensitive value to somebody who knows all quasi-identifiers: in
-a class or a bucket, or over the buckets of a sliced release. A figure that makes no sense for a release's shape
-is NULL: classes of sliced, noisy or randomized rows and of lists of nodes, disclosure and the loss of replaced values
-without `row_id`, disclosure of noisy counts and of lists of nodes (see `fragment_risk`). Cost: that of its parts.
+linkage_risk, singling_out, information_loss and workload_error, each of which names its paper. All releases answer the
+same random workload and meet the same attackers. `l` is 1 over the share of the most frequent sensitive value in a
+class or a bucket, or over the buckets of a sliced release. `identity`, `attribute` and `advantage` are those of the
+strongest attacker of linkage_risk, and `note` says who she is, and who could not be asked: the likelihood attackers
+need the call, which the release's description tells. `singled_out` is the share of univariate predicates that hold for
+exactly one released row and one person (singling_out); a sensitive column that is published as it is gives most of
+them whatever the method does to the others, and `note` names it. A figure that makes no sense for a shape is NULL:
+classes of sliced, noisy or randomized rows and of lists of nodes, risk and the loss of replaced values without
+`row_id`. Cost: that of its parts, and one more run of a method that releases rows.
 """
 
 from __future__ import annotations
@@ -16,13 +20,18 @@ from typing import Any
 
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.measures.risk.classes import CLASSES, VALUES
-from duckdb_anon.measures.risk.disclosure import MEASURE as DISCLOSURE
+from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
+from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.schema import TableInfo, contents_of, list_type
 
-FIGURES = ("k", "l", "identity", "attribute", "iloss", "ncp", "mean_error", "median_error")
+FIGURES = (
+    "k", "l", "identity", "attribute", "advantage", "singled_out", "iloss", "ncp", "mean_error", "median_error",
+)  # fmt: skip
+_RISK = ("identity", "attribute", "advantage")
+_UNLINKED = "risk not measured: the release has no row_id"
 
 
 def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Params) -> str:
@@ -31,11 +40,12 @@ def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Par
     Args:
         original: the original, with roles.
         releases: its releases, in the order of the rows.
-        params: `n`, `dims`, `aggregate`, `selectivity` and `predicate_on_sensitive` of the workload, `p_match`, `seed`.
+        params: `n`, `dims`, `aggregate`, `selectivity` and `predicate_on_sensitive` of the workload, `p_match`,
+            `targets`, `seed`.
 
     Returns:
-        SELECT with columns release, shape VARCHAR, rows BIGINT, k, l, identity, attribute, iloss, ncp,
-        mean_error, median_error DOUBLE.
+        SELECT with columns release, shape VARCHAR, rows BIGINT, k, l, identity, attribute, advantage, singled_out,
+        iloss, ncp, mean_error, median_error DOUBLE, note VARCHAR.
     """
     seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
     return "\nunion all by name\n".join(_row(original, release, {**params, "seed": seed}) for release in releases)
@@ -65,18 +75,44 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
         figures["l"] = f"least({', '.join(lowest)})"
     if shape == "sliced" and qi and sensitive:
         figures["l"] = f"(select l from slicing_diversity({first}, {second}))"
-    if linked and sensitive and contents.answered(DISCLOSURE.answers):
-        risk = f"disclosure({first}, {second}, p_match := {params['p_match']})"
-        figures |= {name: f"(select {name} from {risk})" for name in ("identity", "attribute")}
+    tables = [_linkage(first, second, params, asked=linked and contents.answered(LINKAGE_RISK.answers), linked=linked)]
+    figures |= {name: f"_risk.{name}" for name in _RISK}
+    notes = ["_risk.note"]
+    if contents.answered(SINGLING_OUT.answers):
+        # a bucket's counts are no values of a row
+        columns = qi if "buckets" in contents.shapes else [*qi, *sensitive]
+        tables.append(
+            "(select attack, attacks || ' predicates tried, ' || note as note from "
+            f"singling_out({first}, {second}, mode := 'univariate', columns := "
+            f"{literal(columns)}, seed := {params['seed']})) as _single"
+        )
+        figures["singled_out"] = "_single.attack"
+        notes.append("'singled_out: ' || _single.note")
     if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
         loss = f"information_loss({first}, {second}) where attribute in {_list(qi)}"
         figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
     asked = {**params, "predicate_on_sensitive": _predicate(original, sensitive, params)}
-    source = f"\nfrom {_workload(first, second, len(qi), asked)} as _error"
-    figures |= {"mean_error": "avg(_error.relative_error)", "median_error": "median(_error.relative_error)"}
+    tables.append(
+        "(select avg(relative_error) as mean, median(relative_error) as median from "
+        f"{_workload(first, second, len(qi), asked)}) as _error"
+    )
+    figures |= {"mean_error": "_error.mean", "median_error": "_error.median"}
     shown = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
     rows = f"(select count(*) from {release.sql}) as rows"
-    return f"select {second} as release, '{shape}' as shape, {rows}, {shown}{source}"
+    note = f"concat_ws('; ', {', '.join(notes)}) as note"
+    source = ",\n  ".join(tables)
+    return f"select {second} as release, '{shape}' as shape, {rows}, {shown}, {note}\nfrom {source}"
+
+
+def _linkage(original: str, release: str, params: Params, *, asked: bool, linked: bool) -> str:
+    """A table of one row: what the strongest attacker finds, or why she was not asked."""
+    if not asked:
+        why = literal(_UNLINKED if not linked else "risk not measured: linkage_risk does not read this shape")
+        return f"(select {', '.join(f'null as {name}' for name in _RISK)}, {why} as note) as _risk"
+    return (
+        f"(select {', '.join(_RISK)}, note from linkage_risk({original}, {release}, p_match := {params['p_match']}, "
+        f"targets := {params['targets']}, seed := {params['seed']}) where attacker = 'strongest') as _risk"
+    )
 
 
 def _workload(original: str, release: str, qi: int, params: Params) -> str:
@@ -110,8 +146,8 @@ def _plan(context: Any, params: Params) -> str:
 
 MEASURE = Query(
     name="compare",
-    summary="releases of one table side by side: classes, disclosure, information loss, query error",
-    paper="see k_anonymity, l_diversity, disclosure, information_loss and workload_error",
+    summary="releases of one table side by side: classes, the strongest attacker, information loss, query error",
+    paper="see k_anonymity, l_diversity, linkage_risk, singling_out, information_loss and workload_error",
     example="FROM compare('people', ['release', 'boxes', 'buckets'], n := 100)",
     parameters=(
         Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
@@ -128,8 +164,9 @@ MEASURE = Query(
             "boolean",
         ),
         Parameter(
-            "p_match", "chance that the attacker knows a quasi-identifier, in [0, 1]", "number", 0.7, low=0, high=1
+            "p_match", "chance that the attacker knows a quasi-identifier, in (0, 1]", "number", 1.0, above=0, high=1
         ),
+        Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
         Parameter("seed", "whole number that makes the workload repeatable", "integer", low=0, high=MOST_SEED),
     ),
     plan=_plan,

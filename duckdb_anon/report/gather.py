@@ -16,7 +16,7 @@ from duckdb_anon.engine.quoting import idents, literal
 from duckdb_anon.model.errors import AnonError
 
 Rows = list[tuple[Any, ...]]
-P_MATCH = (0.3, 0.5, 0.7, 0.9, 1.0)
+P_MATCH = (0.4, 0.7, 1.0)
 _MOST_DIMENSIONS = 4
 
 
@@ -46,7 +46,9 @@ class Measured:
     Attributes:
         classes: (size of an equivalence class, rows in classes of that size).
         diversity: (measure, value) of the least diverse class.
-        risk: (p_match, identity, attribute).
+        risk: (p_match, identity, attribute) of the strongest attacker.
+        attackers: (attacker, identity, low, high, attribute, baseline, advantage, note) of each who knows everything.
+        singled: (share of the predicates on one value that single a person out, predicates, note).
         loss: (attribute, ILoss, share of values changed).
         errors: relative error of each query of the workload.
         marginals: attribute to (value as text, true count, estimated count).
@@ -60,6 +62,8 @@ class Measured:
     classes: Rows = field(default_factory=list)
     diversity: Rows = field(default_factory=list)
     risk: Rows = field(default_factory=list)
+    attackers: Rows = field(default_factory=list)
+    singled: Rows = field(default_factory=list)
     loss: Rows = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     marginals: dict[str, Rows] = field(default_factory=dict)
@@ -143,9 +147,21 @@ def _measured(
             "diversity",
             f"select measure, {worst} from ({each}) group by measure order by list_position({kinds}, measure)",
         )
-        targets = min(plan.targets, found.rows)
-        parts = (f"select * from disclosure({pair}, p_match := {p}, targets := {targets}, {seed})" for p in P_MATCH)
-        found.risk = ask("disclosure", f"select p_match, identity, attribute from ({' union all '.join(parts)})")
+    targets = min(plan.targets, found.rows)
+    parts = (
+        f"select {p}::double as p_match, * from linkage_risk({pair}, p_match := {p}, targets := {targets}, {seed})"
+        for p in P_MATCH
+    )
+    asked = ask(
+        "linkage risk",
+        "select p_match, attacker, identity, identity_low, identity_high, attribute, baseline, advantage, note "
+        f"from ({' union all '.join(parts)})",
+    )
+    found.risk = [(p, row[1], row[4]) for p, *row in asked if row[0] == "strongest"]
+    found.attackers = [tuple(row) for p, *row in asked if p == P_MATCH[-1]]
+    found.singled = ask(
+        "singling out", f"select attack, attacks, note from singling_out({pair}, mode := 'univariate', {seed})"
+    )
     found.loss = ask("information loss", f"select attribute, iloss, changed from information_loss({pair})")
     dims = min(_MOST_DIMENSIONS, len(qi))
     predicate = literal(bool(sensitive))

@@ -18,7 +18,7 @@ from duckdb_anon.model.entries import Ladder, Method
 from duckdb_anon.model.errors import RequirementError
 
 Step = dict[str, Any]
-_FIGURES = ("identity", "attribute", "information_loss", "query_error", "query_error_median")
+_FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _step(
     columns = "" if problem or not ladder.finds_columns else f", columns := {literal(_columns_found(con))}"
     step["call"] = f"FROM {method.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
     notes = [problem] if problem else [ladder.note]
-    for names, question in () if problem else _questions(asked, method, sample):
+    for names, question in () if problem else _questions(asked, method, f"{arguments}{columns}", sample):
         answer, reason = _asked(con, question)
         step.update(zip(names, answer, strict=False))
         notes.append(reason)
@@ -203,16 +203,17 @@ def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any
         return (), text.removeprefix("Invalid Input Error: ")
 
 
-def _questions(asked: Asked, method: Method, sample: Sample) -> list[tuple[tuple[str, ...], str]]:
+def _questions(asked: Asked, method: Method, arguments: str, sample: Sample) -> list[tuple[tuple[str, ...], str]]:
     """What is asked of each release, with the columns the answers go to."""
     targets = min(asked.targets, sample.rows)
     # a release of a row a person answers for persons, and shows no plain sensitive value to ask for
     sensitive = literal(asked.on_sensitive and not _of_persons(method))
     return [
         (
-            ("identity", "attribute"),
-            f"select identity, attribute from disclosure('sample', 'release', p_match := {asked.p_match}, "
-            f"targets := {targets}, seed := {asked.seed})",
+            ("identity", "attribute", "advantage"),
+            f"select identity, attribute, advantage from linkage_risk('sample', 'release', p_match := {asked.p_match}, "
+            f"targets := {targets}, seed := {asked.seed}, call := {literal(f'{method.name}({arguments})')}) "
+            "where attacker = 'strongest'",
         ),
         (
             ("information_loss",),
@@ -227,9 +228,10 @@ def _questions(asked: Asked, method: Method, sample: Sample) -> list[tuple[tuple
 
 
 def _risk(step: Step) -> float | None:
-    if step["identity"] is None or step["attribute"] is None:
+    """What is held against the largest risk: somebody is found, or her value is told better than by a model."""
+    if step["identity"] is None or step["advantage"] is None:
         return None
-    return float(max(step["identity"], step["attribute"]))
+    return float(max(step["identity"], step["advantage"]))
 
 
 def _mark_frontier(steps: Sequence[Step]) -> None:

@@ -101,8 +101,9 @@ def _overview(made: _Page, report: Report) -> None:
     made.table(head, (_summary(release) for release in report.releases))
     made.add(
         f'<p class="note">k and l: of the smallest and least diverse set of rows with equal published '
-        "quasi-identifiers; a release of drawn values promises neither. identity and attribute: mean disclosure at "
-        f"P_match {charts.RISK_AT} over {plan.targets:,} people. query error: {plan.queries:,} COUNT queries over "
+        "quasi-identifiers; a release of drawn values promises neither. identity and attribute: how often the "
+        "strongest attacker of linkage_risk, who knows all quasi-identifiers, points at the right row and names the "
+        f"sensitive value, over {plan.targets:,} people. query error: {plan.queries:,} COUNT queries over "
         f"quasi-identifiers and the sensitive column, the same for each release (seed {plan.seed}). A dash: not "
         "measured, reasons below.</p>"
     )
@@ -141,6 +142,18 @@ def _release(made: _Page, report: Report, release: Measured) -> None:
         made.add("</div><div><h3>Least diverse class</h3>")
         made.table(["measure", "value"], release.diversity)
     made.add("</div></div>")
+    if release.attackers:
+        made.add("<h3>Attackers who know all quasi-identifiers</h3>")
+        made.table(
+            ["attacker", "identity", "low", "high", "attribute", "baseline", "advantage", "how, or why not"],
+            release.attackers,
+        )
+    for rate, predicates, note in release.singled:
+        made.add(
+            f"<p>Univariate singling out: of {predicates:,} values and ends that occur once in the release, "
+            f"{rate:.0%} hold for exactly one person ({escape(note)}). A column that is published as it is singles out "
+            "everybody whose value is rare, whatever is done to the others.</p>"
+        )
     made.figures(
         [
             ("Class sizes", charts.class_sizes(release)),

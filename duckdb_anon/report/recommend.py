@@ -2,12 +2,13 @@
 
 The ladders of the methods (where somebody has several rows: of those that protect persons), each climbed from weak to
 strong until a step meets `max_risk` or none stronger can be had, release a random sample of the table. Each release
-meets the same attacker (disclosure) and answers the same random queries (workload_error, with a predicate on the
-sensitive column). The risk held against `max_risk` is the greater of mean identity and mean attribute disclosure at
-P_match 0.7. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own and promises
+meets the attackers of linkage_risk, who know its call, and answers the same random queries (workload_error, with a
+predicate on the sensitive column). The risk held against `max_risk` is the strongest attacker's: the greater of her
+mean `identity` and her `advantage`, by which she names sensitive values better than a model that has not seen the
+target. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own and promises
 nothing: a mean risk over a sample is an estimate, the guarantee is the method's.
 The rows come with the call, so temporary tables work; the trials run in a database of their own, in memory, and
-nothing is written to the caller's. Cost: steps times (method + disclosure + workload) on `rows` rows.
+nothing is written to the caller's. Cost: steps times (the method twice + linkage_risk + workload) on `rows` rows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ RETURNS = {
     "call": "VARCHAR",
     "identity": "DOUBLE",
     "attribute": "DOUBLE",
+    "advantage": "DOUBLE",
     "information_loss": "DOUBLE",
     "query_error": "DOUBLE",
     "query_error_median": "DOUBLE",
@@ -146,15 +148,22 @@ def recommending(methods: Sequence[Method]) -> Task:
     return Task(
         name="recommend",
         summary="tries methods and parameters on a sample: risk, query error and the SQL call of each, best first",
-        paper="see disclosure, information_loss and workload_error",
+        paper="see linkage_risk, information_loss and workload_error",
         example="FROM recommend('people', max_risk := 0.02, methods := ['muco', 'anatomy'], rows := 2000)",
         parameters=(
-            Parameter("max_risk", "largest mean disclosure to accept, in [0, 1]", "number", 0.05, low=0, high=1),
+            Parameter(
+                "max_risk",
+                "largest risk by the strongest attacker, in [0, 1]",
+                "number",
+                0.05,
+                low=0,
+                high=1,
+            ),
             Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
             Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
             Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
-            Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 0.7, above=0, high=1),
-            Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
+            Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 1.0, above=0, high=1),
+            Parameter("targets", "people an attacker is tried on", "integer", 1000, low=1),
             *ROLE_PARAMETERS,
             Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0, high=MOST_SEED),
         ),

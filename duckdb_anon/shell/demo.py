@@ -40,18 +40,21 @@ STEPS = (
         "sample_uniques people differ from everybody else in what a neighbour knows.",
     ),
     Step(
-        "Protect: records cover for one another, none with more than a fifth of a published value",
+        "Protect: values are dealt out anew among at least five records that are alike",
         "CREATE TABLE release AS FROM muco('census', 0.2, row_id := true);\nFROM release LIMIT 3;",
-        "Columns nobody labelled are gone, rows are shuffled, every record is changed somewhere. row_id is for\n"
-        "the checks below; leave it out of what you publish.",
+        "Columns nobody labelled are gone, rows are shuffled. row_id is for the checks below;\n"
+        "leave it out of what you publish.",
     ),
     Step(
-        "Risk: what finds an attacker who knows about 7 of 10 of these facts on somebody?",
-        "SELECT 'as it stands' AS published, round(identity, 4) AS identity, round(attribute, 4) AS attribute\n"
-        "FROM disclosure('census', '(SELECT *, row_number() OVER () - 1 AS row_id FROM census)')\n"
-        "UNION ALL\n"
-        "SELECT 'release', round(identity, 4), round(attribute, 4) FROM disclosure('census', 'release');",
-        "identity: chance to point at the right record; attribute: chance to learn the salary.",
+        "Risk: how often does the strongest attacker find a person, who knows all these facts and the method?",
+        "SELECT 'as it stands' AS published, round(identity, 4) AS identity, round(attribute, 4) AS attribute,\n"
+        "       round(baseline, 4) AS baseline\n"
+        "FROM linkage_risk('census', '(SELECT *, row_number() OVER () - 1 AS row_id FROM census)')\n"
+        "WHERE attacker = 'strongest' UNION ALL\n"
+        "SELECT 'release', round(identity, 4), round(attribute, 4), round(baseline, 4)\n"
+        "FROM linkage_risk('census', 'release', call := 'muco(0.2)') WHERE attacker = 'strongest';",
+        "identity: chance to point at the right record; attribute: chance to name the salary; baseline: chance to\n"
+        "name it for somebody whose record is not looked at.",
     ),
     Step(
         "Loss: how far are the published values from the true ones, as a share of each range?",

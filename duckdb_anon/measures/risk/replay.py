@@ -29,8 +29,8 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
         params: `call`, or None where the release's description tells it; `seed`.
 
     Returns:
-        Nothing where the call is unknown, or the release's quasi-identifiers are no plain values: such cells say
-        themselves what they stand for.
+        Nothing where the call is unknown, or the release's columns are no plain values: such cells say themselves
+        what they stand for.
     """
     release = context.relation("release")
     text = params["call"] or _described(release)
@@ -38,9 +38,8 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
         return {}
     method, arguments = parsed_call(context.function, text)
     types = {name.lower(): kind for name, kind in release.columns.items()}
-    if release.visible and (
-        context.contents(release).channels or any(_nested(types.get(info.name.lower(), "")) for info in roles.qi)
-    ):
+    asked = [types.get(info.name.lower(), "") for info in roles.qi + roles.sensitive]
+    if release.visible and (context.contents(release).channels or any(not kind or _nested(kind) for kind in asked)):
         return {}
     given = [literal(release.text), *arguments, f"qi := {literal([info.name for info in roles.qi])}"]
     if roles.sensitive:
