@@ -2,7 +2,8 @@
 --
 -- An equivalence class is a set of rows with the same published quasi-identifiers, compared as published: two
 -- rows with the same interval, set or node are in one class, and NULL is a value of its own, in the
--- quasi-identifiers as well as in the sensitive column. The macros read raw tables and releases alike.
+-- quasi-identifiers as well as in the sensitive column. Texts are equal where their collation says so (GROUP BY ALL
+-- would not look at it). Values stand in DuckDB's own order: -infinity, numbers, infinity, NaN, NULL. The macros read raw tables and releases alike.
 --   tbl        table or view name (qualified and quoted as in SQL), file name, CTE, or a SELECT in parentheses
 --   qi         names of the quasi-identifiers, e.g. ['age', 'sex']; an unknown name is an error
 --   sensitive  name of the sensitive column. Where it is a MAP from value to count (an Anatomy release), the
@@ -55,7 +56,7 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive) as
     || ' as _v from ' || _anon_from(tbl) || '),
     _anon_plain_cell as (
         select ' || _anon_keys(qi) || ', _v, count(*) as _c from _anon_row
-        where typeof(_v) not like ''MAP(%'' group by all
+        where typeof(_v) not like ''MAP(%'' group by ' || _anon_keys(qi) || ', _v
     ),
     _anon_plain_class as (
         select row_number() over () as _id, sum(_c) as _n, list(_v) as _vs, list(_c) as _cs
@@ -103,14 +104,15 @@ create or replace temp macro equivalence_classes(tbl, qi := NULL) as table
             when _anon_qi('equivalence_classes', qi) is null then ''
             else array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', ')
         end
-        || ', count(*) as class_size from ' || _anon_from(tbl) || ' group by all) as _anon_c'
+        || ', count(*) as class_size from ' || _anon_from(tbl) || ' group by '
+        || array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', ') || ') as _anon_c'
     );
 
 -- k_anonymity(tbl, qi): k, the number of rows in the smallest class (Samarati and Sweeney 1998).
 create or replace temp macro k_anonymity(tbl, qi := NULL) as table
     from query(
         'select coalesce(min(_n), ''infinity''::double) as k from (select ' || _anon_qi('k_anonymity', qi)
-        || ', count(*) as _n from ' || _anon_from(tbl) || ' group by all)'
+        || ', count(*) as _n from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ')'
     );
 
 -- l_diversity(tbl, qi, sensitive): the level the least diverse class reaches, one row a measure.
@@ -297,7 +299,7 @@ create or replace temp macro reidentification_risk(tbl, qi := NULL, threshold :=
                 else threshold::double::varchar end || '::double) / sum(_n), 0) as above_threshold,
             count(*) filter (_n = 1) as sample_uniques
         from (select ' || _anon_qi('reidentification_risk', qi) || ', count(*) as _n from ' || _anon_from(tbl)
-        || ' group by all)'
+        || ' group by ' || _anon_keys(qi) || ')'
     );
 
 -- class_statistics(tbl, qi): number and sizes of the classes, and the discernibility of the table, the sum of
@@ -308,5 +310,5 @@ create or replace temp macro class_statistics(tbl, qi := NULL) as table
             coalesce(avg(_n), 0) as average, coalesce(max(_n), 0) as largest,
             coalesce(sum(_n::hugeint * _n), 0)::double as discernibility
         from (select ' || _anon_qi('class_statistics', qi) || ', count(*) as _n from ' || _anon_from(tbl)
-        || ' group by all)'
+        || ' group by ' || _anon_keys(qi) || ')'
     );

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.scales import scale_of
-from duckdb_anon.engine.trees import Tree, tree_leaves
+from duckdb_anon.engine.trees import Tree, labelled, tree_leaves
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
@@ -59,6 +59,8 @@ def code_column(
     """
     declared = _declared(array)
     array = plain(array)
+    if tree is not None and kind == "hierarchy":
+        array = labelled(function, name, array, tree)
     if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
         raise ColumnError(
             f"{function}: column '{name}' is {array.type}; quasi-identifiers and sensitive columns are numbers, dates, "
@@ -73,7 +75,7 @@ def code_column(
         )
     encoded = array.dictionary_encode()
     values = encoded.dictionary
-    order, special = _sorted_values(values, orderable)
+    order, special, below = _sorted_values(values, orderable)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     null_code = len(order) if encoded.null_count else -1
@@ -81,10 +83,11 @@ def code_column(
     codes = np.append(rank, np.int32(len(order)))[indices].astype(np.int32, copy=False)
     domain = len(order) + (null_code >= 0)
     special_from = len(order) - special
-    scale = None
+    scale, lowest = None, -1
     if kind == "ordered":
         scale = scale_of(values.take(pa.array(order[:special_from])))
         positions = _positions(values, order, special_from, domain)
+        lowest = special_from if below else -1
     else:
         positions = np.arange(domain, dtype=np.float64)
         special_from = len(order)
@@ -93,8 +96,9 @@ def code_column(
     labels = values.take(pa.array(order)).cast(pa.string()).to_pylist() if declared or kind == "hierarchy" else []
     unseen = tuple(sorted(set(declared) - set(labels)))
     attribute = Attribute(
-        name, kind, codes, positions, special_from, null_code, first_row, declared=unseen, scale=scale
-    )
+        name, kind, codes, positions, special_from, null_code, first_row, declared=unseen, scale=scale,
+        minus_infinity=lowest,
+    )  # fmt: skip
     if literals:
         attribute = replace(attribute, literals=sql_literals(values.take(pa.array(order)), null_code >= 0))
     if kind != "hierarchy":
@@ -127,23 +131,25 @@ def _declared(array: pa.Array) -> list[str]:
     return [value for chunk in chunks[:1] for value in chunk.dictionary.cast(pa.string()).to_pylist()]
 
 
-def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int]:
-    """Order of the distinct values, finite ones first, and the number of those that are not finite."""
+def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int, bool]:
+    """Order of the distinct values, finite ones first, the number of others, and whether -infinity leads those."""
     if orderable and pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
         infinite = ~np.isfinite(numbers)
-        return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum())
+        return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum()), bool(np.isneginf(numbers).any())
     if pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type):
         # DuckDB's 'infinity' and '-infinity' are the largest number and its negative
         days = pa.types.is_date32(values.type)
         numbers = values.cast(pa.int32() if days else pa.int64()).to_numpy(zero_copy_only=False)
-        infinite = np.isin(numbers, [np.iinfo(numbers.dtype).max, -np.iinfo(numbers.dtype).max])
-        return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum())
+        greatest = np.iinfo(numbers.dtype).max
+        infinite = np.isin(numbers, [greatest, -greatest])
+        below = bool((numbers == -greatest).any())
+        return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum()), below
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     if pa.types.is_null(values.type):
-        return np.zeros(0, dtype=np.int64), 0
-    return pc.sort_indices(values).to_numpy().astype(np.int64), 0
+        return np.zeros(0, dtype=np.int64), 0, False
+    return pc.sort_indices(values).to_numpy().astype(np.int64), 0, False
 
 
 def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int) -> FloatArray:

@@ -25,6 +25,7 @@ from duckdb_anon.engine.roles import (
     resolve_roles,
 )
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
+from duckdb_anon.engine.sent import guards, sent, sent_together
 from duckdb_anon.engine.sliced import classes_of_slices, unsliced
 from duckdb_anon.model.cells import Interval
 from duckdb_anon.model.description import is_release
@@ -156,7 +157,7 @@ class Context:
     def tree_sql(self, info: ColumnInfo) -> str:
         """Scalar subquery that lists the rows of a column's hierarchy table."""
         tree = self.catalog.relation(self.function, f"hierarchy of {info.name}", info.hierarchy)
-        return f"(select list(_anon_h) from {tree.sql} as _anon_h)"
+        return f"(select list(_anon_h) from (select columns(*)::varchar from {tree.sql}) as _anon_h)"
 
 
 def _infos(roles: Roles) -> tuple[ColumnInfo, ...]:
@@ -242,11 +243,15 @@ def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -
             f"{entry.name}: the rows of '{relation.given}' are not visible while the call is planned, so its columns "
             "cannot be found by association; say columns := [['...', '...'], ['...']], or use a committed table"
         )
-    plain = tuple(replace(i, kind="nominal" if i.hierarchy else i.kind, hierarchy=None) for i in roles.qi)
-    infos = plain + roles.sensitive
-    row = "".join(f", {ident(info.name)} as c{k}" for k, info in enumerate(infos))
+    plain, sensitive = (
+        tuple(replace(i, kind="nominal" if i.hierarchy else i.kind, hierarchy=None) for i in infos)
+        for infos in (roles.qi, roles.sensitive)
+    )
+    infos = plain + sensitive
+    values = sent(entry.name, context.catalog, relation, infos)
+    row = "".join(f", {values[info.name]} as c{k}" for k, info in enumerate(infos))
     rows = context.catalog.every_nth_row(relation, f"_anon_rn as rn{row}")
-    return coded_table(entry.name, Roles(plain, roles.sensitive), rows, {}, canonical=False)[0]
+    return coded_table(entry.name, Roles(plain, sensitive), rows, {}, canonical=False)[0]
 
 
 def _without_unused(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
@@ -268,7 +273,8 @@ def _run_ctes(
     coded = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{_without_unused(n, relation, kept_enums)}, " for n in names)
-    row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
+    values = sent(entry.name, context.catalog, relation, coded)
+    row = "".join(f", c{k}: {values[info.name]}" for k, info in enumerate(coded))
     asked = getattr(entry, "conditions", None)
     conditions = asked(roles, params) if asked else {}
     for k, condition in enumerate(conditions.values()):
@@ -278,26 +284,30 @@ def _run_ctes(
     call = to_json(
         entry.name, roles, params, {"trees": trees, "conditions": list(conditions), "threads": context.catalog.threads}
     )
+    counted = _combinations(entry, roles, params, values)
     return (
         f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
         "_anon_fed as materialized (select _anon_open({asker: current_connection_id(), statement: current_query_id()}) "
         "as _feed),\n"
-        f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {_ASKER}, feed: (from _anon_fed), "
-        f"rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}}))"
-        f"{_combinations(entry, roles, params)}{tree_sql}}}) as r from _anon_src)"
+        f"_anon_run as materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {_ASKER}, "
+        f"feed: (from _anon_fed), rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}}))"
+        f"{counted}{tree_sql}}}) as r from _anon_src)"
     )
 
 
-def _combinations(entry: Method | Report, roles: Roles, params: Params) -> str:
+def _guarded(function: str, infos: Sequence[ColumnInfo], call: str) -> str:
+    cases = guards(function, infos, "_anon_src")
+    return f"case{cases} else {literal(call)} end" if cases else literal(call)
+
+
+def _combinations(entry: Method | Report, roles: Roles, params: Params, values: Mapping[str, str]) -> str:
     """Field of the call that lists a row and the number of rows of each combination of values a method asks for."""
     asked = getattr(entry, "combinations", None)
     if asked is None:
         return ""
     keys = []
     for info in asked(roles, params):
-        keys.append(ident(info.name))
-        if info.type in ("", "VARCHAR"):
-            keys.append(f"hash({ident(info.name)})")  # a collation may take different texts for equal
+        keys.append(values[info.name])
     counted = f"(select min(_anon_rn) as rn, count(*) as n from _anon_src group by {', '.join(keys)})"
     return f", f: (select list(_anon_f) from {counted} as _anon_f)"
 
@@ -354,12 +364,13 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     types = [relation.columns if relation.visible else None for relation in relations]
     extra = {"trees": trees, "types": types, "labelled": sorted(wanted), "threads": context.catalog.threads}
     call = to_json(entry.name, roles, params, extra)
-    lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog)}" for k, r in enumerate(relations))
+    values = sent_together(entry.name, context.catalog, relations, wanted)
+    lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog, values[k])}" for k, r in enumerate(relations))
     run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {_ASKER}{lists}{tree_sql}}}) as r)"
     return f"with {run},\n{_report_select(entry, ())}"
 
 
-def _row_list(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
+def _row_list(relation: Relation, wanted: set[str], catalog: Catalog, values: Mapping[str, str]) -> str:
     """Subquery that lists what a measure reads: labelled names, slices that hold some, and shape columns."""
     folded = {w.lower() for w in wanted}
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
@@ -379,7 +390,7 @@ def _row_list(relation: Relation, wanted: set[str], catalog: Catalog) -> str:
     ]
     if not any(not may_carry(name) or name.lower() in folded for name in names):
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
-    pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
+    pairs = ", ".join(f"{ident(name)}: {values.get(name, ident(name))}" for name in names)
     return f"(select list({{_anon_rn: _anon_rn, {pairs}}}) from {numbered})"
 
 

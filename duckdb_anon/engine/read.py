@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.coding import code_column, plain
-from duckdb_anon.engine.trees import NULL_LEAF, Tree
+from duckdb_anon.engine.trees import NULL_LEAF, Tree, labelled
 from duckdb_anon.model.entries import ColumnInfo
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import Domain, Randomization, ReadColumn, ReadTable
@@ -187,7 +187,7 @@ def _code_together(
     arrays = [a for raw in raws if raw is not None for a in raw.arrays]
     if tree is not None:
         # nodes have labels: a number that is a leaf must meet the text that names its ancestor
-        arrays = [pc.cast(a, pa.string()) for a in arrays]
+        arrays = [labelled(function, name, a, tree) for a in arrays]
     whole = _concatenated(function, name, arrays)
     if tree is not None:
         return _code_in_tree(function, name, raws, whole, tree, literals)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from itertools import groupby
 
 import numpy as np
@@ -41,6 +42,11 @@ def read_tree(function: str, name: str, rows: pa.StructArray) -> Tree:
         )
     if len({path[-1] for path in paths}) != len(paths):
         raise ParameterError(f"{function}: hierarchy '{name}' names a leaf twice with different ancestors")
+    _check_names(function, name, paths)
+    return Tree(name, paths)
+
+
+def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -> None:
     nodes = {tuple(label for label, _ in groupby(path)) for path in paths}
     groups = {path[:depth] for path in nodes for depth in range(1, len(path))}
     if nodes & groups:
@@ -48,7 +54,80 @@ def read_tree(function: str, name: str, rows: pa.StructArray) -> Tree:
             f"{function}: {len(nodes & groups)} leaves of hierarchy '{name}' bear the name of a group they share with "
             "other leaves; a release could not tell the two apart, so name the group otherwise"
         )
-    return Tree(name, paths)
+    every = nodes | groups
+    twice = len(every) - len({path[-1] for path in every})
+    if twice:
+        raise ParameterError(
+            f"{function}: hierarchy '{name}' has {twice} label(s) that stand for more than one node; a release could "
+            "not tell them apart, so give each node a name of its own"
+        )
+
+
+def labelled(function: str, column: str, array: pa.Array, tree: Tree) -> pa.Array:
+    """Values as labels of the tree's leaves: texts are labels, others are equal to the label that reads as they do.
+
+    DuckDB, Arrow and people write one number, date or time in several ways (5.0, 5, 5.00), so labels are read as values
+    of the column's type. A value that no label reads as stays what Arrow writes.
+
+    Raises:
+        ColumnError: the column has a type whose values have no one text, or two labels read as the same value.
+    """
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return array
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        raise ColumnError(
+            f"{function}: column '{column}' is BLOB, BIT, BIGNUM or the like, which a hierarchy's labels cannot name; "
+            "cast it to VARCHAR"
+        )
+    if pa.types.is_nested(kind):
+        return array
+    leaf_of_value: dict[object, str] = {}
+    for label in (path[-1] for path in tree.paths):
+        value = _read_as(label, kind)
+        if value is None:
+            continue
+        if leaf_of_value.setdefault(value, label) != label:
+            raise ColumnError(
+                f"{function}: two leaves of hierarchy '{tree.name}' are one value of '{column}' ({kind}); keep one"
+            )
+    encoded = array.dictionary_encode()
+    written = pc.cast(encoded.dictionary, pa.string()).to_pylist()
+    labels = [
+        leaf_of_value.get(_key(value), text) for value, text in zip(_plain(encoded.dictionary), written, strict=True)
+    ]
+    return pc.take(pa.array(labels, pa.string()), encoded.indices)
+
+
+def _read_as(label: str, kind: pa.DataType) -> object:
+    """The value of a type that a label reads as, None if it is none."""
+    try:
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            return Decimal(label) if Decimal(label).is_finite() else None
+        if pa.types.is_boolean(kind):
+            return {"true": True, "false": False, "t": True, "f": False}.get(label.lower())
+        if pa.types.is_time(kind):
+            # Arrow reads no times by themselves
+            moment = pc.cast(pa.array([f"1970-01-01 {label}"]), pa.timestamp(kind.unit))
+            return _plain(moment)[0]
+        return _key(_plain(pc.cast(pa.array([label]), kind))[0])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation):
+        return None
+
+
+def _plain(values: pa.Array) -> list[object]:
+    """Values that compare as those of the column do."""
+    kind = values.type
+    if pa.types.is_time32(kind) or pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_temporal(kind):
+        values = values.cast(pa.int64())
+    return values.to_pylist()  # type: ignore[no-any-return]
+
+
+def _key(value: object) -> object:
+    """NaN is one value."""
+    return "nan" if isinstance(value, float) and value != value else value
 
 
 def tree_leaves(
@@ -61,11 +140,16 @@ def tree_leaves(
     """
     hierarchy = number_tree(tree, with_null=has_null)
     leaf_number = {hierarchy.labels[v]: i for i, v in enumerate(hierarchy.node_of_leaf)}
-    missing = sum(label not in leaf_number for label in labels)
+    missing = [label for label in labels if label not in leaf_number]
     if missing:
         raise ColumnError(
-            f"{function}: {missing} distinct value(s) of '{column}' are not leaves (first column) of hierarchy "
-            f"'{tree.name}'; add a row for each"
+            f"{function}: {len(missing)} distinct value(s) of '{column}', such as '{missing[0]}', are not leaves "
+            f"(first column) of hierarchy '{tree.name}', such as '{tree.paths[0][-1]}'; add a row for each"
+        )
+    if has_null and NULL_LEAF in hierarchy.labels[:-1]:
+        raise ColumnError(
+            f"{function}: column '{column}' has NULLs, which are released as '{NULL_LEAF}', and a node of hierarchy "
+            f"'{tree.name}' bears that name; call it otherwise"
         )
     leaves = [leaf_number[label] for label in labels]
     if has_null:

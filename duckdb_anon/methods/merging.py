@@ -5,7 +5,8 @@ sensitive attribute alone in the last one (Hasan, Jiang, Chen and Wang, Applied 
 Algorithms 1 and 2). Guarantees: in every bucket no sensitive value has a share above 1/l, hence no record is
 linked to one with probability above 1/l by the shares of its bucket, fakes counted as records (a bound on the
 shares, not on what other buckets let infer: see `attribute_risk`); no row contradicts a validity rule with
-certainty. Within a generalized cell, parts have at least k rows; that is no guarantee of the whole table.
+certainty. Within a generalized cell, parts have at least k rows, fakes counted, which takes buckets of as many
+(`min_bucket` is raised); that is no guarantee of the whole table.
 
 Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the
 check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;
@@ -29,7 +30,7 @@ from duckdb_anon.kernels.slicing.covers import Cover
 from duckdb_anon.kernels.slicing.fakes import Records, taken, with_fakes
 from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
 from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
-from duckdb_anon.kernels.slicing.released import check_columns, check_covers, check_diversity, sliced_cells
+from duckdb_anon.kernels.slicing.released import check_columns, check_covers, check_diversity, check_parts, sliced_cells
 from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
 from duckdb_anon.kernels.slicing.rule_text import parse_rules, rule_of
 from duckdb_anon.kernels.slicing.rules import Rules, unseen_pairs
@@ -56,7 +57,10 @@ class _Slots:
 
 
 def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
-    """Bucket of each record, fakes included; no sensitive value has a share above 1/l in any of them."""
+    """Bucket of each record, fakes included; no sensitive value has a share above 1/l in any of them.
+
+    `min_bucket` is at least k where cells may be generalized: the parts of a cell are parts of its bucket.
+    """
     diverse = FrequencyDiversity(float(params["l"]))
     return cut_groups(
         NAME,
@@ -116,7 +120,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     )
     columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
     records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
-    bucket = buckets(table, records, params)
+    boxed = _boxed(table, params, grouping)
+    least = max(params["min_bucket"], params["k"]) if boxed else params["min_bucket"]
+    bucket = buckets(table, records, {**params, "min_bucket": least})
     rules = rules_of(table, params)
     slot_bucket = np.sort(bucket)
     orders = swapped(
@@ -130,7 +136,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     forced = forced_columns(grouping, params["force_k"] or ())
     check_columns(NAME, orders, bucket)
     check_diversity(NAME, slots.bucket, np.zeros_like(slots.bucket), slots.sensitive, float(params["l"]))
-    covers = _generalized(table, params, grouping, slots, rules, forced)
+    covers = _generalized(table, params, grouping, slots, rules, forced, boxed)
     rows = {name: records.qi_row[order] for order, c in zip(orders, grouping.qi, strict=False) for name in c}
     rows[sensitive.name] = records.sensitive_row[orders[-1]]
     kept = shuffled_slots(bucket, rng)
@@ -156,12 +162,22 @@ def generalizable(grouping: Grouping, params: Params, named: set[str]) -> set[st
     }
 
 
-def _generalized(
-    table: CodedTable, params: Params, grouping: Grouping, slots: _Slots, rules: Rules, forced: frozenset[int]
-) -> dict[str, Cover]:
-    """Covers of the attributes that may be generalized, re-checked against values and rules."""
+def _boxed(table: CodedTable, params: Params, grouping: Grouping) -> set[str]:
+    """Names of the attributes whose cells may be generalized."""
     written = parse_rules(NAME, params["rules"], [a.name for a in table.qi], table.sensitive[0].name)
-    boxed = generalizable(grouping, params, {p.column for rule in written for p in rule})
+    return generalizable(grouping, params, {p.column for rule in written for p in rule})
+
+
+def _generalized(
+    table: CodedTable,
+    params: Params,
+    grouping: Grouping,
+    slots: _Slots,
+    rules: Rules,
+    forced: frozenset[int],
+    boxed: set[str],
+) -> dict[str, Cover]:
+    """Covers of the attributes that may be generalized, re-checked against values, rules and k."""
     if not boxed:
         return {}
     names = [a.name for a in table.qi]
@@ -169,6 +185,8 @@ def _generalized(
     sliced = SlicedTable(table.qi, columns, slots.codes, slots.sensitive, slots.bucket, params["k"], forced)
     covers = repair(sliced, rules)
     check_covers(NAME, covers, slots.codes)
+    for column in forced:
+        check_parts(NAME, [covers[q] for q in columns[column]], slots.bucket, params["k"])
     left = len(still_violated(rules, covers, *rules.violated(slots.codes, slots.sensitive)))
     if left:
         raise RequirementError(f"merging: {left} rows still contradict a rule; nothing is released")
@@ -224,7 +242,9 @@ METHOD = Method(
     smallest="2",
     parameters=(
         Parameter("l", "no sensitive value has a share above 1/l in a bucket", "number", REQUIRED, low=1),
-        Parameter("k", "rows in each part of a generalized cell", "integer", 2, low=1),
+        Parameter(
+            "k", "rows in each part of a generalized cell; buckets that may have one are as large", "integer", 2, low=1
+        ),
         *COLUMNS,
         Parameter("fake", "number of fake rows", "integer", 1, low=0, high=1_000_000),
         Parameter("fake_mode", "whether `fake` is a total or counts per row", "text", "total", ("total", "per_record")),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from duckdb_anon.model.scale import Numbers
 from duckdb_anon.model.table import CodeArray, IntArray
 
-ROWS = "*"
+ROWS = ""
 
 
 @dataclass(frozen=True)

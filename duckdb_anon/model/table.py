@@ -74,6 +74,8 @@ class Attribute:
         declared: text of the values that an enum or a hierarchy declares and no row has.
         literals: SQL literal of each code, for the functions that write queries; empty for all others.
         scale: the exact numbers behind the codes of an ordered attribute, for methods that make new values.
+        minus_infinity: the code of -infinity, or -1. It is the one code of an ordered attribute that does not follow
+            the order of the values, which is DuckDB's: -infinity, numbers, infinity, NaN, NULL.
     """
 
     name: str
@@ -88,6 +90,23 @@ class Attribute:
     declared: tuple[str, ...] = ()
     literals: tuple[str, ...] = ()
     scale: Scale | None = None
+    minus_infinity: int = -1
+
+    @property
+    def ranks(self) -> CodeArray:
+        """Code of each row, shape (n,), in the order of the values.
+
+        >>> codes = np.array([0, 2, 1])
+        >>> Attribute('x', 'ordered', codes, np.arange(3.0), 1, -1, codes, minus_infinity=1).ranks.tolist()
+        [1, 2, 0]
+        """
+        if self.minus_infinity < 0:
+            return self.codes
+        rank = np.arange(self.domain, dtype=np.int32)
+        rank[: self.minus_infinity] += 1
+        rank[self.minus_infinity] = 0
+        ranks: CodeArray = rank[self.codes]
+        return ranks
 
     def scale_for(self, function: str) -> Scale:
         """The exact numbers behind the codes, for a method that makes new values.

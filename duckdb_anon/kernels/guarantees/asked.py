@@ -113,15 +113,15 @@ def asked(function: str, table: CodedTable, params: Params) -> tuple[Requirement
 def every_column(
     sensitive: Sequence[Attribute], requirement: Callable[[Attribute], Requirement]
 ) -> tuple[CodeArray, list[Requirement]]:
-    """Return sensitive codes and what each of several columns must satisfy in terms of them.
+    """Return sensitive codes, in the values' order, and what each of several columns must satisfy in terms of them.
 
     Args:
         sensitive: one attribute or more.
         requirement: what an attribute must satisfy.
     """
     if len(sensitive) == 1:
-        return sensitive[0].codes, [requirement(sensitive[0])]
-    codes, code_of = combine([a.codes for a in sensitive])
+        return sensitive[0].ranks, [requirement(sensitive[0])]
+    codes, code_of = combine([a.ranks for a in sensitive])
     return codes, [OfColumn(requirement(a), a.name, of) for a, of in zip(sensitive, code_of, strict=True)]
 
 

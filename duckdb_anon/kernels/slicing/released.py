@@ -56,6 +56,23 @@ def check_covers(function: str, covers: Sequence[Cover], codes: Sequence[CodeArr
         raise RequirementError(f"{function}: a generalized value misses its own value; nothing is released")
 
 
+def check_parts(function: str, covers: Sequence[Cover], bucket: IntArray, k: int) -> None:
+    """Raise unless each printed combination of a column occurs k times or more in its bucket.
+
+    Args:
+        function: SQL function, for messages.
+        covers: printed values of the column's attributes.
+        bucket: bucket of each slot.
+        k: the k asked for.
+    """
+    printed = np.stack([bucket, *(cover.index for cover in covers)])
+    fewest = int(np.unique(printed, axis=1, return_counts=True)[1].min())
+    if fewest < k:
+        raise RequirementError(
+            f"{function}: a generalized cell has a part of {fewest} rows, fewer than k := {k}; nothing is released"
+        )
+
+
 def sliced_cells(
     grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], covers: Mapping[str, Cover], kept: IntArray
 ) -> dict[str, Cells]:

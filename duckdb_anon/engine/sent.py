@@ -1,0 +1,161 @@
+"""What is sent of a column to the kernels: values that are equal there where the column itself says so.
+
+Arrow carries texts without their collation, TIME WITH TIME ZONE without its zone and UHUGEINT in 127 bits. Texts
+of a collated column travel as its key (NOCASE: in lower case, NOACCENT: without accents, NFC: normalized), so that
+'flu' and 'FLU' are one value; what is released is still read from the source. What cannot travel is refused by name.
+Cost: a query of no rows for the text columns of a table; a pass over the columns of one the planner cannot see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.model.entries import ColumnInfo
+from duckdb_anon.model.errors import ColumnError
+
+_TIMETZ = "TIME WITH TIME ZONE"
+_MOST = 2**127 - 1
+# Pairs of texts that a collation may take for equal, and the function whose results are then equal.
+# Accents are taken off last, as the others may bring them about.
+_PAIRS = (("AB", "ab", "lower"), ("\u00e1", "a\u0301", "nfc_normalize"), ("\u00e1", "a", "strip_accents"))
+_IGNORED = ("b\u200b", "b")  # equal under the collations of the ICU extension
+
+
+def sent(function: str, catalog: Catalog, relation: Relation, infos: Iterable[ColumnInfo]) -> dict[str, str]:
+    """SQL of what is sent of each column that a method or a measure codes.
+
+    Raises:
+        ColumnError: values of a column would not arrive as they are, or its collation cannot be followed.
+    """
+    infos = list(infos)
+    keys = collated(function, catalog, relation, [info.name for info in infos])
+    for info in infos:
+        if info.name in keys and info.hierarchy:
+            raise ColumnError(
+                f"{function}: column '{info.name}' has a collation and a hierarchy, whose labels are told apart by "
+                f"their letters; give it none: (select * replace (lower({ident(info.name)}) as {ident(info.name)}) "
+                f"from {relation.given})"
+            )
+    return {
+        info.name: _key(info.name, keys[info.name]) if info.name in keys else as_it_is(function, info.name, info.type)
+        for info in infos
+    }
+
+
+def sent_together(
+    function: str, catalog: Catalog, relations: Sequence[Relation], wanted: Iterable[str]
+) -> list[dict[str, str]]:
+    """SQL of the columns named `wanted` in each of several tables that are held against one another.
+
+    Raises:
+        ColumnError: as `sent`; or one table's collation cannot be given to the column of another, which is hidden in a
+            list or a STRUCT.
+    """
+    folded = {name.lower() for name in wanted}
+    mine = [[name for name in relation.columns if name.lower() in folded] for relation in relations]
+    keys: dict[str, tuple[str, ...]] = {}
+    for relation, names in zip(relations, mine, strict=True):
+        for name, functions in collated(function, catalog, relation, names).items():
+            keys[name.lower()] = max(keys.get(name.lower(), ()), functions, key=len)
+    expressions = []
+    for relation, names in zip(relations, mine, strict=True):
+        found = {name: as_it_is(function, name, relation.columns[name]) for name in names}
+        there = {name.lower() for name in catalog.flattened(relation.columns)}
+        for name in keys:
+            plain = [column for column in names if column.lower() == name and relation.columns[column] == "VARCHAR"]
+            if not plain and (name in there or not relation.visible):
+                raise ColumnError(
+                    f"{function}: column '{name}' has a collation, which cannot be followed in {relation.given}, where "
+                    f"it is not a text of its own; compare with (select * replace (lower({ident(name)}) as "
+                    f"{ident(name)}) from ...), released as that"
+                )
+            found |= {column: _key(column, keys[name]) for column in plain}
+        expressions.append(found)
+    return expressions
+
+
+def as_it_is(function: str, name: str, duckdb_type: str) -> str:
+    """SQL of a column whose values travel as they are, or not at all.
+
+    Raises:
+        ColumnError: the column has a time zone that would be lost.
+    """
+    if duckdb_type == _TIMETZ:
+        raise ColumnError(_zoned(function, name))
+    if duckdb_type != "UHUGEINT":
+        return ident(name)
+    told = literal(_too_large(function, name))
+    return f"case when {ident(name)} > {_MOST} then error({told}) else {ident(name)} end"
+
+
+def guards(function: str, infos: Iterable[ColumnInfo], rows: str) -> str:
+    """Conditions, each an error when the call runs, on columns whose types the planner does not see."""
+    cases = ""
+    for info in infos:
+        if info.type:
+            continue
+        column = ident(info.name)
+        for sql, told in (
+            (f"typeof(any_value({column})) = '{_TIMETZ}'", _zoned(function, info.name)),
+            (f"typeof(any_value({column})) = 'UHUGEINT'", _too_large(function, info.name)),
+            (
+                f"count(distinct {column}) filter (typeof({column}) = 'VARCHAR') <> "
+                f"count(distinct hash({column})) filter (typeof({column}) = 'VARCHAR')",
+                f"{function}: column '{info.name}' has a collation, which is followed in tables that are visible while "
+                "the call is planned; commit the table, or make it one of plain texts with lower(...)",
+            ),
+        ):
+            cases += f" when (select {sql} from {rows}) then error({literal(told)})"
+    return cases
+
+
+def collated(function: str, catalog: Catalog, relation: Relation, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Functions whose results are equal where a column says its values are, for the collated ones among `names`.
+
+    Raises:
+        ColumnError: a column has a collation of the ICU extension.
+    """
+    texts = [name for name in names if relation.columns.get(name) == "VARCHAR"]
+    if not texts or catalog.cursor is None:
+        return {}
+    pairs = [pair[:2] for pair in _PAIRS] + [_IGNORED]
+    tests = [f"coalesce(_anon_v{k}, {literal(a)}) = {literal(b)}" for k in range(len(texts)) for a, b in pairs]
+    nothing = ", ".join(
+        f"(select {ident(name)} from {relation.sql} limit 0) as _anon_v{k}" for k, name in enumerate(texts)
+    )
+    held = catalog.cursor.execute(f"select {', '.join(tests)} from (select {nothing})").fetchall()[0]
+    keys: dict[str, tuple[str, ...]] = {}
+    for k, name in enumerate(texts):
+        *known, ignored = held[k * len(pairs) : (k + 1) * len(pairs)]
+        if ignored:
+            raise ColumnError(
+                f"{function}: column '{name}' has a collation of the ICU extension, which cannot be followed; use "
+                f'NOCASE, NOACCENT or NFC, or (select * replace ({ident(name)} collate "binary" as {ident(name)}) '
+                f"from {relation.given})"
+            )
+        if any(known):
+            keys[name] = tuple(sql for is_equal, (_, _, sql) in zip(known, _PAIRS, strict=True) if is_equal)
+    return keys
+
+
+def _key(name: str, functions: Iterable[str]) -> str:
+    key = ident(name)
+    for function in functions:
+        key = f"{function}({key})"
+    return key
+
+
+def _zoned(function: str, name: str) -> str:
+    return (
+        f"{function}: column '{name}' is TIME WITH TIME ZONE, whose zone would be lost; cast it to TIME "
+        "(or to VARCHAR, as names)"
+    )
+
+
+def _too_large(function: str, name: str) -> str:
+    return (
+        f"{function}: column '{name}' is UHUGEINT with values above {_MOST}, which cannot be told from others; cast it "
+        "to HUGEINT or DOUBLE (or to VARCHAR, as names)"
+    )

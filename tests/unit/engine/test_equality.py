@@ -1,0 +1,260 @@
+"""Attacks by values that a table takes for equal, or orders, otherwise than a kernel might."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+
+@pytest.mark.parametrize("special", ["'-inf'::double", "'inf'::double", "'nan'::double", "null::double"])
+@pytest.mark.parametrize("method", ["mondrian", "incognito"])
+def test_a_t_close_release_is_t_close_in_the_order_of_duckdb(
+    con: duckdb.DuckDBPyConnection, method: str, special: str
+) -> None:
+    # one group has many special values, which lie at one end of the order: nearest to the smallest or to the greatest
+    con.execute(
+        f"""create table t as select i // 6 as a, case when i % 6 < i // 12 then {special} when i % 2 = 0 then 1.0
+        else 20.0 + i // 6 end as s from range(72) r(i)"""
+    )
+    for t in (0.1, 0.2, 0.3):
+        con.execute(f"create or replace table r as from {method}('t', t := {t}, qi := ['a'], sensitive := 's')")
+        # earth mover's distance by the definition, ranks as DuckDB orders values
+        worst = con.execute(
+            """with ranked as (select a, dense_rank() over (order by s nulls last) as p from r),
+            places as (select unnest(range(1, max(p))) as p, max(p) - 1 as m from ranked),
+            classes as (select distinct a from r)
+            select max(d) from (
+                select c.a, sum(abs((select avg((x.p <= places.p)::int) from ranked x where x.a = c.a)
+                    - (select avg((x.p <= places.p)::int) from ranked x))) / any_value(m) as d
+                from classes c, places group by c.a)"""
+        ).fetchone()[0]
+        told = con.execute("from t_closeness('r', qi := ['a'], sensitive := 's')").fetchone()[0]
+        assert worst <= t + 1e-9
+        assert told == pytest.approx(worst, abs=1e-9)
+
+
+def test_minus_infinity_in_a_date_is_the_earliest(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        """create table t as select i // 6 as a, case when i % 6 < i // 12 then '-infinity'::date
+        else date '2020-01-01' + (i % 7)::int end as s from range(72) r(i)"""
+    )
+    con.execute("create table r as from mondrian('t', t := 0.15, qi := ['a'], sensitive := 's')")
+    assert con.execute("from t_closeness('r', qi := ['a'], sensitive := 's')").fetchone()[0] <= 0.15 + 1e-9
+
+
+COLLATED = """create table c(a integer, q varchar collate {0}, s varchar collate {0}, p varchar collate {0})"""
+
+
+@pytest.mark.parametrize(
+    ("collation", "one", "other"),
+    [("nocase", "flu", "FLU"), ("noaccent", "grippe", "grìppe"), ("nfc", "grìppe", "gri\u0300ppe"),
+     ("nocase.noaccent", "flu", "FLÚ")],
+)  # fmt: skip
+def test_two_spellings_of_one_value_are_one(
+    con: duckdb.DuckDBPyConnection, collation: str, one: str, other: str
+) -> None:
+    con.execute(COLLATED.format(collation))
+    con.execute(
+        "insert into c select i % 4, 'x', case when i % 2 = 0 then ? else ? end, i from range(40) r(i)", [one, other]
+    )
+    assert con.execute("select count(distinct s) from c").fetchone() == (1,)
+    roles = "qi := ['a'], sensitive := 's'"
+    for call in (
+        f"mondrian('c', l := 2, {roles})", f"incognito('c', l := 2, {roles})", f"anatomy('c', 2, {roles})",
+        f"slicing('c', 2, {roles})", f"merging('c', 2, {roles})", f"muco('c', 0.5, {roles})",
+    ):  # fmt: skip
+        with pytest.raises(duckdb.Error, match=r"l = 2 is asked|not possible|l can be at most|largest"):
+            con.execute(f"create table r as from {call}").fetchall()
+    assert con.execute(f"from l_diversity('c', {roles})").fetchone() == ("distinct", 1.0)
+
+
+def test_classes_and_diversity_go_by_the_equality_of_the_column(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(COLLATED.format("nocase"))
+    con.execute(
+        """insert into c select 0, case when i % 2 = 0 then 'north' else 'NORTH' end,
+        ['flu', 'FLU', 'cough', 'Cough'][1 + i % 4], i from range(12) r(i)"""
+    )
+    assert con.execute("from k_anonymity('c', qi := ['q'])").fetchone() == (12,)
+    assert con.execute("select class_size from equivalence_classes('c', qi := ['q'])").fetchall() == [(12,)]
+    assert con.execute("select classes from class_statistics('c', qi := ['q'])").fetchone() == (1,)
+    assert con.execute("select highest from reidentification_risk('c', qi := ['q'])").fetchone() == (1 / 12,)
+    found = dict(con.execute("from l_diversity('c', qi := ['q'], sensitive := 's')").fetchall())
+    assert found["distinct"] == found["frequency"] == 2
+    con.execute("create table r as from mondrian('c', k := 12, qi := ['q'], sensitive := 's')")
+    assert con.execute("select max(len(q)), count(*) from r").fetchone() == (1, 12)
+    assert con.execute("select count(distinct s) from anatomy('c', 2, qi := ['q'], sensitive := 's')").fetchone()
+
+
+def test_a_collation_in_a_table_the_planner_cannot_see_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create temp table c(a integer, s varchar collate nocase)")
+    con.execute("insert into c values (1, 'flu'), (1, 'FLU')")
+    with pytest.raises(duckdb.Error, match="'s' has a collation"):
+        con.execute("from anatomy('c', 2, qi := ['a'], sensitive := 's')").fetchall()
+
+
+def test_a_collated_column_with_a_hierarchy_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(COLLATED.format("nocase"))
+    con.execute("insert into c values (1, 'x', 'flu', 'a'), (1, 'x', 'FLU', 'b')")
+    con.execute("create table h as from (values ('flu', '*'), ('FLU', '*')) v(leaf, root)")
+    with pytest.raises(duckdb.Error, match="a collation and a hierarchy"):
+        con.execute("from mondrian('c', k := 2, qi := ['s'], sensitive := 'p', hierarchies := {'s': 'h'})").fetchall()
+
+
+def test_measures_see_what_collated_columns_of_release_and_original_take_for_equal(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    con.execute(COLLATED.format("nocase"))
+    con.execute("insert into c select 0, 'x', case when i % 2 = 0 then 'flu' else 'FLU' end, i from range(8) r(i)")
+    con.execute("create table r as select * replace (upper(s) as s) from c")
+    call = "from distribution_distance('c', 'r', columns := ['s'])"
+    assert con.execute(f"select hellinger {call}").fetchone()[0] == 0
+    con.execute("create table lists as select a, [s] as s from c")
+    with pytest.raises(duckdb.Error, match="has a collation"):
+        con.execute("from distribution_distance('c', 'lists', columns := ['s'])").fetchall()
+
+
+LABELS = [
+    ("double", "5.0", "6.5"), ("float", "5.0", "6.1"), ("decimal(9,2)", "5.00", "6.5"), ("integer", "5.0", "7"),
+    ("hugeint", "5", "-170141183460469231731687303715884105728"), ("date", "2020-01-01", "2021-02-03"),
+    ("timestamp", "2020-01-01", "2020-01-01 12:30:00.5"), ("timestamp_s", "2020-01-01 00:00:00", "2020-01-01 12:30:00"),
+    ("timestamp_ns", "2020-01-01 00:00:00", "2020-01-01 12:30:00.000000001"), ("time", "10:00:00", "10:00:01.5"),
+    ("timestamptz", "2020-01-01 00:00:00+00", "2020-01-01 12:30:00+05"), ("boolean", "true", "false"),
+    ("uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"), ("varchar", "a", "b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), LABELS)
+@pytest.mark.parametrize("printed", ["as_given", "as_duckdb_prints", "as_type"])
+def test_leaves_are_the_values_they_read_as(
+    con: duckdb.DuckDBPyConnection, kind: str, one: str, other: str, printed: str
+) -> None:
+    con.execute(
+        f"create table y as select unnest([?, ?, ?, ?]::{kind}[]) as x, unnest(range(4)) as s", [one, other] * 2
+    )
+    leaf = {"as_given": "l", "as_duckdb_prints": f"l::{kind}::varchar", "as_type": f"l::{kind}"}[printed]
+    con.execute(
+        f"create table h as select {leaf} as leaf, 'all' as root from (select unnest([?, ?]) as l)", [one, other]
+    )
+    labels = {label for (label,) in con.execute("select leaf::varchar from h").fetchall()}
+    for table in ("y", "(select * from y)"):
+        rows = con.execute(
+            f"select x, count(*) from mondrian('{table}', k := 2, qi := ['x'], sensitive := 's', "
+            "hierarchies := {'x': 'h'}) group by x"
+        ).fetchall()
+        assert {label for label, _ in rows} == labels and {n for _, n in rows} == {2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"), [("blob", "\\xAA", "b"), ("bit", "101", "0"), ("bignum", "5", "1" + "0" * 50)]
+)
+def test_types_whose_values_have_no_one_text_are_refused_with_a_hierarchy(
+    con: duckdb.DuckDBPyConnection, kind: str, one: str, other: str
+) -> None:
+    con.execute(f"create table y as select unnest([?, ?]::{kind}[]) as x, unnest(range(2)) as s", [one, other])
+    con.execute("create table h as select x as leaf, 'all' as root from y")
+    with pytest.raises(duckdb.Error, match="cast it to VARCHAR"):
+        con.execute("from mondrian('y', k := 2, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
+    plain = "(select x::varchar as x, s from y)"
+    assert con.execute(
+        f"select distinct x from mondrian('{plain}', k := 2, qi := ['x'], sensitive := 's', hierarchies := {{'x': 'h'}})"
+    ).fetchall() == [("all",)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("('5', 'all'), ('5.0', 'all'), ('6.5', 'all')", "two leaves of hierarchy 'h' are one value"),
+        ("('5', 'all'), ('6', 'all')", "such as '6.5', are not leaves"),
+    ],
+)
+def test_leaves_that_are_one_value_or_lack_one_are_refused_by_name(
+    con: duckdb.DuckDBPyConnection, rows: str, told: str
+) -> None:
+    con.execute("create table y as select unnest([5.0::double, 6.5]) as x, unnest(range(2)) as s")
+    con.execute(f"create table h as from (values {rows}) v(leaf, root)")
+    with pytest.raises(duckdb.Error, match=told):
+        con.execute("from mondrian('y', k := 2, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "('a', 'g', 'u', '*'), ('b', 'g', 'v', '*'), ('c', 'w', 'v', '*')",
+        "('a', 'b', 'u', '*'), ('b', 'c', 'v', '*'), ('c', 'w', 'v', '*')",
+        "('a', '*', 'u', '*'), ('b', 'c', 'v', '*'), ('c', 'w', 'v', '*')",
+    ],
+)
+def test_a_label_on_two_nodes_is_refused(con: duckdb.DuckDBPyConnection, rows: str) -> None:
+    con.execute("create table y as select unnest(['a', 'b', 'c']) as x, unnest(range(3)) as s")
+    con.execute(f"create table h as from (values {rows}) v(leaf, l1, l2, root)")
+    with pytest.raises(duckdb.Error, match=r"more than one node|bear the name of a group"):
+        con.execute("from mondrian('y', k := 2, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
+
+
+def test_a_node_called_as_null_is_refused_where_there_are_nulls(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table y as select unnest(['(null)', null]) as x, unnest(range(2)) as s")
+    con.execute("create table h as from (values ('(null)', '*')) v(leaf, root)")
+    with pytest.raises(duckdb.Error, match="bears that name"):
+        con.execute("from mondrian('y', k := 1, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
+
+
+@pytest.mark.parametrize("name", ["*", "", " ", "%", "COLUMNS(*)", "a.b", '"'])
+def test_a_column_may_be_called_anything(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    quoted = '"' + (name or "x").replace('"', '""') + '"'
+    con.execute(f"create table y as select i % 3 as {quoted}, i % 2 as s, i as p from range(30) r(i)")
+    given = "'" + (name or "x").replace("'", "''") + "'"
+    roles = f"qi := [{given}], sensitive := 's'"
+    for call in (f"mondrian('y', k := 5, {roles})", f"anatomy('y', 2, {roles})", f"muco('y', 0.5, {roles})",
+                 f"slicing('y', 2, {roles})", f"incognito('y', k := 5, {roles})"):  # fmt: skip
+        columns = {row[0] for row in con.execute(f"describe from {call}").fetchall()}
+        con.execute(f"from {call}").fetchall()
+        assert any((name or "x") in column for column in columns)
+    assert con.execute(f"from k_anonymity('y', qi := [{given}])").fetchone() == (10,)
+
+
+@pytest.mark.parametrize("temp", ["", "temp"])
+def test_values_that_would_arrive_as_others_are_refused_by_name(con: duckdb.DuckDBPyConnection, temp: str) -> None:
+    con.execute(f"create {temp} table z as select '10:00:00+01'::timetz as x, i as s from range(4) r(i)")
+    con.execute(f"create {temp} table u as select (2::uhugeint ** 0 + i)::uhugeint as x, i as s from range(4) r(i)")
+    con.execute("insert into u values (300000000000000000000000000000000000000, 9)")
+    for table, told in (("z", "TIME WITH TIME ZONE"), ("u", "UHUGEINT")):
+        for call in ("mondrian('{}', k := 2, qi := ['x'], sensitive := 's')", "anatomy('{}', 2, qi := ['s'], sensitive := 'x')",
+                     "slicing('{}', 2, qi := ['x'], sensitive := 's', columns := [['x'], ['s']])"):  # fmt: skip
+            with pytest.raises(duckdb.Error, match=told) as error:
+                con.execute(f"from {call.format(table)}").fetchall()
+            assert "300000000000000000000000000000000000000" not in str(error.value)
+
+
+def test_small_numbers_of_128_bits_are_covered_by_their_boxes(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table u as select i::uhugeint as x, i as s from range(40) r(i)")
+    con.execute("create table r as from mondrian('u', k := 4, qi := ['x'], sensitive := 's')")
+    assert con.execute("select count(*) from r where s between x.lower and x.upper").fetchone() == (40,)
+
+
+def test_a_sensitive_column_may_have_a_hierarchy_where_columns_are_found(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select i % 7 as a, i // 10 as b, ['flu', 'cough', 'cold'][1 + i % 3] as s from range(60) r(i)"
+    )
+    con.execute(
+        "create table h as from (values ('flu', 'r', '*'), ('cough', 'r', '*'), ('cold', 'x', '*')) v(leaf, l1, root)"
+    )
+    roles = "qi := ['a', 'b'], sensitive := 's', hierarchies := {'s': 'h'}"
+    for call in (f"slicing('t', 2, {roles})", f"merging('t', 2, {roles}, fake := 0)"):
+        assert len(con.execute(f"from {call}").fetchall()) == 60
+
+
+@pytest.mark.parametrize("k", [2, 4, 7])
+@pytest.mark.parametrize("width", ["distinct", "range"])
+def test_every_part_of_a_forced_cell_has_k_rows(con: duckdb.DuckDBPyConnection, k: int, width: str) -> None:
+    con.execute("select setseed(0.5)")
+    con.execute(
+        """create table t as select (random() * 60)::int as age, (random() * 9)::int as zip, ['m', 'f'][1 + i % 2] as sex,
+        i % 11 as s from range(400) r(i)"""
+    )
+    con.execute(
+        f"""create table r as from merging('t', 2, k := {k}, force_k := ['age'], columns := [['age', 'zip'], ['sex']],
+        fake := 0, qi := ['age', 'zip', 'sex'], sensitive := 's')"""
+    )
+    name = con.execute("select column_name from (describe r) where column_type like '%age%'").fetchone()[0]
+    fewest = con.execute(f'select min(n) from (select count(*) as n from r group by bucket, "{name}")').fetchone()
+    assert fewest is not None and fewest[0] >= k
