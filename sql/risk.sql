@@ -33,7 +33,7 @@ create or replace temp macro _anon_qi(fn, qi) as
 
 -- The names the select list above gives the quasi-identifiers, `_q1, _q2, ...`.
 create or replace temp macro _anon_keys(qi) as
-    array_to_string(list_transform(range(1, len(qi::varchar[]) + 1), lambda i: '_q' || i), ', ');
+    coalesce(array_to_string(list_transform(range(1, len(qi::varchar[]) + 1), lambda i: '_q' || i), ', '), '');
 
 -- The sensitive column, quoted; raises where none is named. A STRUCT is a group of columns (a sliced release),
 -- whose values taken together would look more diverse than the sensitive attribute in it.
@@ -105,7 +105,8 @@ create or replace temp macro equivalence_classes(tbl, qi := NULL) as table
             else array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', ')
         end
         || ', count(*) as class_size from ' || _anon_from(tbl) || ' group by '
-        || array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', ') || ') as _anon_c'
+        || coalesce(array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', '), '')
+        || ') as _anon_c'
     );
 
 -- k_anonymity(tbl, qi): k, the number of rows in the smallest class (Samarati and Sweeney 1998).

@@ -143,7 +143,7 @@ def tree_leaves(
     missing = [label for label in labels if label not in leaf_number]
     if missing:
         raise ColumnError(
-            f"{function}: {len(missing)} distinct value(s) of '{column}', such as '{missing[0]}', are not leaves "
+            f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves "
             f"(first column) of hierarchy '{tree.name}', such as '{tree.paths[0][-1]}'; add a row for each"
         )
     if has_null and NULL_LEAF in hierarchy.labels[:-1]:

@@ -1,13 +1,15 @@
 """DiffGen: generalization by private specializations, with noisy counts. Differentially private.
 
 Releases, for every combination of generalized values and every class, a box and a noisy count; empty ones
-too, since leaving them out would give the data away. Guarantee: epsilon-differential privacy for tables that
-differ by one row (Mohammed, Chen, Fung and Yu, KDD 2011), provided that taxonomies, bounds and classes do not
-come from the data. With `domain := 'declared'` they must not: numeric predictors need `bounds`, all other
-columns a hierarchy. With `domain := 'observed'` they are read off the table and count as public knowledge.
-How epsilon is spent: `diffgen_plan`. Noise in floating point is not a proof-grade mechanism, and `seed` is
-for tests only. Departure: split points are chosen among all points of an interval, not among values that
-occur, which would not be private. Cost: O(d n) a round, plus the number of released cells.
+too, since leaving them out would give the data away. Guarantee: epsilon-differential privacy (pure) for tables that
+differ by one row more or less (Mohammed, Chen, Fung and Yu, KDD 2011): who has several rows is protected row by row.
+It assumes that taxonomies, bounds and classes do not come from the data. With `domain := 'declared'` they must not:
+numeric predictors need `bounds`, all other columns a hierarchy. With `domain := 'observed'` they are read off the table
+and count as public knowledge. How epsilon is spent: `diffgen_plan`; what the mechanisms did spend is composed and
+checked before anything is released. Counts are whole, and may be negative: noise is OpenDP's discrete Laplace, choices
+its noisy max (extra `dp`). `seed` imitates them for tests and protects nothing. Departure: split points are
+chosen among the ends of 1,024 equal parts of a domain, not among values that occur, which would not be private.
+Cost: O(d n) a round, plus 10 microseconds for each released cell.
 """
 
 from __future__ import annotations
@@ -18,16 +20,17 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
 from duckdb_anon.kernels.slicing.boxed import box_plans, cell_layout
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 SPENDING = (
-    Parameter("epsilon", "privacy budget", "number", REQUIRED, above=0),
+    Parameter("epsilon", "privacy budget, for tables that differ by one row more or less", "number", REQUIRED, above=0),
     Parameter("specializations", "number of specializations, h", "integer", 10, low=0, high=1000),
 )
 
@@ -65,7 +68,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         rng: source of randomness.
 
     Raises:
-        RequirementError: more cells than `max_cells`, or values that have no place in a domain.
+        RequirementError: more cells or list entries than `max_cells`, or values that have no place in a domain.
     """
     bounds = {name.lower(): (float(low), float(high)) for name, (low, high) in (params["bounds"] or {}).items()}
     predictors = [predictor_of(a, bounds.get(a.name.lower())) for a in table.qi]
@@ -74,21 +77,35 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     classes = sensitive.hierarchy.leaves if sensitive.hierarchy is not None else sensitive.domain
     class_of_row = sensitive.leaf_of_code[sensitive.codes] if in_tree else sensitive.codes  # type: ignore[index]
     budget = Budget(params["epsilon"], sum(p.numeric for p in predictors), params["specializations"])
-    Search(predictors, class_of_row.astype(np.int64), classes, budget, params["utility"], rng).run()
+    mechanisms = Mechanisms("diffgen", rng if params.get("seed") is not None else None)
+    ledger = Ledger(params["epsilon"])
+    Search(predictors, class_of_row.astype(np.int64), classes, budget, params["utility"], mechanisms, ledger).run()
     shape = (*(len(p.cut) for p in predictors), classes)
-    if prod(shape) > params["max_cells"]:
-        raise RequirementError(
-            f"diffgen: {prod(shape)} cells would be released, all of them with noise, and max_cells := "
-            f"{params['max_cells']}; lower specializations := {params['specializations']} or raise max_cells"
-        )
+    _check_size(predictors, shape, params)
     cell = np.ravel_multi_index((*(p.node_of_record for p in predictors), class_of_row), shape)
-    counts = np.bincount(cell, minlength=prod(shape)) + rng.laplace(0.0, budget.count_scale, prod(shape))
+    counts, loss = mechanisms.counts(np.bincount(cell, minlength=prod(shape)), budget.counts)
+    ledger.spend([loss])
+    ledger.check("diffgen")
     places = np.unravel_index(np.arange(prod(shape)), shape)
     cells: dict[str, Cells] = {
         a.name: _boxes(a, p, place) for a, p, place in zip(table.qi, predictors, places, strict=False)
     }
     cells[sensitive.name] = _class_cells(sensitive, places[-1])
-    return cells | {COUNT.key: Real(counts), ROWS: Source(np.full(prod(shape), -1, dtype=np.int64))}
+    return cells | {COUNT.key: Whole(counts), ROWS: Source(np.full(prod(shape), -1, dtype=np.int64))}
+
+
+def _check_size(predictors: list[Predictor], shape: tuple[int, ...], params: Params) -> None:
+    """Raise where more would be written than `max_cells`: cells, and the entries of lists of values in them."""
+    cells = prod(shape)
+    flat = [p for p in predictors if not p.numeric and p.tree is None]
+    entries = sum(cells // len(p.cut) * int(p.high - p.low) for p in flat)
+    if cells + entries > params["max_cells"]:
+        lists = f" with lists of {entries} values in all" if flat else ""
+        less = " or give hierarchies, whose nodes are single labels," if flat else ""
+        raise RequirementError(
+            f"diffgen: {cells} cells{lists} would be released, all of them with noise, and max_cells := "
+            f"{params['max_cells']}; lower specializations := {params['specializations']}{less} or raise max_cells"
+        )
 
 
 def _boxes(attribute: Attribute, predictor: Predictor, place: IntArray) -> Cells:
@@ -182,7 +199,9 @@ METHOD = Method(
             "declared",
             ("declared", "observed"),
         ),
-        Parameter("max_cells", "largest number of released cells", "integer", 1_000_000, low=1),
+        Parameter(
+            "max_cells", "most cells and entries of lists of values that are written", "integer", 1_000_000, low=1
+        ),
     ),
     layout=layout,
     release=release,

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -21,7 +23,7 @@ class Budget:
         numeric: number of numeric predictors, a.
         rounds: number of specializations, h.
 
-    >>> Budget(0.3, 1, 2).choice
+    >>> round(Budget(0.3, 1, 2).choice, 6)
     0.03
     """
 
@@ -31,25 +33,20 @@ class Budget:
 
     @property
     def choice(self) -> float:
-        """Budget of one choice, epsilon'; all of epsilon / 2 if there is nothing to choose."""
-        return self.epsilon / (2 * max(self.numeric + 2 * self.rounds, 1))
+        """Budget of one choice, epsilon', rounded down; all of epsilon / 2 if there is nothing to choose."""
+        return float(np.nextafter(self.epsilon / (2 * max(self.numeric + 2 * self.rounds, 1)), 0.0))
 
     @property
     def counts(self) -> float:
         """Budget of the leaf counts."""
         return self.epsilon / 2
 
-    @property
-    def count_scale(self) -> float:
-        """Scale of the Laplace noise on a count."""
-        return 1.0 / self.counts
-
     def steps(self) -> list[tuple[str, str, int, float, float]]:
         """Step, mechanism, how often, budget of each, budget of all."""
         each = self.choice
         return [
-            ("first split points", "exponential", self.numeric, each, self.numeric * each),
-            ("choices of what to specialize", "exponential", self.rounds, each, self.rounds * each),
-            ("split points of new nodes", "exponential, in parallel", self.rounds, each, self.rounds * each),
-            ("counts of leaves", "laplace, in parallel", 1, self.counts, self.counts),
+            ("first split points", "noisy max", self.numeric, each, self.numeric * each),
+            ("choices of what to specialize", "noisy max", self.rounds, each, self.rounds * each),
+            ("split points of new nodes", "noisy max, in parallel", self.rounds, each, self.rounds * each),
+            ("counts of leaves", "discrete laplace, in parallel", 1, self.counts, self.counts),
         ]

@@ -15,9 +15,12 @@ from typing import Literal
 import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.budget import Budget
-from duckdb_anon.kernels.differential_privacy.mechanisms import choose, choose_point
+from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.model.table import FloatArray, Hierarchy, IntArray
 
+GRID = 1024
+"""Parts of a numeric domain whose ends are the points it can be split at. They do not come from the data, so neither
+does any bit of the split that is chosen."""
 Utility = Literal["max", "infogain"]
 
 
@@ -93,6 +96,11 @@ class Predictor:
         self.cut = [Node(self.low, self.high, -1 if self.numeric else 0)]
         self.node_of_record = np.zeros(len(self.values), dtype=np.int64)
 
+    def points_in(self, node: Node) -> FloatArray:
+        """Points of the grid inside an interval, where it can be split."""
+        grid = self.low + (self.high - self.low) * (np.arange(1, GRID) / GRID)
+        return np.unique(grid[(grid > node.low) & (grid < node.high)])
+
     def children(self, node: Node) -> list[Node]:
         """Children of a node; empty for leaves."""
         if self.numeric:
@@ -122,7 +130,8 @@ class Search:
         classes: number of classes, also of those without records.
         budget: what may be spent.
         utility: score of a specialization.
-        rng: source of randomness.
+        mechanisms: what chooses.
+        ledger: what has been spent.
     """
 
     predictors: list[Predictor]
@@ -130,22 +139,25 @@ class Search:
     classes: int
     budget: Budget
     utility: Utility
-    rng: np.random.Generator
+    mechanisms: Mechanisms
+    ledger: Ledger
 
     def run(self) -> int:
         """Choose first split points, then specialize; return the number of rounds that took place."""
         for predictor in self.predictors:
             if predictor.numeric:
-                predictor.cut = [self._with_split(predictor, 0)]
+                self._split(predictor, [0])
         scores = {(p, 0): self._score(p, 0) for p in range(len(self.predictors))}
         for done in range(self.budget.rounds):
             options = [place for place, score in sorted(scores.items()) if np.isfinite(score)]
             if not options:
                 return done
             values = np.array([scores[place] for place in options])
-            picked = options[choose(values, self.budget.choice, self._sensitivity, self.rng)]
-            for place in self._specialize(*picked):
-                scores[place] = self._score(*place)
+            place, loss = self.mechanisms.choose(values, self.budget.choice, self._sensitivity)
+            self.ledger.spend([loss])
+            picked = options[place]
+            for new in self._specialize(*picked):
+                scores[new] = self._score(*new)
         return self.budget.rounds
 
     @property
@@ -179,48 +191,48 @@ class Search:
         predictor.cut[place] = children[0]
         predictor.cut += children[1:]
         if predictor.numeric:
-            for child in places.tolist():
-                predictor.cut[child] = self._with_split(predictor, child)
+            self._split(predictor, places.tolist())
         return [(p, int(child)) for child in places]
 
-    def _with_split(self, predictor: Predictor, place: int) -> Node:
-        """Choose where an interval would be cut, by the exponential mechanism over all its points."""
-        node = predictor.cut[place]
-        if not node.low < node.high:
-            return node
-        mine = predictor.node_of_record == place
-        edges, scores = split_scores(
-            predictor.values[mine], self.class_of_record[mine], self.classes, (node.low, node.high), self.utility
-        )
-        point = choose_point(edges, scores, self.budget.choice, self._sensitivity, self.rng)
-        return Node(node.low, node.high, split=point)
+    def _split(self, predictor: Predictor, places: list[int]) -> None:
+        """Choose where each of some disjoint intervals would be cut, by the exponential mechanism over a grid."""
+        losses = []
+        for place in places:
+            node = predictor.cut[place]
+            points = predictor.points_in(node)
+            if len(points) == 0:
+                continue
+            mine = predictor.node_of_record == place
+            scores = split_scores(
+                predictor.values[mine], self.class_of_record[mine], self.classes, points, self.utility
+            )
+            chosen, loss = self.mechanisms.choose(scores, self.budget.choice, self._sensitivity)
+            losses.append(loss)
+            predictor.cut[place] = Node(node.low, node.high, split=float(points[chosen]))
+        self.ledger.spend(losses)
 
 
 def split_scores(
-    values: FloatArray, classes: IntArray, number: int, domain: tuple[float, float], utility: Utility
-) -> tuple[FloatArray, FloatArray]:
-    """Pieces of an interval on which the score of a split is constant.
+    values: FloatArray, classes: IntArray, number: int, points: FloatArray, utility: Utility
+) -> FloatArray:
+    """Score of splitting an interval at each of some points; records below a split go left.
 
     Args:
-        values: values of the node's records, inside the interval.
+        values: values of the interval's records.
         classes: class of each record.
         number: number of classes.
-        domain: ends of the interval.
+        points: rising, shape (points,).
         utility: score.
-
-    Returns:
-        Ends of the pieces, shape (pieces + 1,), and their scores. Records below a split go left.
     """
-    distinct, place = np.unique(values, return_inverse=True)
-    counts = np.bincount(place * number + classes, minlength=len(distinct) * number).reshape(-1, number)
-    left = np.concatenate([np.zeros((1, number)), np.cumsum(counts, axis=0)])
-    right = left[-1] - left
-    edges = np.concatenate([[domain[0]], distinct, [domain[1]]])
+    side = np.searchsorted(points, values, side="right")
+    counts = np.bincount(side * number + classes, minlength=(len(points) + 1) * number).reshape(-1, number)
+    left = np.cumsum(counts, axis=0)[:-1].astype(np.float64)
+    right = counts.sum(axis=0) - left
     if utility == "max":
-        return edges, left.max(axis=1) + right.max(axis=1)
-    total = max(float(left[-1].sum()), 1.0)
-    gain = entropy(left[-1]) - (_entropies(left) + _entropies(right)) / total
-    return edges, gain
+        scores: FloatArray = left.max(axis=1) + right.max(axis=1)
+        return scores
+    whole = counts.sum(axis=0).astype(np.float64)
+    return entropy(whole) - (_entropies(left) + _entropies(right)) / max(float(whole.sum()), 1.0)
 
 
 def _entropies(counts: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from duckdb_anon.model.cells import Cells, Coded, Interval, Node, Real, Source, ValueSet
+from duckdb_anon.model.cells import Cells, Coded, Interval, Node, Real, Source, ValueSet, Whole
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Roles
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.shapes import COUNT
@@ -55,5 +55,5 @@ def cell_layout(function: str, roles: Roles) -> tuple[ColumnPlan, ...]:
     return (
         *box_plans(function, roles.qi),
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),
-        ColumnPlan(COUNT.key, Real),
+        ColumnPlan(COUNT.key, Whole),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -11,8 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from duckdb_anon.kernels.differential_privacy import mechanisms as mechanisms_module
+from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms, choice_probabilities
+from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
 from duckdb_anon.methods import diffgen
-from duckdb_anon.model.cells import Real, Struct
+from duckdb_anon.model.cells import Real, Struct, Whole
+from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import attribute
@@ -127,7 +134,7 @@ def _events(rows: list[tuple[int, str]], epsilon: float, runs: int, seed: int) -
     for _ in range(runs):
         cells = diffgen.release(table, params, rng)
         box, counts = cells["age"], cells[COUNT.key]
-        assert isinstance(box, Struct) and isinstance(box.fields["lower"], Real) and isinstance(counts, Real)
+        assert isinstance(box, Struct) and isinstance(box.fields["lower"], Real) and isinstance(counts, Whole)
         lower = box.fields["lower"].values
         split = int(lower.max())
         last = counts.values[lower == lower.max()][1]
@@ -164,3 +171,81 @@ def test_the_statistical_bound_notices_a_budget_overspent_eightfold() -> None:
     runs, claimed = 1500, 1.0
     one, other = (_events(t, 8 * claimed, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))
     assert _certain_loss(one, other, runs) > claimed
+
+
+def test_counts_are_whole_and_no_bit_of_a_split_comes_from_the_data(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("update people set age = age + 0.001")
+    people.execute("create table skew as select age + random() / 3 as age, job, class from people")
+    for counted in (
+        "diffgen('skew', 5.0, {roles}, bounds := {{'age': [0, 128]}})",
+        "laplace_on_groups('people', 5, 1.0, {roles})",
+    ):
+        types = dict(row[:2] for row in people.execute(f"describe from {counted.format(roles=ROLES)}").fetchall())
+        assert types["noisy_count"] == "BIGINT"
+    ends = people.execute(
+        f"select age.lower, age.upper from diffgen('skew', 5.0, {ROLES}, bounds := {{'age': [0, 128]}})"
+    ).fetchall()
+    assert all(end * 8 == int(end * 8) for row in ends for end in row)  # 1,024 parts of 128
+
+
+@pytest.mark.parametrize("seed", ["", ", seed := 3"])
+def test_the_run_spends_no_more_than_epsilon_and_all_of_it_where_no_round_is_missing(seed: str) -> None:
+    for epsilon in (0.1, 0.3, 1.0, 7.3):
+        ledger, mechanisms = Ledger(epsilon), Mechanisms("f", np.random.default_rng(1) if seed else None)
+        budget = Budget(epsilon, 1, 2)
+        predictors = [Predictor(np.arange(40.0), 0, 40, numeric=True)]
+        Search(predictors, np.arange(40) % 2, 2, budget, "max", mechanisms, ledger).run()
+        ledger.spend([mechanisms.counts(np.arange(6), budget.counts)[1]])
+        ledger.check("f")
+        assert len(ledger.steps) == 1 + 2 * 2 + 1
+        assert float(ledger.spent) == pytest.approx(epsilon, rel=1e-12)
+        with pytest.raises(RequirementError, match="was spent"):
+            Ledger(epsilon, [*ledger.steps, Fraction(1, 1000)]).check("f")
+
+
+def test_noise_is_discrete_laplace_of_the_budget() -> None:
+    for generator in (None, np.random.default_rng(4)):
+        noise, loss = Mechanisms("f", generator).counts(np.zeros(20_000, dtype=np.int64), 0.8)
+        assert loss <= 0.8
+        values = np.arange(-4, 5)
+        p = np.exp(-0.8)
+        expected = (1 - p) / (1 + p) * p ** np.abs(values)
+        seen = np.array([(noise == v).mean() for v in values])
+        assert np.abs(seen - expected).max() < 5 * 0.5 / np.sqrt(20_000)
+
+
+def test_choices_follow_the_exponential_mechanism() -> None:
+    scores = np.array([3.0, 0.0, 2.0])
+    expected = choice_probabilities(scores, 1.0, 1.0)
+    for generator in (None, np.random.default_rng(4)):
+        mechanisms = Mechanisms("f", generator)
+        picked = np.bincount([mechanisms.choose(scores, 1.0, 1.0)[0] for _ in range(4000)], minlength=3) / 4000
+        assert np.abs(picked - expected).max() < 5 * 0.5 / np.sqrt(4000)
+
+
+def test_lists_of_values_count_as_what_is_written(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table wide as select i % 400 as a, i % 300 as b, i % 9 as class from range(4000) r(i)")
+    call = (
+        "diffgen('wide', 50.0, qi := ['a', 'b'], categorical := ['a', 'b'], sensitive := 'class', domain := 'observed', "
+        "specializations := {}, max_cells := 5000)"
+    )
+    people.execute(f"from {call.format(0)}").fetchall()  # 9 cells, 2 lists each
+    people.execute("create table narrow as select a // 100 as a, b, class from wide")
+    with pytest.raises(duckdb.Error, match="with lists of"):
+        people.execute(f"from {call.format(1)}".replace("'wide'", "'narrow'").replace("5000", "900")).fetchall()
+
+
+def test_without_opendp_the_error_says_what_to_install(
+    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    mechanisms_module._loaded.cache_clear()
+    try:
+        for call in (
+            f"diffgen('people', 1.0, {ROLES}, bounds := {{'age': [0, 120]}})",
+            f"laplace_on_groups('people', 5, 1.0, {ROLES})",
+        ):
+            with pytest.raises(duckdb.Error, match=r"pip install 'duckdb-anon\[dp\]'"):
+                people.execute(f"from {call}").fetchall()
+    finally:
+        mechanisms_module._loaded.cache_clear()

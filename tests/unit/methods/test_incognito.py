@@ -131,8 +131,8 @@ def test_duckdb_counts_the_combinations_the_search_starts_from(
         assert counted == Counter(rows)
 
 
-@pytest.mark.parametrize(("capitals", "published"), [(3, [["A"], ["a"]]), (2, [["A", "a"]])])
-def test_texts_a_collation_takes_for_equal_are_counted_apart(
+@pytest.mark.parametrize(("capitals", "published"), [(3, [["A"]]), (2, [["A"]])])
+def test_texts_a_collation_takes_for_equal_are_one_value(
     con: duckdb.DuckDBPyConnection, capitals: int, published: list[list[str]]
 ) -> None:
     con.execute("create table t (a varchar collate nocase, s integer)")
