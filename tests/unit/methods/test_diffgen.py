@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 from duckdb_anon.kernels.differential_privacy import mechanisms as mechanisms_module
+from duckdb_anon.kernels.differential_privacy import specialization
 from duckdb_anon.kernels.differential_privacy.budget import Budget
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms, choice_probabilities
 from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
@@ -159,14 +160,16 @@ def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
     return worst
 
 
-def test_neighbouring_tables_are_not_told_apart_beyond_epsilon() -> None:
+def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specialization, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
     runs, epsilon = 3000, 1.0
     one, other = (_events(t, epsilon, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))
     assert _certain_loss(one, other, runs) <= epsilon
 
 
-def test_the_statistical_bound_notices_a_budget_overspent_eightfold() -> None:
+def test_the_statistical_bound_notices_a_budget_overspent_eightfold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specialization, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
     runs, claimed = 1500, 1.0
     one, other = (_events(t, 8 * claimed, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))
