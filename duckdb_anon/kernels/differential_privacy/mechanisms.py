@@ -1,7 +1,8 @@
 """Discrete mechanisms from OpenDP, and a ledger of what they spend.
 
 Counts get discrete Laplace noise (Ghosh, Roughgarden and Sundararajan 2009) and come out whole; choices are made by
-report noisy max, which draws from the exponential mechanism (McSherry and Talwar 2007). OpenDP samples both exactly:
+report noisy max with exponential noise, which is permute-and-flip (McKenna and Sheldon 2020) and never worse than the
+exponential mechanism. OpenDP samples both exactly:
 floating-point Laplace noise on whole numbers rules candidates out by its low bits (Mironov 2012). Every use is put down
 in a `Ledger` with the loss OpenDP proves for it, so that the privacy of a whole run is composed by code.
 With a generator (calls with `seed`, for tests and studies) draws of the same distributions come from that instead;
@@ -84,7 +85,7 @@ class Mechanisms:
         return np.array(made(counts.tolist()), dtype=np.int64), loss
 
     def choose(self, scores: FloatArray, epsilon: float, sensitivity: float) -> tuple[int, float]:
-        """Place of a candidate picked with probability proportional to exp(epsilon u / (2 sensitivity)), and the loss.
+        """Place of the largest score after noise of scale 2 sensitivity / epsilon, and the loss.
 
         Args:
             scores: score of each candidate, finite, shape (candidates,).
@@ -98,26 +99,9 @@ class Mechanisms:
             float(sensitivity), 2 * sensitivity / epsilon, epsilon,
         )  # fmt: skip
         if self.repeatable is not None:
-            weights = choice_probabilities(scores, epsilon, sensitivity)
-            return int(self.repeatable.choice(len(scores), p=weights)), loss
+            noise = self.repeatable.exponential(2 * sensitivity / epsilon, len(scores))
+            return int(np.argmax(scores + noise)), loss
         return int(made(scores.tolist())), loss
-
-
-def choice_probabilities(scores: FloatArray, epsilon: float, sensitivity: float) -> FloatArray:
-    """Probability of each candidate.
-
-    Args:
-        scores: score of each candidate.
-        epsilon: budget of the choice.
-        sensitivity: largest change of a score by one record.
-
-    >>> choice_probabilities(np.array([55.0, 40.0]), 0.125, 1.0).round(5).tolist()
-    [0.71859, 0.28141]
-    """
-    exponent = scores * (epsilon / (2 * sensitivity))
-    weight = np.exp(exponent - exponent.max())
-    probability: FloatArray = weight / weight.sum()
-    return probability
 
 
 def _fitted(make: Any, distance: float, scale: float, epsilon: float) -> tuple[Any, float]:
