@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations
 from typing import Any
 
 import duckdb
@@ -216,27 +215,6 @@ def test_noise_is_discrete_laplace_of_the_budget() -> None:
         expected = (1 - p) / (1 + p) * p ** np.abs(values)
         seen = np.array([(noise == v).mean() for v in values])
         assert np.abs(seen - expected).max() < 5 * 0.5 / np.sqrt(20_000)
-
-
-def _permute_and_flip(scores: np.ndarray, epsilon: float) -> np.ndarray:
-    """Probability of each candidate by the definition: in random order, each is taken with exp(epsilon (u - max) / 2)."""
-    taken = np.exp(epsilon * (scores - scores.max()) / 2)
-    found, orders = np.zeros(len(scores)), list(permutations(range(len(scores))))
-    for order in orders:
-        left = 1 / len(orders)
-        for candidate in order:
-            found[candidate] += left * taken[candidate]
-            left *= 1 - taken[candidate]
-    return found
-
-
-def test_choices_are_those_of_permute_and_flip() -> None:
-    scores = np.array([3.0, 0.0, 2.0])
-    expected = _permute_and_flip(scores, 1.0)
-    for generator in (None, np.random.default_rng(4)):
-        mechanisms = Mechanisms("f", generator)
-        picked = np.bincount([mechanisms.choose(scores, 1.0, 1.0)[0] for _ in range(4000)], minlength=3) / 4000
-        assert np.abs(picked - expected).max() < 5 * 0.5 / np.sqrt(4000)
 
 
 def test_lists_of_values_count_as_what_is_written(people: duckdb.DuckDBPyConnection) -> None:

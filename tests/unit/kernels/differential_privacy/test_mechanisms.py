@@ -1,47 +1,46 @@
-"""The exponential mechanism: its probabilities, and its privacy on neighbouring scores."""
+"""Choices by noisy max: their probabilities, against the definition, and their privacy on neighbouring scores."""
 
 from __future__ import annotations
+
+from itertools import permutations
 
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.differential_privacy.mechanisms import choice_probabilities, choose, choose_point
+from duckdb_anon.kernels.differential_privacy.mechanisms import Mechanisms
 
 
-def test_probabilities_of_the_worked_example() -> None:
-    assert choice_probabilities(np.array([55.0, 40.0]), 0.125, 1.0)[0] == pytest.approx(0.71859, abs=5e-6)
-    assert choice_probabilities(np.array([0.25783, 0.01477]), 0.125, 1.0)[0] == pytest.approx(0.50380, abs=5e-6)
+def permute_and_flip(scores: np.ndarray, epsilon: float) -> np.ndarray:
+    """Probability of each candidate: in random order, each is taken with exp(epsilon (u - max) / 2)."""
+    taken = np.exp(epsilon * (scores - scores.max()) / 2)
+    found, orders = np.zeros(len(scores)), list(permutations(range(len(scores))))
+    for order in orders:
+        left = 1 / len(orders)
+        for candidate in order:
+            found[candidate] += left * taken[candidate]
+            left *= 1 - taken[candidate]
+    return found
 
 
-def test_large_scores_do_not_overflow_and_forbidden_candidates_are_never_picked() -> None:
-    probability = choice_probabilities(np.array([1e7, 1e7, -np.inf]), 10.0, 1.0)
-    assert probability.tolist() == [0.5, 0.5, 0.0]
+@pytest.mark.parametrize("generator", [None, np.random.default_rng(1)])
+def test_choices_are_those_of_permute_and_flip(generator: np.random.Generator | None) -> None:
+    scores, mechanisms = np.array([3.0, 0.0, 2.0]), Mechanisms("f", generator)
+    drawn = np.bincount([mechanisms.choose(scores, 1.0, 1.0)[0] for _ in range(4000)], minlength=3)
+    expected = 4000 * permute_and_flip(scores, 1.0)
+    assert float(((drawn - expected) ** 2 / expected).sum()) < 18.4  # 0.9999 quantile, 2 degrees of freedom
 
 
 def test_scores_that_differ_by_the_sensitivity_change_probabilities_by_at_most_epsilon() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(200):
-        scores = rng.integers(0, 30, 6).astype(float)
-        moved = scores + rng.integers(-1, 2, 6)
-        ratio = np.log(choice_probabilities(scores, 0.4, 1.0) / choice_probabilities(moved, 0.4, 1.0))
-        assert np.abs(ratio).max() <= 0.4 + 1e-12
+    for _ in range(50):
+        scores = rng.integers(0, 30, 5).astype(float)
+        moved = scores + rng.integers(-1, 2, 5)
+        ratio = np.log(permute_and_flip(scores, 0.4) / permute_and_flip(moved, 0.4))
+        assert np.abs(ratio).max() <= 0.4 + 1e-9
 
 
-def test_choices_follow_the_probabilities() -> None:
-    rng = np.random.default_rng(1)
-    scores = np.array([3.0, 1.0, 0.0])
-    drawn = np.bincount([choose(scores, 1.0, 1.0, rng) for _ in range(6000)], minlength=3)
-    expected = 6000 * choice_probabilities(scores, 1.0, 1.0)
-    assert float(((drawn - expected) ** 2 / expected).sum()) < 13.8  # 0.999 quantile, 2 degrees of freedom
-
-
-def test_points_are_drawn_by_score_and_length() -> None:
-    rng = np.random.default_rng(2)
-    edges, scores = np.array([0.0, 1.0, 1.0, 4.0]), np.array([2.0, 50.0, 0.0])
-    points = np.array([choose_point(edges, scores, 1.0, 1.0, rng) for _ in range(6000)])
-    assert points.min() >= 0 and points.max() <= 4
-    weight = np.array([1.0 * np.exp(1.0), 3.0])  # the piece without length is never picked
-    left = 6000 * weight[0] / weight.sum()
-    assert abs((points < 1).sum() - left) < 4 * np.sqrt(left)
-    right = points[points >= 1]
-    assert abs(right.mean() - 2.5) < 0.1
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 0.7, 8.0])
+def test_no_use_loses_more_than_it_may(epsilon: float) -> None:
+    assert Mechanisms("f").choose(np.array([1e7, 1e7]), epsilon, 1.0)[1] <= epsilon
+    assert Mechanisms("f").choose(np.array([0.1, 0.2]), epsilon, np.log2(3))[1] <= epsilon
+    assert Mechanisms("f").counts(np.arange(3), epsilon, 2)[1] <= epsilon

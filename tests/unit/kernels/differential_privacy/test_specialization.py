@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search, Utility, split_scores, utility_of
 from tests.reference.merging import attribute, zip_tree
 
@@ -23,19 +24,17 @@ def test_scores_of_the_worked_example() -> None:
 def test_scores_of_splits_are_those_of_the_children(utility: Utility) -> None:
     rng = np.random.default_rng(0)
     values, classes = rng.integers(0, 6, 40).astype(float), rng.integers(0, 3, 40)
-    edges, scores = split_scores(values, classes, 3, (-1.0, 9.0), utility)
-    for piece, score in enumerate(scores):
-        if edges[piece] == edges[piece + 1]:
-            continue
-        left = values < (edges[piece] + edges[piece + 1]) / 2
+    points = np.arange(-0.75, 9.0, 0.25)
+    scores = split_scores(values, classes, 3, points, utility)
+    for point, score in zip(points, scores, strict=True):
+        left = values < point
         counts = np.array([np.bincount(classes[side], minlength=3) for side in (left, ~left)]).astype(float)
         assert score == pytest.approx(utility_of(counts, utility))
 
 
 def test_an_empty_node_can_be_split_anywhere() -> None:
-    edges, scores = split_scores(np.empty(0), np.empty(0, dtype=np.int64), 2, (0.0, 5.0), "max")
-    assert edges.tolist() == [0, 5]
-    assert scores.tolist() == [0]
+    scores = split_scores(np.empty(0), np.empty(0, dtype=np.int64), 2, np.array([1.0, 2.0]), "max")
+    assert scores.tolist() == [0, 0]
 
 
 def _search(rounds: int, rng: np.random.Generator) -> Search:
@@ -47,7 +46,9 @@ def _search(rounds: int, rng: np.random.Generator) -> Search:
         Predictor(leaf.astype(float), 0, 4, tree.hierarchy),
         Predictor(rng.integers(0, 3, 100).astype(float), 0, 3),
     ]
-    return Search(predictors, (leaf > 1).astype(np.int64), 2, Budget(20.0, 1, rounds), "max", rng)
+    return Search(
+        predictors, (leaf > 1).astype(np.int64), 2, Budget(20.0, 1, rounds), "max", Mechanisms("f", rng), Ledger(20.0)
+    )
 
 
 def test_cuts_always_cover_the_domain_and_records_are_in_their_nodes() -> None:
@@ -66,7 +67,9 @@ def test_cuts_always_cover_the_domain_and_records_are_in_their_nodes() -> None:
 def test_the_search_stops_when_nothing_is_left_to_specialize() -> None:
     rng = np.random.default_rng(0)
     sexes = Predictor(rng.integers(0, 2, 20).astype(float), 0, 2)
-    search = Search([sexes], np.zeros(20, dtype=np.int64), 1, Budget(1.0, 0, 9), "max", rng)
+    search = Search(
+        [sexes], np.zeros(20, dtype=np.int64), 1, Budget(1.0, 0, 9), "max", Mechanisms("f", rng), Ledger(1.0)
+    )
     assert search.run() == 1
     assert len(sexes.cut) == 2
 
