@@ -17,6 +17,7 @@ Cost: the first call of a function compiles it (0.1 to 2 s, kept), the first one
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import os
 import shutil
@@ -165,7 +166,33 @@ def _dispatcher(function: Callable[..., Any], allocates: bool, inner: bool) -> A
     options = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
     if inner:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return _general(_kept(numba, function, options, cache_folder(function, inner)))
+    return _general(_quickly(_kept(numba, function, options, cache_folder(function, inner))))
+
+
+def _quickly(dispatcher: Any) -> Any:
+    """Compile with LLVM's first level of optimising, which loops such as these run as fast with.
+
+    The collector of cyclic garbage pauses meanwhile: it would go through all that numba makes and find nothing.
+    """
+    from numba.core.compiler_lock import global_compiler_lock
+
+    config: Any = _numba().core.config
+    compile_one = dispatcher.compile
+
+    def compile(signature: Any) -> Any:
+        with global_compiler_lock:
+            level, config.OPT = config.OPT, config._OptLevel(1)
+            collects = gc.isenabled()
+            gc.disable()
+            try:
+                return compile_one(signature)
+            finally:
+                config.OPT = level
+                if collects:
+                    gc.enable()
+
+    dispatcher.compile = compile
+    return dispatcher
 
 
 def _kept(numba: Any, function: Callable[..., Any], options: dict[str, Any], folder: Path | None) -> Any:

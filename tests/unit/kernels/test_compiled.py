@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -121,3 +122,15 @@ def test_what_other_versions_kept_goes_after_a_week(tmp_path, monkeypatch, age, 
     os.utime(other, (stamp, stamp))
     assert home.cache_folder(doubled.function) is not None
     assert other.exists() == kept
+
+
+def test_compiling_leaves_the_callers_settings_alone():
+    import numba
+
+    before = numba.config.OPT, gc.isenabled()
+
+    def quadrupled(value: int) -> int:
+        return 4 * value
+
+    assert compiled(quadrupled)(2) == 8
+    assert (numba.config.OPT, gc.isenabled()) == before
