@@ -48,7 +48,9 @@ def pair(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 def test_values_of_any_type_are_released_and_measured(con: duckdb.DuckDBPyConnection, kind: str, tables: str) -> None:
     con.execute(f"create table t as select {TYPES[kind]} as a, range % 3 as b, range % 11 as s from range(330)")
     con.execute(f"create table r as from muco('t', 0.2, {ROLES}, tables := '{tables}', row_id := true)")
-    assert con.execute("select distinct typeof(a) from r").fetchall() == [(kind,)]
+    # an enum is released as text: its type would tell the values that nobody has
+    released = "VARCHAR" if kind.startswith("ENUM(") else kind
+    assert con.execute("select distinct typeof(a) from r").fetchall() == [(released,)]
     strange = con.execute("select count(*) from (select a from r except select a from t)").fetchone()
     assert strange == (0,)
     same = con.execute(

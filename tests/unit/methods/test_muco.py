@@ -56,7 +56,8 @@ def test_every_group_keeps_its_values_and_is_diverse(patients: duckdb.DuckDBPyCo
         create table release as from muco('patients', 0.1, keep := ['note'], row_id := true, {ROLES}{more});
         create table original as select *, row_number() over () - 1 as row_id from patients
     """)
-    types = "select column_name, data_type from duckdb_columns() where table_name = '{}' order by column_name"
+    # an enum is released as text: its type would tell the values that nobody has
+    types = "select column_name, if(data_type like 'ENUM(%', 'VARCHAR', data_type) from duckdb_columns() where table_name = '{}' order by column_name"
     assert patients.execute(types.format("release")).fetchall() == patients.execute(types.format("original")).fetchall()
     whole = patients.execute("""
         select count(*), count(*) filter (r.disease <> o.disease or r.note <> o.note)

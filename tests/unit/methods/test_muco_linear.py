@@ -91,7 +91,8 @@ def test_other_columns_and_the_number_of_rows_are_untouched(patients: duckdb.Duc
     patients.execute(f"create table release as from muco('patients', 1/6, keep := ['note'], {ROLES})")
     pairs = "select disease, note from {} order by all"
     assert patients.execute(pairs.format("release")).fetchall() == patients.execute(pairs.format("patients")).fetchall()
-    types = "select column_name, data_type from duckdb_columns() where table_name = '{}' order by column_name"
+    # an enum is released as text: its type would tell the values that nobody has
+    types = "select column_name, if(data_type like 'ENUM(%', 'VARCHAR', data_type) from duckdb_columns() where table_name = '{}' order by column_name"
     assert patients.execute(types.format("release")).fetchall() == patients.execute(types.format("patients")).fetchall()
 
 
