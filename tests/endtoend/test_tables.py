@@ -132,7 +132,9 @@ def test_arguments_override_comments(con: duckdb.DuckDBPyConnection) -> None:
     label(con)
     assert columns(con, "muco('people', 0.2, qi := ['sex'])") == ["sex", "disease"]
     assert columns(con, "muco('people', 0.2, sensitive := 'age')") == ["sex", "age"]
-    assert columns(con, "muco('people', 0.2, keep := ['name'])") == ["age", "sex", "disease", "name"]
+    with pytest.raises(duckdb.Error, match="keep names name, labelled identifier"):
+        columns(con, "muco('people', 0.2, keep := ['name'])")
+    assert columns(con, "muco('people', 0.2, keep := ['name'], force := true)") == ["age", "sex", "disease", "name"]
 
 
 def test_column_types_are_kept(con: duckdb.DuckDBPyConnection) -> None:

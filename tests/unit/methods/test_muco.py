@@ -65,7 +65,7 @@ def test_every_group_keeps_its_values_and_is_diverse(patients: duckdb.DuckDBPyCo
     """).fetchone()
     assert whole == (300, 0)
     for name in QI:
-        values = f"select {name} from {{}} order by all"
+        values = f"select {name}::varchar from {{}} order by all"
         assert (
             patients.execute(values.format("release")).fetchall()
             == patients.execute(values.format("original")).fetchall()
