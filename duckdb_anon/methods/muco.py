@@ -5,9 +5,11 @@ sensitive and insensitive columns stay with their rows, and every column keeps i
 from uniform random output tables, in which each record has the share 1 / |group| <= delta of every value.
 Guarantee: with `repair := false` an attacker who knows the method, the groups and all quasi-identifiers of everybody
 finds a person's row with probability 1 / |group|, at most delta. By default cells are then exchanged inside groups
-until what three columns tell together is nearly what the table says; that raises her chance by less than .01 on the
-tables measured, which is no theorem. Each sensitive column is frequency l-diverse in every group. A
-quasi-identifier tuple may come out as it was: the bound is on linking it to a person, not on its being seen.
+until what three columns tell together is nearly what the table says; that raised her chance by at most .014 on the
+tables measured, which is no theorem. The strongest attacker of linkage_risk, who knows 7 quasi-identifiers, finds at
+delta 1/5, 1/10, 1/20: census, 40,152 rows: .144, .082, .035 (without the repair .145, .068, .035); adult, 30,718 rows:
+.116, .065, .038 (.110, .057, .034). Each sensitive column is frequency l-diverse in every group. A quasi-identifier
+tuple may come out as it was: the bound is on linking it to a person, not on its being seen.
 
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4; their own tables, which change values as little as delta
 allows, are `tables := 'linear'` (see `linear_tables`). Departures: least change is not least error at equal risk, so
