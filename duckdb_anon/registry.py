@@ -40,11 +40,13 @@ from duckdb_anon.methods.hybrid import METHOD as HYBRID
 from duckdb_anon.methods.incognito import METHOD as INCOGNITO
 from duckdb_anon.methods.laplace_on_groups import METHOD as LAPLACE_ON_GROUPS
 from duckdb_anon.methods.merging import METHOD as MERGING
+from duckdb_anon.methods.microaggregate import METHOD as MICROAGGREGATE
 from duckdb_anon.methods.mondrian import METHOD as MONDRIAN
 from duckdb_anon.methods.muco import METHOD as MUCO
 from duckdb_anon.methods.muco import TABLES as MUCO_TABLES
 from duckdb_anon.methods.one_to_m_generalize import METHOD as ONE_TO_M
 from duckdb_anon.methods.probabilistic import METHOD as PROBABILISTIC
+from duckdb_anon.methods.rank_swap import METHOD as RANK_SWAP
 from duckdb_anon.methods.rmr import METHOD as RMR
 from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
 from duckdb_anon.methods.slicing import METHOD as SLICING
@@ -63,6 +65,8 @@ METHODS: tuple[Method, ...] = (
     RR_DISTORT,
     SLICING,
     MERGING,
+    MICROAGGREGATE,
+    RANK_SWAP,
     COMPOSITION,
     PROBABILISTIC,
     HYBRID,

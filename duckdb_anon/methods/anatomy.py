@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.anatomy import anatomize
+from duckdb_anon.kernels.groups import FrequencyDiversity, assign, sse_partition
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
@@ -46,12 +48,20 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """
     sensitive = table.sensitive[0]
     _refuse_null(sensitive)
-    bucket = anatomize(sensitive.codes, params["l"], rng)
+    bucket = anatomize(sensitive.codes, params["l"], rng) if params["groups"] == "table" else near(table, params, rng)
     return {
         BUCKET.key: Whole(bucket + 1),
         sensitive.name: counts_of(sensitive, bucket),
         ROWS: Source(np.arange(table.rows, dtype=np.int64)),
     }
+
+
+def near(table: CodedTable, params: Params, rng: np.random.Generator) -> IntArray:
+    """Buckets dealt inside groups of similar rows, each l-diverse; numbered at random."""
+    codes, least = table.sensitive[0].codes, params["l"]
+    group = sse_partition(table.qi, codes, FrequencyDiversity(float(least)), tick=tick, function=NAME)
+    bucket = assign(group, codes, least, rng.permutation(table.rows))
+    return np.asarray(rng.permutation(int(bucket.max(initial=-1)) + 1)[bucket], dtype=np.int64)
 
 
 def counts_of(sensitive: Attribute, bucket: IntArray) -> Counts:
@@ -97,6 +107,10 @@ METHOD = Method(
     smallest="2",
     parameters=(
         Parameter("l", "sensitive values in each bucket, at least; whole, 1 or more", "integer", REQUIRED, low=1),
+        Parameter(
+            "groups", "rows that may share a bucket: any of the 'table', or similar ones ('sse': cut by squared error)",
+            "text", "table", ("table", "sse"),
+        ),
     ),
     layout=layout,
     release=release,

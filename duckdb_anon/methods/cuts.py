@@ -5,14 +5,18 @@ Cost: see `partition.mondrian`.
 
 from __future__ import annotations
 
-from duckdb_anon.kernels.groups import Requirement, partition
+from duckdb_anon.kernels.groups import Requirement, partition, sse_partition
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 CUTS = (
     Parameter(
-        "cut", "'loss': cut where boxes would save most; 'median': Mondrian's cut", "text", "loss", ("loss", "median")
+        "cut",
+        "'loss': cut where boxes would save most; 'median': Mondrian's cut; 'sse': where the squared error falls most",
+        "text",
+        "loss",
+        ("loss", "median", "sse"),
     ),
     Parameter(
         "width",
@@ -39,9 +43,12 @@ def cut_groups(
     Raises:
         RequirementError: the records as one group fail; the message says what they could meet.
     """
+    codes = sensitive if requirement.needs_sensitive else None
+    if params["cut"] == "sse":
+        return sse_partition(qi, codes, requirement, tick=tick, function=function)
     return partition(
         qi,
-        sensitive if requirement.needs_sensitive else None,
+        codes,
         requirement,
         cut=params["cut"],
         width=params["width"],

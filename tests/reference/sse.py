@@ -86,3 +86,29 @@ def insider(
         best = rows[score >= score.max() - 1e-9]
         found += (t in best) / len(best)
     return found / len(targets)
+
+
+def mdav(rows: Matrix, k: int) -> list[int]:
+    """Groups of MDAV (Domingo-Ferrer and Torra 2005), word by word."""
+    left, group, groups = list(range(len(rows))), [-1] * len(rows), 0
+
+    def around(start: int) -> None:
+        nonlocal groups
+        nearest = sorted(left, key=lambda i: (i != start, round(float(((rows[i] - rows[start]) ** 2).sum()), 9)))
+        for i in nearest[:k]:
+            group[i] = groups
+            left.remove(i)
+        groups += 1
+
+    def farthest(point: NDArray[np.float64]) -> int:
+        return max(left, key=lambda i: (round(float(((rows[i] - point) ** 2).sum()), 9), -i))
+
+    while len(left) >= 3 * k:
+        first = farthest(rows[left].mean(axis=0))
+        around(first)
+        around(farthest(rows[first]))
+    if len(left) >= 2 * k:
+        around(farthest(rows[left].mean(axis=0)))
+    for i in left:
+        group[i] = groups
+    return group

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +27,14 @@ from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 SAMPLE = 4000
 _DENOMINATOR = 10**6
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """A requirement on shares within parts of a group, such as slicing's diversity."""
+
+    l: float  # noqa: E741 - the letter of the papers
+    part_of_code: IntArray
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,8 @@ def _diversities(function: str, requirement: Requirement, sensitive: CodeArray |
         return _diversities(function, requirement.part, requirement.code_of[sensitive])
     if sensitive is not None and isinstance(requirement, FrequencyDiversity):
         return [Diversity(sensitive, requirement.least)]
+    if sensitive is not None and isinstance(requirement, Parted):
+        return [Diversity(sensitive, requirement.l, requirement.part_of_code)]
     raise ParameterError(
         f"{function}: cut := 'sse' keeps groups of at least k rows and frequency l-diversity, not "
         f"{type(requirement).__name__}; say cut := 'loss'"
