@@ -80,7 +80,7 @@ class Source:
 def attribute(column: pd.Series[Any], nominal: bool) -> Attribute:
     """A column as codes; missing values are a value of their own where nominal."""
     if nominal:
-        codes, values = pd.factorize(column.astype(str), sort=True)
+        codes, values = pd.factorize(column.astype(object).fillna("missing").astype(str), sort=True)
         return coded(str(column.name), codes, np.arange(len(values), dtype=float), "nominal")
     values, codes = np.unique(column.to_numpy(dtype=float), return_inverse=True)
     return coded(str(column.name), codes, values, "ordered")
@@ -363,7 +363,7 @@ def draw(found: dict[str, dict[str, list[float]]], out: Path) -> None:
 def sse_for_others(source: Source) -> None:
     """Query error of slicing, merging and anatomy at the same l, with their own groups and with SSE groups."""
     con = duckdb_anon.connect()
-    rows = source.rows[[*source.qi, source.sensitive]].astype(dict.fromkeys(source.nominal, str))
+    rows = source.rows[[*source.qi, source.sensitive]].fillna("missing").astype(dict.fromkeys(source.nominal, str))
     con.register("frame", rows)
     con.execute("create table t as from frame")
     for name in source.qi:
