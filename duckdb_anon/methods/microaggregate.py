@@ -87,7 +87,7 @@ def modes(attribute: Attribute, group: IntArray) -> CodeArray:
     order = np.lexsort((pair, -count, pair // domain))
     owner = pair[order] // domain
     first = np.searchsorted(owner, np.arange(int(group.max(initial=-1)) + 1))
-    return (pair[order][first] % domain).astype(np.int32)
+    return np.asarray(pair[order][first] % domain, dtype=np.int32)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

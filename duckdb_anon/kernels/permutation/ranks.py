@@ -53,9 +53,9 @@ def _pair(partner: Array, reach: int, seed: Array) -> None:
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            j = i + 1 + np.int64(((state >> np.uint64(32)) * np.uint64(width)) >> np.uint64(32))
-            if partner[j] < 0:
-                chosen = j
+            place = i + 1 + np.int64(((state >> np.uint64(32)) * np.uint64(width)) >> np.uint64(32))
+            if partner[place] < 0:
+                chosen = int(place)
                 break
         if chosen < 0:
             free = 0
@@ -65,7 +65,7 @@ def _pair(partner: Array, reach: int, seed: Array) -> None:
                 state ^= state << np.uint64(13)
                 state ^= state >> np.uint64(7)
                 state ^= state << np.uint64(17)
-                left = np.int64(((state >> np.uint64(32)) * np.uint64(free)) >> np.uint64(32))
+                left = int(((state >> np.uint64(32)) * np.uint64(free)) >> np.uint64(32))
                 for j in range(i + 1, i + 1 + width):
                     if partner[j] < 0:
                         if left == 0:
