@@ -153,23 +153,29 @@ def _candidates(
     cut = np.empty((2 * d * size, 3), dtype=np.int64)
     cuts = 0
     key = np.empty(size, dtype=np.int64)
+    order = np.empty(size, dtype=np.int64)
     first = np.empty(size + 1, dtype=np.int64)
     run = np.empty(size, dtype=np.int64)
+    tally = np.empty(4 * size + 1, dtype=np.int64)
     for a in range(d):
+        lowest = highest = codes[chosen[0], a]
         for i in range(size):
-            key[i] = codes[chosen[i], a] * np.int64(size) + i
-        _sort(key, size)
+            key[i] = codes[chosen[i], a]
+            lowest = min(lowest, key[i])
+            highest = max(highest, key[i])
+        if lowest == highest:
+            continue
+        _order(key, lowest, highest, tally, order)
         runs = 0
         for place in range(size):
-            if place == 0 or key[place] // size != key[place - 1] // size:
+            if place == 0 or key[order[place]] != key[order[place - 1]]:
                 first[runs] = place
+                run[runs] = runs
                 runs += 1
         first[runs] = size
-        for r in range(runs):
-            run[r] = r
         # ordered: runs one after the other; nominal: each alone, then, of four or more, one after the other by size
         for way in range(3):
-            if runs < 2 or (way == _UP_TO) == nominal[a] or (way == _FREQUENT and runs < 4):
+            if (way == _UP_TO) == nominal[a] or (way == _FREQUENT and runs < 4):
                 continue
             if way == _FREQUENT:
                 for r in range(runs):
@@ -181,7 +187,7 @@ def _candidates(
             for t in range(runs - 1 if way != _ONE or runs == 2 else runs):
                 r = run[t]
                 for place in range(first[r], first[r + 1]):
-                    i = key[place] % size
+                    i = order[place]
                     for e in range(entries[i]):
                         f, v = entry_feature[i, e], entry_value[i, e]
                         square += v * (2 * left_sums[f] + v)
@@ -194,11 +200,11 @@ def _candidates(
                     gain[cuts] = apart / (1.0 * size * left * (size - left))
                     cut[cuts, 0] = a
                     cut[cuts, 1] = way
-                    cut[cuts, 2] = t + 1 if way == _FREQUENT else key[first[r]] // size
+                    cut[cuts, 2] = t + 1 if way == _FREQUENT else key[order[first[r]]]
                     cuts += 1
                 if way == _ONE:
                     for place in range(first[r], first[r + 1]):
-                        i = key[place] % size
+                        i = order[place]
                         for e in range(entries[i]):
                             left_sums[entry_feature[i, e]] = 0.0
                     left, square, along = 0, 0.0, 0.0
@@ -207,6 +213,29 @@ def _candidates(
                     for e in range(entries[i]):
                         left_sums[entry_feature[i, e]] = 0.0
     return gain, cut, cuts
+
+
+@compiled
+def _order(key: Array, lowest: int, highest: int, tally: Array, order: Array) -> None:
+    """Put the places of `key`, which lies in lowest .. highest, into `order` by key and place."""
+    size = len(key)
+    span = np.int64(highest) - lowest + 1
+    if span < len(tally):
+        for c in range(span + 1):
+            tally[c] = 0
+        for i in range(size):
+            tally[key[i] - lowest + 1] += 1
+        for c in range(span):
+            tally[c + 1] += tally[c]
+        for i in range(size):
+            order[tally[key[i] - lowest]] = i
+            tally[key[i] - lowest] += 1
+        return
+    for i in range(size):
+        order[i] = key[i] * size + i
+    _sort(order, size)
+    for i in range(size):
+        order[i] %= size
 
 
 @compiled
