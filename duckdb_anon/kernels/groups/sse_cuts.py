@@ -1,7 +1,7 @@
 """The loops behind `sse`: one group after the other is cut where the squared error falls most.
 
-Rows of a group stand together, and a cut puts those of its left part first. The gain of a cut needs the features of
-its two parts only as sums, which change by the few features of a row when the row changes sides: with n rows,
+Rows of a group stand together in memory, and a cut puts those of its left part first. The gain of a cut needs the
+features of its two parts only as sums, which change by the few features of a row when the row changes sides: with n rows,
 m of them and the sum L on the left and S in all, n_l n_r / n |mean_l - mean_r|^2 is
 (n^2 |L|^2 - 2 n m L.S + m^2 |S|^2) / (n m (n - m)). Cost: rows times attributes times features of a row, a level.
 """
@@ -27,7 +27,8 @@ def cut_all(
     """Cut rows into groups.
 
     Args:
-        codes: code of each row and attribute, the codes of all attributes numbered through, shape (n, attributes).
+        codes: code of each row and attribute, the codes of all attributes numbered through, shape (n, attributes);
+            comes out in the order of the groups.
         first_code: number of the first code of each attribute, see `features.Features`.
         start: where the entries of each code start.
         feature: feature of each entry.
@@ -35,7 +36,7 @@ def cut_all(
         features: number of features.
         most: most entries a row has.
         nominal: whether each attribute's codes stand in no order.
-        several: code of each row and diversity, the codes of all diversities numbered through.
+        several: code of each row and diversity, the codes of all diversities numbered through; like `codes`.
         part: part of each of these codes.
         limit: numerator and denominator of the l of each of these codes, shape (codes, 2).
         least: fewest rows of a group.
@@ -47,14 +48,16 @@ def cut_all(
     n, d = codes.shape
     group = np.empty(n, dtype=np.int64)
     groups = 0
-    rows = np.arange(n)
-    spare = np.empty(n, dtype=np.int64)
+    rows = np.empty(n, dtype=np.int32)
+    for i in range(n):
+        rows[i] = i
+    spare = np.empty((n, 1 + d + several.shape[1]), dtype=np.int32)
     # all of these hold zeros between uses
     sums = np.zeros(features)
     left_sums = np.zeros(features)
     left_code = np.zeros(first_code[d], dtype=np.int64)
-    counts = np.zeros(len(part), dtype=np.int64)
-    parts = np.zeros(len(part), dtype=np.int64)
+    counts = np.zeros((2, len(part)), dtype=np.int64)
+    parts = np.zeros((2, len(part)), dtype=np.int64)
     starts = np.empty(n // least + 2, dtype=np.int64)
     starts[0], starts[1] = n, 0
     waiting = 1
@@ -90,7 +93,7 @@ def _cut_one(
     while True:
         chosen = np.empty(size, dtype=np.int64)
         for i in range(size):
-            chosen[i] = rows[lo + i * m // size]
+            chosen[i] = lo + i * m // size
         gain, cut, cuts = _candidates(chosen, m, codes, start, feature, value, most, nominal, least, sums, left_sums)
         while True:
             best = -1
@@ -106,14 +109,10 @@ def _cut_one(
             _mark(chosen, codes, a, cut[best, 1], cut[best, 2], first_code[a], first_code[a + 1], left_code)
             left = 0
             for i in range(lo, hi):
-                left += left_code[codes[rows[i], a]]
+                left += left_code[codes[i, a]]
             allowed = left >= least and m - left >= least
-            for side in range(2):
-                allowed = allowed and _diverse(
-                    rows, lo, hi, codes, a, left_code, side, several, part, limit, counts, parts
-                )
-            if allowed:
-                return _split(rows, lo, hi, spare, codes, a, left_code)
+            if allowed and _diverse(lo, hi, codes, a, left_code, several, part, limit, counts, parts):
+                return _split(rows, codes, several, lo, hi, spare, a, left_code)
         if size == m:
             return -1
         size = m
@@ -278,45 +277,57 @@ def _mark(
 
 @compiled
 def _diverse(
-    rows: Array, lo: int, hi: int, codes: Array, a: int, left_code: Array, side: int, several: Array, part: Array,
-    limit: Array, counts: Array, parts: Array,
+    lo: int, hi: int, codes: Array, a: int, left_code: Array, several: Array, part: Array, limit: Array, counts: Array,
+    parts: Array,
 ) -> bool:  # fmt: skip
-    """Whether the rows of one side satisfy every diversity."""
+    """Whether the rows of both sides satisfy every diversity; `counts` and `parts` hold a row a side."""
     held = True
     for s in range(several.shape[1]):
         for i in range(lo, hi):
-            if left_code[codes[rows[i], a]] == side:
-                code = several[rows[i], s]
-                counts[code] += 1
-                parts[part[code]] += 1
+            side, code = left_code[codes[i, a]], several[i, s]
+            counts[side, code] += 1
+            parts[side, part[code]] += 1
         for i in range(lo, hi):
-            if left_code[codes[rows[i], a]] == side:
-                code = several[rows[i], s]
-                if counts[code] * limit[code, 0] > parts[part[code]] * limit[code, 1]:
-                    held = False
-                    break
+            side, code = left_code[codes[i, a]], several[i, s]
+            if counts[side, code] * limit[code, 0] > parts[side, part[code]] * limit[code, 1]:
+                held = False
+                break
         for i in range(lo, hi):
-            if left_code[codes[rows[i], a]] == side:
-                code = several[rows[i], s]
-                counts[code] = 0
-                parts[part[code]] = 0
+            code = several[i, s]
+            for side in range(2):
+                counts[side, code] = 0
+                parts[side, part[code]] = 0
         if not held:
             break
     return held
 
 
 @compiled
-def _split(rows: Array, lo: int, hi: int, spare: Array, codes: Array, a: int, left_code: Array) -> int:
+def _split(
+    rows: Array, codes: Array, several: Array, lo: int, hi: int, spare: Array, a: int, left_code: Array
+) -> int:  # fmt: skip
     """Left rows first, both parts in their old order; return where the right part starts."""
+    d, many = codes.shape[1], several.shape[1]
     middle, right = lo, 0
     for i in range(lo, hi):
-        row = rows[i]
-        if left_code[codes[row, a]] == 1:
-            rows[middle] = row
+        if left_code[codes[i, a]] == 1:
+            rows[middle] = rows[i]
+            for q in range(d):
+                codes[middle, q] = codes[i, q]
+            for s in range(many):
+                several[middle, s] = several[i, s]
             middle += 1
         else:
-            spare[right] = row
+            spare[right, 0] = rows[i]
+            for q in range(d):
+                spare[right, 1 + q] = codes[i, q]
+            for s in range(many):
+                spare[right, 1 + d + s] = several[i, s]
             right += 1
     for i in range(right):
-        rows[middle + i] = spare[i]
+        rows[middle + i] = spare[i, 0]
+        for q in range(d):
+            codes[middle + i, q] = spare[i, 1 + q]
+        for s in range(many):
+            several[middle + i, s] = spare[i, 1 + d + s]
     return middle
