@@ -1,8 +1,8 @@
 """The loops behind `sse`: one group after the other is cut where the squared error falls most.
 
 Rows of a group stand together in memory, and a cut puts those of its left part first. The gain of a cut needs the
-features of its two parts only as sums, which change by the few features of a row when the row changes sides: with n rows,
-m of them and the sum L on the left and S in all, n_l n_r / n |mean_l - mean_r|^2 is
+features of its two parts only as sums, which change by the few features of a row when the row changes sides: with n
+rows, m of them and the sum L on the left and S in all, n_l n_r / n |mean_l - mean_r|^2 is
 (n^2 |L|^2 - 2 n m L.S + m^2 |S|^2) / (n m (n - m)). Cost: rows times attributes times features of a row, a level.
 """
 
