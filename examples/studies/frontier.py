@@ -387,11 +387,11 @@ def sse_for_others(source: Source) -> None:
                     con.execute(f"create or replace table r as from {text[:-1]}, seed := 1)")
                     told.append("{:.4f} / {:.4f}".format(*con.execute(
                         "select avg(relative_error), median(relative_error) "
-                        "from workload_error('t', 'r', 200, dims := 2, sensitive := true, selectivity := 0.1, "
-                        "seed := 1)"
+                        "from workload_error('t', 'r', 200, dims := 2, "
+                        "predicate_on_sensitive := true, selectivity := 0.1, seed := 1)"
                     ).fetchone()))  # fmt: skip
                 except duckdb.Error as error:
-                    told.append(str(error).split(";")[0][-60:])
+                    told.append(f"refused ({str(error).splitlines()[0][-90:]})")
             print(
                 f"  {call.split('(')[0]} l = {level}: {told[0]} with its own groups, {told[1]} with SSE groups",
                 flush=True,
