@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.anatomy import anatomize
 from duckdb_anon.kernels.groups import FrequencyDiversity, assign, sse_partition
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 

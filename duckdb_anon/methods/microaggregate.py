@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.groups import KAnonymity, sse_partition
 from duckdb_anon.kernels.groups.mdav import mdav_groups
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source, Value
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodeArray, CodedTable, IntArray
 
 NAME = "microaggregate"

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.kernels.permutation.ranks import swapped_within
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 NAME = "rank_swap"

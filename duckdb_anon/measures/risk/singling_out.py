@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.interrupt import tick
 from duckdb_anon.measures.risk.wp29 import BOXES, HOLDOUT, PAPER, RETURNS, Numbers, answer, columns_of, numbers, rates
 from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadTable
 
 Term = tuple[int, str, float]
