@@ -42,7 +42,8 @@ def test_every_class_has_k_rows_and_shows_their_means_and_modes(
     patients: duckdb.DuckDBPyConnection, groups: str, k: int
 ) -> None:
     patients.execute(f"create table r as from microaggregate('patients', {k}, groups := '{groups}', {ROLES})")
-    types = "select column_name, data_type from duckdb_columns() where table_name = '{}' order by column_name"
+    # an enum lists values that nobody may have: it is released as text
+    types = "select column_name, regexp_replace(data_type, '^ENUM.*', 'VARCHAR') from duckdb_columns() where table_name = '{}' order by column_name"
     assert patients.execute(types.format("r")).fetchall() == patients.execute(types.format("patients")).fetchall()
     small = patients.execute(
         f"select count(*) from (select count(*) as n from r group by born, pay, age, kind, ward) where n < {k}"
