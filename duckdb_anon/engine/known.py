@@ -18,6 +18,7 @@ from duckdb_anon.engine.labels import is_described
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.trees import NULL_LEAF
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.shapes import CHANNELS
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def require_known_values(
     if catalog.cursor is None or not (original.visible and release.visible):
         return
     spelled = {name.lower(): name for name in original.columns}
-    randomized = "rr" in {name.lower() for name in release.columns} - set(spelled)
+    randomized = CHANNELS.word in {name.lower() for name in release.columns} - set(spelled)
     folded_trees = {name.lower(): tree for name, tree in trees.items()}
     empty: bool | None = None
     for texts in _texts_of(release):

@@ -111,9 +111,11 @@ def tick() -> None:
     >>> with stopped_by(flag):
     ...     tick()
     ...     flag[0] = 1
-    ...     tick()
-    Traceback (most recent call last):
-    duckdb_anon.model.progress.Interrupted: interrupted
+    ...     try:
+    ...         tick()
+    ...     except Interrupted as stopped:
+    ...         print(stopped)
+    interrupted
     """
     flag = _flag.get(None)
     if flag is not None and flag[0] != 0:

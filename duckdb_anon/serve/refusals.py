@@ -18,6 +18,7 @@ import duckdb
 from duckdb_anon.engine.quoting import ident, idents
 from duckdb_anon.model.description import Description, read_description
 from duckdb_anon.model.errors import AnonError, listed
+from duckdb_anon.model.shapes import CHANNELS
 
 MOST_UNCHANGED = 0.5
 _ROLE = re.compile(r"\banon:\s*(\w+)", re.IGNORECASE)
@@ -65,7 +66,7 @@ def refuse(con: duckdb.DuckDBPyConnection, release: Table, original: Table | Non
     _protects(release, said)
     _no_persons(release, original, said)
     _no_row_number(con, release)
-    if original is not None and not allow_unchanged and "rr" not in {c.lower() for c in release.columns}:
+    if original is not None and not allow_unchanged and CHANNELS.word not in {c.lower() for c in release.columns}:
         _changed(con, release, original)
 
 

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.slicing.matching import plain_shares, record_association
+from duckdb_anon.kernels.slicing.matching import record_association
 from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods import merging, slicing
 from duckdb_anon.model.cells import Interval, Node, Source, Struct, ValueSet
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.shapes import BUCKET
+from duckdb_anon.model.shapes.linked import SOURCE
 from duckdb_anon.model.table import CodedTable
 from tests.reference.merging import association, attribute, possible, unseen
+from tests.reference.plain_slices import plain_shares
 
 DEFAULTS: dict[str, Any] = {
     parameter.name: parameter.default for parameter in (*merging.METHOD.parameters, *slicing.METHOD.parameters)
@@ -128,7 +130,7 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
         printed = Counter(zip(bucket.tolist(), *(a.codes[rows].tolist() for a, rows in own), strict=True))
         wanted = Counter(zip(bucket.tolist(), *(a.codes[kept].tolist() for a, _ in own), strict=True))
         assert printed == wanted
-    real = cells["row_id"].rows
+    real = cells[SOURCE.key].rows
     assert sorted(real[real >= 0].tolist()) == list(range(table.rows))
     assert (real < 0).sum() == fake
 
