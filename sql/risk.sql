@@ -8,6 +8,9 @@
 --   qi         names of the quasi-identifiers, e.g. ['age', 'sex']; an unknown name is an error
 --   sensitive  name of the sensitive column. Where it is a MAP from value to count (an Anatomy release), the
 --              classes of l_diversity and t_closeness are the buckets, whatever the quasi-identifiers are.
+--   person     name of the column that says whose row it is; NULL: every row is a person. Where it is named, persons
+--              are counted: one counts once in each class she has rows in, and once for each sensitive value she has
+--              there. A row of nobody (NULL) is an error.
 -- An empty table meets every requirement: k and l are infinite; t, risks and sizes are 0.
 -- Cost: one hash aggregation over the rows, then work over the distinct (class, value) pairs.
 
@@ -18,6 +21,14 @@ create or replace temp macro _anon_from(tbl) as
 
 -- A column of _anon_t by name, quoted so that a misspelt name cannot mean anything else.
 create or replace temp macro _anon_column(name) as '_anon_t."' || replace(name, '"', '""') || '"';
+
+-- The person of a row, and the number of persons of a group (of rows, where none is named).
+create or replace temp macro _anon_whose(fn, person) as
+    case when person is null then 'null' else 'case when ' || _anon_column(person) || ' is null then error(''' || fn
+    || ': the person column is NULL in some rows, so whose they are is unknown; leave them out'') else '
+    || _anon_column(person) || ' end' end;
+create or replace temp macro _anon_size(fn, person) as
+    case when person is null then 'count(*)' else 'count(distinct ' || _anon_whose(fn, person) || ')' end;
 
 -- The quasi-identifiers as a select list, `_anon_t."age" as _q1, ...`; raises where none is named.
 create or replace temp macro _anon_qi(fn, qi) as
@@ -51,16 +62,23 @@ create or replace temp macro _anon_given(fn, name) as
 --   _anon_value (place, share, label): each value's share in the table.
 -- A value's place is its rank in the order of the values, NULL last. typeof() is folded when the query is
 -- bound, so of the two readings (plain column, MAP of a bucket) only the one that applies is ever run.
-create or replace temp macro _anon_cells(fn, tbl, qi, sensitive) as
+create or replace temp macro _anon_cells(fn, tbl, qi, sensitive, person) as
     'with _anon_row as (select ' || _anon_qi(fn, qi) || ', ' || _anon_sensitive(fn, _anon_given(fn, sensitive))
-    || ' as _v from ' || _anon_from(tbl) || '),
+    || ' as _v, ' || _anon_whose(fn, person) || ' as _p from ' || _anon_from(tbl) || '),
     _anon_plain_cell as (
-        select ' || _anon_keys(qi) || ', _v, count(*) as _c from _anon_row
+        select ' || _anon_keys(qi) || ', _v, '
+    || case when person is null then 'count(*)' else 'count(distinct _p)' end || ' as _c from _anon_row
         where typeof(_v) not like ''MAP(%'' group by ' || _anon_keys(qi) || ', _v
     ),
     _anon_plain_class as (
-        select row_number() over () as _id, sum(_c) as _n, list(_v) as _vs, list(_c) as _cs
-        from _anon_plain_cell group by ' || _anon_keys(qi) || '
+        select row_number() over () as _id, sum(_c) as _n, ' || case when person is null then 'sum(_c)'
+    else 'any_value(_of.persons)' end || ' as _persons, list(_v) as _vs, list(_c) as _cs
+        from _anon_plain_cell' || case when person is null then '' else ' join (select ' || _anon_keys(qi)
+    || ', count(distinct _p) as persons from _anon_row group by ' || _anon_keys(qi) || ') as _of on (' || array_to_string(
+        list_transform(range(1, len(qi::varchar[]) + 1), lambda i:
+            '_anon_plain_cell._q' || i || ' is not distinct from _of._q' || i), ' and ') || ')' end
+    || ' group by ' || array_to_string(list_transform(
+        range(1, len(qi::varchar[]) + 1), lambda i: '_anon_plain_cell._q' || i), ', ') || '
     ),
     _anon_plain as (select _id, _n, unnest(_vs) as _v, unnest(_cs) as _c from _anon_plain_class),
     _anon_plain_value as (
@@ -71,11 +89,12 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive) as
         select coalesce(
                 try_cast(_v::varchar as map(varchar, bigint)),
                 error(''' || fn || ': the sensitive column is neither a value nor a MAP from value to count'')
-            ) as _m, count(*) as _w
+            ) as _m, ' || case when person is null then 'count(*)' else 'error(''' || fn
+    || ': counts of rows in buckets do not tell persons; leave person out for what they say of rows'')' end || ' as _w
         from _anon_row where typeof(_v) like ''MAP(%'' group by _v
     ),
     _anon_bucket as (
-        select row_number() over () as _id, list_sum(map_values(_m)) as _n, _w,
+        select row_number() over () as _id, list_sum(map_values(_m)) as _n, _n as _persons, _w,
             map_keys(_m) as _vs, map_values(_m) as _cs
         from _anon_map
     ),
@@ -97,47 +116,50 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive) as
     )';
 
 -- equivalence_classes(tbl, qi): one row a class, the quasi-identifiers under their own names and class_size.
-create or replace temp macro equivalence_classes(tbl, qi := NULL) as table
+create or replace temp macro equivalence_classes(tbl, qi := NULL, person := NULL) as table
     from query(
         'select _anon_c.* from (select '
         || case
             when _anon_qi('equivalence_classes', qi) is null then ''
             else array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', ')
         end
-        || ', count(*) as class_size from ' || _anon_from(tbl) || ' group by '
+        || ', ' || _anon_size('equivalence_classes', person) || ' as class_size from ' || _anon_from(tbl) || ' group by '
         || coalesce(array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', '), '')
         || ') as _anon_c'
     );
 
--- k_anonymity(tbl, qi): k, the number of rows in the smallest class (Samarati and Sweeney 1998).
-create or replace temp macro k_anonymity(tbl, qi := NULL) as table
+-- k_anonymity(tbl, qi): k, the number of rows (persons) in the smallest class (Samarati and Sweeney 1998).
+create or replace temp macro k_anonymity(tbl, qi := NULL, person := NULL) as table
     from query(
         'select coalesce(min(_n), ''infinity''::double) as k from (select ' || _anon_qi('k_anonymity', qi)
-        || ', count(*) as _n from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ')'
+        || ', ' || _anon_size('k_anonymity', person) || ' as _n from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ')'
     );
 
 -- l_diversity(tbl, qi, sensitive): the level the least diverse class reaches, one row a measure.
 --   distinct   number of distinct values (Machanavajjhala et al. 2006)
---   frequency  rows over rows with the most frequent value: l here means that no value has a share above 1/l
+--   frequency  rows over rows with the most frequent value: l here means that no value has a share above 1/l; of
+--              persons, no value is had by more than one in l
 --   entropy    exp of the entropy of the values, so that n equally frequent values count n
 --   recursive  smallest c the table does not quite reach: it is recursive (c, l)-diverse for every larger c.
 --              l is the parameter (default 2); infinite where a class has fewer than l values
-create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l := 2) as table
+-- Of persons no level is above their number: all the values of one person in a class of her own are hers.
+create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l := 2, person := NULL) as table
     from query(
-        _anon_cells('l_diversity', tbl, qi, sensitive) || ',
+        _anon_cells('l_diversity', tbl, qi, sensitive, person) || ',
         _anon_group as (
-            select _n, _cs from _anon_plain_class union all select _n, _cs from _anon_bucket
+            select _n, _persons, _cs from _anon_plain_class union all select _n, _persons, _cs from _anon_bucket
         ),
         _anon_class as (
-            select len(_cs) as _m, _n / list_max(_cs) as _frequency,
-                ln(_n) - list_sum(list_transform(_cs, lambda c: c * ln(c))) / _n as _entropy,
-                list_max(_cs) / (_n - ' || case
+            select least(len(_cs), _persons) as _m, _persons / list_max(_cs) as _frequency,
+                least(ln(_n) - list_sum(list_transform(_cs, lambda c: c * ln(c))) / _n,
+                    case when ' || (person is not null) || ' then ln(_persons) end) as _entropy,
+                case when _persons < ' || coalesce(l, 1) || ' then ''infinity'' else list_max(_cs) / (_n - ' || case
                     when l is null or l < 1 or l <> floor(l)
                         then error('l_diversity: l must be a whole number from 1, got ' || coalesce(l::varchar, 'NULL'))
                     when l = 1 then '0'
                     when l = 2 then 'list_max(_cs)'
                     else 'list_sum(list_reverse_sort(_cs)[:' || (l - 1)::bigint || '])'
-                end || ') as _recursive
+                end || ') end as _recursive
             from _anon_group
         ),
         _anon_level as (
@@ -251,10 +273,10 @@ create or replace temp macro _anon_emd_tree(hierarchy) as
 -- The default is hierarchy where a hierarchy table is named (one row a leaf: the leaf, then its ancestors up to
 -- the root), ordered for numbers, dates and times, and equal for everything else.
 create or replace temp macro t_closeness(
-    tbl, qi := NULL, sensitive := NULL, distance := NULL, hierarchy := NULL
+    tbl, qi := NULL, sensitive := NULL, distance := NULL, hierarchy := NULL, person := NULL
 ) as table
     from query(
-        _anon_cells('t_closeness', tbl, qi, sensitive) || case
+        _anon_cells('t_closeness', tbl, qi, sensitive, person) || case
             when distance is not null and distance not in ('equal', 'ordered', 'hierarchy') then error(
                 't_closeness: distance must be ''equal'', ''ordered'' or ''hierarchy'', got ''' || distance || ''''
             )
@@ -289,7 +311,8 @@ create or replace temp macro t_closeness(
 -- reidentification_risk(tbl, qi, threshold := 0.2): what somebody who knows a person is in the table and knows
 -- the person's quasi-identifiers gains (prosecutor risk, 1 over class size; El Emam and Dankar 2008): the highest and
 -- the average over the rows, the share of rows with a risk above the threshold, and the rows alone in their class.
-create or replace temp macro reidentification_risk(tbl, qi := NULL, threshold := 0.2) as table
+-- Where persons are counted, `rows` are persons, each as often as there are classes she has rows in.
+create or replace temp macro reidentification_risk(tbl, qi := NULL, threshold := 0.2, person := NULL) as table
     from query(
         'select coalesce(sum(_n), 0)::bigint as rows, coalesce(1 / min(_n), 0) as highest,
             coalesce(count(*) / sum(_n), 0) as average,
@@ -299,17 +322,17 @@ create or replace temp macro reidentification_risk(tbl, qi := NULL, threshold :=
                 )
                 else threshold::double::varchar end || '::double) / sum(_n), 0) as above_threshold,
             count(*) filter (_n = 1) as sample_uniques
-        from (select ' || _anon_qi('reidentification_risk', qi) || ', count(*) as _n from ' || _anon_from(tbl)
-        || ' group by ' || _anon_keys(qi) || ')'
+        from (select ' || _anon_qi('reidentification_risk', qi) || ', ' || _anon_size('reidentification_risk', person)
+        || ' as _n from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ')'
     );
 
 -- class_statistics(tbl, qi): number and sizes of the classes, and the discernibility of the table, the sum of
 -- the squared class sizes (Bayardo and Agrawal 2005), between rows and rows squared.
-create or replace temp macro class_statistics(tbl, qi := NULL) as table
+create or replace temp macro class_statistics(tbl, qi := NULL, person := NULL) as table
     from query(
         'select coalesce(sum(_n), 0)::bigint as rows, count(*) as classes, coalesce(min(_n), 0) as smallest,
             coalesce(avg(_n), 0) as average, coalesce(max(_n), 0) as largest,
             coalesce(sum(_n::hugeint * _n), 0)::double as discernibility
-        from (select ' || _anon_qi('class_statistics', qi) || ', count(*) as _n from ' || _anon_from(tbl)
-        || ' group by ' || _anon_keys(qi) || ')'
+        from (select ' || _anon_qi('class_statistics', qi) || ', ' || _anon_size('class_statistics', person)
+        || ' as _n from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ')'
     );

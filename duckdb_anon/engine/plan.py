@@ -14,6 +14,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.known import require_known_values
 from duckdb_anon.engine.labels import with_labels_of
+from duckdb_anon.engine.persons import refusing
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, begin, note
 from duckdb_anon.engine.roles import (
@@ -183,7 +184,7 @@ def plan(entry: Entry, context: Context) -> str:
         return _plan_pure(entry, context, params)
     if isinstance(entry, Task):
         return _plan_task(entry, context, params)
-    return entry.plan(context, params)
+    return _plan_query(entry, context, params)
 
 
 def _own(entry: Entry) -> Iterable[Parameter]:
@@ -439,8 +440,18 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
         "hierarchy": _hierarchy_of(context, roles, params),
     }
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
+    given = {"person": by_role["person"], **given} if entry.unit == "person" else given
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     return f"from _anon_{entry.name}({', '.join(arguments)}{named})"
+
+
+def _plan_query(entry: Query, context: Context, params: Params) -> str:
+    select = entry.plan(context, params)
+    if entry.unit == "any":
+        return select
+    relation = context.relation(entry.tables[0])
+    person = context.roles(relation, nested=True).person
+    return refusing(entry, select, relation.sql, person.name) if person else select
 
 
 def _plan_task(entry: Task, context: Context, params: Params) -> str:

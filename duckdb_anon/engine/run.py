@@ -21,6 +21,7 @@ from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
 from duckdb_anon.engine.feed import Feed
 from duckdb_anon.engine.randomness import generator
+from duckdb_anon.engine.persons import check_coded, check_persons
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import Tree, read_tree
 from duckdb_anon.kernels import threads
@@ -133,6 +134,7 @@ def _method(
 ) -> tuple[int, Lists]:
     if counted is not None:
         table = replace(table, combinations=_combinations(counted, source_row))
+    check_coded(entry, table.person)
     rng = generator(params["seed"])
     cells = entry.release(table, params, rng)
     progress.say("writing")
@@ -164,12 +166,17 @@ def _report(
         columns = entry.compute([], params, rng)
     elif entry.reads == "coded":
         coded, source_row = coded_table(entry.name, roles, tables[0], trees, canonical=params["seed"] is not None)
+        check_coded(entry, coded.person)
         columns = entry.compute([coded], params, rng)
     else:
-        infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep}
+        persons = (roles.person,) if roles.person else ()
+        infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep + persons}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
         shown = _shown(entry, roles, params, tables, extra)
         found = read_tables(entry.name, tables, infos, of_column, entry.literals, shown)
+        if roles.person is not None:
+            whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
+            check_persons(entry, roles.person.name, whose.value_codes(), whose.domain.null_code)
         columns = entry.compute(found, {**params, "roles": roles}, rng)
     lists = Lists()
     for name, kind in entry.returns.items():

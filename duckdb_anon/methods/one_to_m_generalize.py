@@ -125,5 +125,6 @@ METHOD = Method(
     layout=layout,
     release=release,
     needs=("qi", "sensitive", "person"),
+    unit="person",
     ladders=(Ladder("k := {n}, l := {l}", (2, 5, 10), OF_PERSONS),),
 )

@@ -128,5 +128,6 @@ METHOD = Method(
     layout=layout,
     release=release,
     needs=("qi", "sensitive", "person"),
+    unit="person",
     ladders=(Ladder("k := {n}", (2, 5, 10), OF_PERSONS),),
 )  # fmt: skip

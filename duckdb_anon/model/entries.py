@@ -28,7 +28,7 @@ from duckdb_anon.model.table import CodedTable
 
 __all__ = [
     "REQUIRED", "ColumnInfo", "ColumnPlan", "Entry", "Ladder", "Layout", "Method", "Parameter", "ParameterKind",
-    "Params", "PureSql", "Query", "Release", "Report", "Roles", "Task",
+    "Params", "PureSql", "Query", "Release", "Report", "Roles", "Task", "Unit",
 ]  # fmt: skip
 
 
@@ -88,6 +88,12 @@ class Roles:
         return self.sensitive[0]
 
 
+Unit = Literal["row", "person", "any"]
+"""Whom a function protects or measures.
+
+'row': it takes each row for a person of its own, so a table in which somebody has several rows is refused; 'person':
+it counts persons wherever a column says whose row it is; 'any': nothing it says is about persons.
+"""
 Layout = Callable[[Roles, Params], tuple[ColumnPlan, ...]]
 Release = Callable[[CodedTable, Params, np.random.Generator], dict[str, Cells]]
 
@@ -143,6 +149,7 @@ class Method:
             each row, 1 or 0.
         combinations: columns whose combinations of values DuckDB counts for `CodedTable.combinations`.
         ladders: what `recommend` tries of it; () where its figures would not say what it is for.
+        unit: whom it protects, see `Unit`.
     """
 
     name: str
@@ -159,6 +166,7 @@ class Method:
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
     combinations: Callable[[Roles, Params], Sequence[ColumnInfo]] | None = None
     ladders: tuple[Ladder, ...] = ()
+    unit: Unit = "row"
 
 
 @dataclass(frozen=True)
@@ -180,6 +188,7 @@ class Report:
             the first, or a single one, are releases; where another one is `labelled`, all but that.
         literals: whether the domains carry the SQL text of their values (for functions that write queries).
         compute: (tables, params, generator) -> column arrays of equal length.
+        unit: whose risk it measures, see `Unit`.
     """
 
     name: str
@@ -198,6 +207,7 @@ class Report:
     answers: tuple[str, ...] = ("rows",)
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    unit: Unit = "row"
 
 
 @dataclass(frozen=True)
@@ -209,6 +219,7 @@ class Query:
         scalar: true for a scalar function (the SQL text itself is the result), such as rewrite_query.
         tables: names of the parameters that are tables, given to `plan` resolved.
         answers: shapes of releases it is right on; its plan refuses others, with `shapes.refuse` or query by query.
+        unit: whose risk it measures, see `Unit`; the rows of the first of `tables` are looked at when the call runs.
     """
 
     name: str
@@ -220,6 +231,7 @@ class Query:
     tables: tuple[str, ...] = ("tbl",)
     scalar: bool = False
     answers: tuple[str, ...] = ("rows",)
+    unit: Unit = "any"
 
 
 @dataclass(frozen=True)
@@ -234,6 +246,7 @@ class Task:
         database: 'callers': the connection is another one to the caller's database, in the caller's schema; it sees
             committed tables, and what it commits stays. 'own': to a database in memory that goes when the work is done.
         tables: names of the parameters that are tables.
+        unit: whose risk it measures, see `Unit`; told here, kept by the functions it calls.
     """
 
     name: str
@@ -246,13 +259,15 @@ class Task:
     work: Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Sequence[Mapping[str, Any]]]
     database: Literal["callers", "own"] = "callers"
     tables: tuple[str, ...] = ("tbl",)
+    unit: Unit = "any"
 
 
 @dataclass(frozen=True)
 class PureSql:
     """A table macro of sql/ with the signature (tbl, qi, [sensitive, ...]); roles fill what is not given.
 
-    It reads raw tables and releases of the shapes it `answers`; others are refused when the call is planned.
+    It reads raw tables and releases of the shapes it `answers`; others are refused when the call is planned. `unit`
+    says whose risk it measures, see `Unit`; a macro that counts persons takes the column's name as `person`.
     """
 
     name: str
@@ -263,6 +278,7 @@ class PureSql:
     file: str
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     answers: tuple[str, ...] = ("rows",)
+    unit: Unit = "person"
 
 
 Entry = Method | Report | Query | Task | PureSql

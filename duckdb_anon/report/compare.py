@@ -172,4 +172,5 @@ MEASURE = Query(
     plan=_plan,
     answers=EVERY,
     tables=("original",),
+    unit="row",
 )

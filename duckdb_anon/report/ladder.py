@@ -134,7 +134,8 @@ def ladders_for(
         repeated: whether somebody has several rows, so that a row must not be taken for a person.
     """
     chosen = [m for m in methods if names is None or m.name in names]
-    suited = [m for m in chosen if (persons if _of_persons(m) else not repeated)]
+    suited = [m for m in chosen if persons or "person" not in m.needs]
+    suited = [m for m in suited if m.unit == "person" or not repeated]
     return [(method, ladder) for method in suited for ladder in method.ladders]
 
 

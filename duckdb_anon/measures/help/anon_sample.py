@@ -154,6 +154,7 @@ MEASURE = Report(
         "salary": "INTEGER",
     },
     compute=sample,
+    unit="any",
     tables=(),
     needs=(),
 )

@@ -112,4 +112,5 @@ MEASURE = Report(
     reads="tables",
     answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
+    unit="person",
 )

@@ -174,6 +174,7 @@ MEASURE = Report(
         "majority_accuracy": "DOUBLE",
     },
     compute=classification_accuracy,
+    unit="any",
     tables=("original", "release"),
     reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained"),

@@ -76,6 +76,7 @@ MEASURE = Report(
     ),
     returns={"given": "VARCHAR", "response": "VARCHAR", "uncertainty_coefficient": "DOUBLE"},
     compute=compute,
+    unit="any",
     tables=("tbl",),
     reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained"),

@@ -83,6 +83,7 @@ MEASURE = Report(
     parameters=(),
     returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
     compute=compute,
+    unit="any",
     tables=("original", "release"),
     reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),

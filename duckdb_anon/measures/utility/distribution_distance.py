@@ -99,6 +99,7 @@ MEASURE = Report(
         "hellinger": "DOUBLE",
     },
     compute=compute,
+    unit="any",
     tables=("original", "release"),
     reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained"),

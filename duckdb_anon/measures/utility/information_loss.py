@@ -144,6 +144,7 @@ MEASURE = Report(
     parameters=(),
     returns={"attribute": "VARCHAR", "rows": "BIGINT", "iloss": "DOUBLE", "ncp": "DOUBLE", "changed": "DOUBLE"},
     compute=information_loss,
+    unit="any",
     tables=("original", "release"),
     reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),

@@ -166,4 +166,5 @@ MEASURE = Report(
     reads="tables",
     answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
+    unit="person",
 )

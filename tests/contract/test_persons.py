@@ -1,0 +1,110 @@
+"""Every entry protects persons, counts them, or refuses a table in which somebody has several rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.engine.persons import MEASURES_OF_PERSONS, METHODS_OF_PERSONS
+from duckdb_anon.model.entries import Entry, Method, PureSql
+from duckdb_anon.registry import ENTRIES, METHODS
+
+MEASURES_OF_ROWS = {
+    "disclosure": "('visits', 'visits')",
+    "linkage_risk": "('visits', 'visits')",
+    "slicing_diversity": "('visits', 'sliced')",
+    "composition_risk": "('visits', 'visits', 'visits')",
+    "compare": "('visits', ['visits'])",
+    "muco_tables": "('visits', 0.5)",
+    "delta_probability": "('visits', 0.5)",
+    "rr_parameters": "('visits', 2)",
+    "rr_risk": "('visits', l := 2)",
+    "diffgen_plan": "('visits', 1.0)",
+}
+CLASSES = [e for e in ENTRIES if isinstance(e, PureSql) and e.file == "risk.sql"]
+
+
+@pytest.fixture(scope="module")
+def visits() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The counterexample: 100 classes of five rows, each of one person alone."""
+    con = duckdb_anon.connect()
+    con.execute("create table visits as select i // 5 as pid, i // 5 as age, i % 5 as disease from range(500) t(i)")
+    con.execute("create table sliced as select pid as bucket, {age: age} as a, {disease: disease} as d from visits")
+    con.execute("create table alone as select i as pid, i // 5 as age, i % 5 as disease from range(500) t(i)")
+    for table in ("visits", "alone"):
+        for column, role in (("pid", "person"), ("age", "quasi"), ("disease", "sensitive")):
+            con.execute(f"comment on column {table}.{column} is 'anon: {role}'")
+    yield con
+    con.close()
+
+
+def test_messages_name_the_methods_and_measures_of_persons() -> None:
+    assert {m.name for m in METHODS if m.unit == "person"} == set(METHODS_OF_PERSONS)
+    assert set(MEASURES_OF_PERSONS) <= {e.name for e in ENTRIES if e.unit == "person"}
+
+
+def test_every_measure_of_rows_is_tried_here() -> None:
+    assert {e.name for e in ENTRIES if e.unit == "row" and not isinstance(e, Method)} == set(MEASURES_OF_ROWS)
+
+
+@pytest.mark.parametrize("entry", [m for m in METHODS if m.unit == "row"], ids=lambda m: m.name)
+def test_a_method_of_rows_refuses_persons_with_several_and_names_others(
+    visits: duckdb.DuckDBPyConnection, entry: Method
+) -> None:
+    with pytest.raises(duckdb.Error, match=rf"{entry.name}: .*100 of 100 persons have several.*one_to_m_generalize"):
+        visits.execute(f"from {entry.name}('visits', {entry.smallest})").fetchall()
+    with pytest.raises(duckdb.Error, match="persons have several"):
+        visits.execute(
+            f"from {entry.name}('(from visits)', {entry.smallest}, qi := ['age'], sensitive := 'disease', "
+            "person := 'pid')"
+        ).fetchall()
+
+
+@pytest.mark.parametrize("name", MEASURES_OF_ROWS)
+def test_a_measure_of_rows_refuses_persons_with_several(visits: duckdb.DuckDBPyConnection, name: str) -> None:
+    with pytest.raises(duckdb.Error, match=rf"{name}: .*persons have several"):
+        visits.execute(f"from {name}{MEASURES_OF_ROWS[name]}").fetchall()
+
+
+def test_rows_are_persons_where_nobody_has_two(visits: duckdb.DuckDBPyConnection) -> None:
+    released = visits.execute("from mondrian('alone', k := 5)").fetchall()
+    assert len(released) == 500
+    assert visits.execute("from delta_probability('alone', 0.5)").fetchall()
+
+
+@pytest.mark.parametrize("entry", CLASSES, ids=lambda e: e.name)
+def test_classes_count_persons(visits: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+    found = visits.execute(f"from {entry.name}('visits')").fetchall()
+    expected = {
+        "k_anonymity": [(1.0,)],
+        "l_diversity": [("distinct", 1.0), ("frequency", 1.0), ("entropy", 1.0), ("recursive", float("inf"))],
+        "t_closeness": [(0.0, "ordered")],
+        "reidentification_risk": [(100, 1.0, 1.0, 1.0, 100)],
+        "class_statistics": [(100, 100, 1, 1.0, 1, 100.0)],
+        "equivalence_classes": [(age, 1) for age in range(100)],
+    }
+    assert sorted(found) == sorted(expected[entry.name])
+
+
+def test_levels_of_persons_are_those_counted_one_by_one(visits: duckdb.DuckDBPyConnection) -> None:
+    """Against plain loops: a person counts once in a class and once for each of her values there."""
+    rows = visits.execute("select hash(i) % 40, i % 3, hash(i, 1) % 4 from range(300) t(i)").fetchall()
+    visits.execute("create or replace table mixed as select hash(i) % 40 as pid, i % 3 as age, hash(i, 1) % 4 as s "
+                   "from range(300) t(i)")  # fmt: skip
+    classes = {age: {pid for pid, other, _ in rows if other == age} for _, age, _ in rows}
+    having = {(age, s): {pid for pid, *other in rows if other == [age, s]} for _, age, s in rows}
+    call = "('mixed', qi := ['age'], person := 'pid'"
+    assert visits.execute(f"from k_anonymity{call})").fetchall() == [(min(map(len, classes.values())),)]
+    levels = dict(visits.execute(f"from l_diversity{call}, sensitive := 's')").fetchall())
+    assert levels["frequency"] == min(len(classes[age]) / len(whose) for (age, _), whose in having.items())
+    assert levels["distinct"] == 4
+
+
+def test_a_row_of_nobody_is_refused(visits: duckdb.DuckDBPyConnection) -> None:
+    lost = "('(select nullif(pid, 7) as pid, age, disease from alone)', qi := ['age'], person := 'pid'"
+    for call in (f"mondrian{lost}, k := 5)", f"k_anonymity{lost})", f"delta_probability{lost}, delta := 0.5)"):
+        with pytest.raises(duckdb.Error, match="NULL in"):
+            visits.execute(f"from {call}").fetchall()
