@@ -20,8 +20,8 @@ from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
 from duckdb_anon.engine.feed import Feed
-from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.persons import check_coded, check_persons
+from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import Tree, read_tree
 from duckdb_anon.kernels import threads

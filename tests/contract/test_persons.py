@@ -15,6 +15,11 @@ from duckdb_anon.registry import ENTRIES, METHODS
 MEASURES_OF_ROWS = {
     "disclosure": "('visits', 'visits')",
     "linkage_risk": "('visits', 'visits')",
+    "attribute_risk": "('visits', 'visits')",
+    "singling_out": "('visits', 'visits')",
+    "linkability": "('visits', 'visits', ['age'])",
+    "inference": "('visits', 'visits')",
+    "membership_risk": "('visits', 'visits', holdout := 'alone')",
     "slicing_diversity": "('visits', 'sliced')",
     "composition_risk": "('visits', 'visits', 'visits')",
     "compare": "('visits', ['visits'])",
