@@ -70,7 +70,9 @@ def test_a_method_of_rows_refuses_persons_with_several_and_names_others(
 
 @pytest.mark.parametrize("name", MEASURES_OF_ROWS)
 def test_a_measure_of_rows_refuses_persons_with_several(visits: duckdb.DuckDBPyConnection, name: str) -> None:
-    with pytest.raises(duckdb.Error, match=rf"{name}: .*persons have several"):
+    # compare asks other measures, any of which may be the first to refuse
+    first = r"\w+" if name == "compare" else name
+    with pytest.raises(duckdb.Error, match=rf"{first}: it takes each row for a person.*persons have several"):
         visits.execute(f"from {name}{MEASURES_OF_ROWS[name]}").fetchall()
 
 
