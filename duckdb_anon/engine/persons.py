@@ -14,7 +14,7 @@ from duckdb_anon.model.entries import Entry, Method
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray
 
-METHODS_OF_PERSONS = ("one_to_m_generalize", "rmr")
+METHODS_OF_PERSONS = ("mondrian", "one_to_m_generalize", "rmr")
 """Methods that protect persons, as messages name them."""
 MEASURES_OF_PERSONS = ("kl_diversity", "km_anonymity", "fragment_risk")
 """Measures of risk that count persons, as messages name them."""

@@ -2,7 +2,11 @@
 
 Releases, for each row, an interval, a set of values or a hierarchy node on every quasi-identifier, with the
 sensitive and insensitive columns as they are. Guarantee: every class of equal boxes satisfies k-anonymity,
-l-diversity and t-closeness as asked for, checked once more on the finished boxes. No row is left out.
+l-diversity and t-closeness as asked for, checked once more on the finished boxes. No row is left out. Where a column
+says whose row it is, all of them count persons, and l asks for l persons as well. Rows of a person with equal
+quasi-identifiers get one box (strict cuts); where one of them changes from row to row, so may the box on her sex or
+birth year, since boxes are cut from rows. Whoever knows how many rows a person has, or links her rows by what is kept
+beside them, may still tell her from persons with fewer.
 
 Paper: LeFevre, DeWitt and Ramakrishnan (2006), Mondrian multidimensional k-anonymity, strict and relaxed.
 Departures: by default each cut takes the attribute and the point that save most of the normalized certainty
@@ -59,11 +63,13 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     Raises:
         RequirementError: the whole table fails what is asked for; the message says what it can meet.
     """
-    requirement, sensitive = asked(NAME, table, params)
+    person = table.repeated_person
+    requirement, sensitive = asked(NAME, table, params, persons=person is not None)
     group = partition(
         table.qi,
         sensitive,
         requirement,
+        person=person,
         cut=params["cut"],
         width=params["width"],
         mode=params["mode"],
@@ -72,7 +78,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     )
     published: dict[str, Cells] = {**boxes(table.qi, group)}
     rows = np.arange(table.rows, dtype=np.int64)
-    recheck(NAME, list(published.values()), sensitive, rows, requirement)
+    recheck(NAME, list(published.values()), sensitive, rows, requirement, person)
     published |= {a.name: Coded(a.name, a.codes) for a in table.sensitive}
     return {**published, ROWS: Source(rows)}
 
@@ -113,5 +119,6 @@ METHOD = Method(
     layout=layout,
     release=release,
     refine=refine,
+    unit="person",
     ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
 )  # fmt: skip

@@ -159,3 +159,10 @@ class CodedTable:
     person: Attribute | None = None
     other: dict[str, Attribute] = field(default_factory=dict)
     combinations: Combinations | None = None
+
+    @property
+    def repeated_person(self) -> CodeArray | None:
+        """Person of each row where somebody has several, else None: rows are persons then."""
+        if self.person is None or int(np.bincount(self.person.codes).max(initial=0)) < 2:
+            return None
+        return self.person.codes

@@ -7,6 +7,7 @@ any of them together. Cost: none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,7 +79,9 @@ def refine(function: str, params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-def asked(function: str, table: CodedTable, params: Params) -> tuple[Requirement, CodeArray | None]:
+def asked(
+    function: str, table: CodedTable, params: Params, *, persons: bool = False
+) -> tuple[Requirement, CodeArray | None]:
     """Return the requirement of a call, and the sensitive codes it reads (None where it reads none).
 
     With several sensitive columns each must satisfy l and t; the codes are then those of their combination.
@@ -87,12 +90,19 @@ def asked(function: str, table: CodedTable, params: Params) -> tuple[Requirement
         function: SQL function, for messages.
         table: the source table.
         params: with the entries of `parameters_of_guarantee`.
+        persons: whether somebody has several rows. A class then holds l persons or more as well, for one alone may
+            have l values, and t alone is refused.
 
     Raises:
         ColumnError: l or t is asked for and there is no sensitive column.
         ParameterError: the hierarchical distance is asked for a sensitive column without a hierarchy.
     """
-    parts: list[Requirement] = [] if params["k"] is None else [KAnonymity(params["k"])]
+    if persons and params["k"] is None and params["l"] is None:
+        raise ParameterError(
+            f"{function}: t says nothing of how many persons share a class, where some have several rows; give k or l too"
+        )
+    fewest = max(params["k"] or 1, math.ceil(params["l"] or 1) if persons else 1)
+    parts: list[Requirement] = [KAnonymity(fewest)] if fewest > 1 or params["k"] is not None else []
     of_column: list[Callable[[Attribute], Requirement]] = []
     if params["l"] is not None:
         of_column.append(lambda attribute: _diversity(params))

@@ -21,7 +21,12 @@ _KEYS = 2**62
 
 
 def recheck(
-    function: str, published: Sequence[Cells], sensitive: CodeArray | None, rows: IntArray, requirement: Requirement
+    function: str,
+    published: Sequence[Cells],
+    sensitive: CodeArray | None,
+    rows: IntArray,
+    requirement: Requirement,
+    person: CodeArray | None = None,
 ) -> None:
     """Make sure that every class of published cells satisfies the requirement.
 
@@ -31,6 +36,7 @@ def recheck(
         sensitive: sensitive code of each source row, None if the requirement reads none.
         rows: source row of each published row; t-closeness still refers to the whole table.
         requirement: what every class must satisfy.
+        person: person of each source row, None where every row is a person.
 
     Raises:
         RequirementError: some class does not.
@@ -38,8 +44,10 @@ def recheck(
     if len(rows) == 0:
         return
     codes = None if sensitive is None else sensitive[rows]
-    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
-    held = requirement.holds(Groups(classes_of(published), codes, counts))
+    source = np.zeros(1 if sensitive is None else len(sensitive), dtype=np.int64)
+    counts = Groups(source, sensitive, person=None if sensitive is None else person).table_counts
+    whose = None if person is None else person[rows]
+    held = requirement.holds(Groups(classes_of(published), codes, counts, whose))
     if not held.all():
         raise RequirementError(
             f"{function}: {int((~held).sum())} finished classes fail the requirement; nothing is released. This is "
