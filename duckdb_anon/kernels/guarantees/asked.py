@@ -99,7 +99,7 @@ def asked(
     """
     if persons and params["k"] is None and params["l"] is None:
         raise ParameterError(
-            f"{function}: t says nothing of how many persons share a class, where some have several rows; give k or l too"
+            f"{function}: t says nothing of how many persons share a class where some have several rows; give k or l"
         )
     fewest = max(params["k"] or 1, math.ceil(params["l"] or 1) if persons else 1)
     parts: list[Requirement] = [KAnonymity(fewest)] if fewest > 1 or params["k"] is not None else []
