@@ -28,7 +28,7 @@ from duckdb_anon.engine.roles import (
 from duckdb_anon.engine.run import LIST_OF, coded_table, to_json
 from duckdb_anon.engine.sent import guards, sent, sent_together
 from duckdb_anon.engine.sliced import classes_of_slices, unsliced
-from duckdb_anon.model.cells import Interval
+from duckdb_anon.model.cells import Interval, Value
 from duckdb_anon.model.description import is_release
 from duckdb_anon.model.entries import (
     ColumnInfo,
@@ -232,7 +232,7 @@ def _typed(entry: Method, roles: Roles, params: Params) -> tuple[Roles, tuple[Co
         return roles, layout_of(entry, roles, params)
     guessed = tuple(info if info.kind else replace(info, kind="ordered") for info in roles.qi)
     layout = layout_of(entry, replace(roles, qi=guessed), params)
-    boxes = {p.name for plan in layout for p in (plan, *plan.fields) if p.cells is Interval}
+    boxes = {p.name for plan in layout for p in (plan, *plan.fields) if p.cells in (Interval, Value)}
     kept = tuple(g if g.name in boxes else info for g, info in zip(guessed, roles.qi, strict=True))
     return replace(roles, qi=kept), layout
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from duckdb_anon.kernels.slicing.matching import record_association
 from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods import merging, slicing
-from duckdb_anon.model.cells import Interval, Node, Source, Struct, ValueSet
+from duckdb_anon.model.cells import ROWS, Interval, Node, Source, Struct, ValueSet
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.shapes.linked import SOURCE
@@ -124,7 +124,7 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
     params = DEFAULTS | {"l": 1.0, "columns": columns, "fake": fake}
     cells = merging.release(table, params, np.random.default_rng(seed))
     bucket, fields = cells[BUCKET.key].values, _fields(cells)
-    kept = cells["*"].rows  # an honest listing of the bucket's records
+    kept = cells[ROWS].rows  # an honest listing of the bucket's records
     for column in columns:
         own = [(a, fields[a.name].rows) for a in table.qi if a.name in column]
         printed = Counter(zip(bucket.tolist(), *(a.codes[rows].tolist() for a, rows in own), strict=True))
@@ -150,7 +150,7 @@ def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(
         assert worst * diversity > 1
         return
     bucket = cells[BUCKET.key].values
-    kept = cells["*"].rows  # the records of each bucket
+    kept = cells[ROWS].rows  # the records of each bucket
     other = np.zeros(table.rows, dtype=np.int64)
     for a in table.qi:
         if a.name in others:
