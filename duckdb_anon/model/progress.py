@@ -46,7 +46,9 @@ class Progress:
     share: float | None = None
 
 
-_latest: Progress | None = None  # one note for the process, for display alone: the last kernel to speak is shown
+_notes: list[
+    list[Progress]
+] = []  # one of each block under way; blocks of several threads may end in any order  # one note for the process, for display alone: the last kernel to speak is shown
 _flag: contextvars.ContextVar[IntArray] = contextvars.ContextVar("stop")
 
 
@@ -58,13 +60,12 @@ def new_flag() -> IntArray:
 @contextmanager
 def running(function: str) -> Iterator[None]:
     """Note that `function` runs until the block ends, inside the one that was running, if any."""
-    global _latest
-    outer = _latest
-    _latest = Progress(function if outer is None else f"{outer.function}, {function}", "reading")
+    note = [Progress(function if not _notes else f"{_notes[-1][0].function}, {function}", "reading")]
+    _notes.append(note)
     try:
         yield
     finally:
-        _latest = outer
+        _notes[:] = [other for other in _notes if other is not note]
 
 
 @contextmanager
@@ -85,14 +86,13 @@ def say(phase: str, share: float | None = None) -> None:
     ...     latest()
     Progress(function='muco', phase='groups', share=0.5)
     """
-    global _latest
-    if _latest is not None:
-        _latest = Progress(_latest.function, phase, share)
+    if _notes:
+        _notes[-1][0] = Progress(_notes[-1][0].function, phase, share)
 
 
 def latest() -> Progress | None:
     """The last note, None while nothing runs."""
-    return _latest
+    return _notes[-1][0] if _notes else None
 
 
 def stop_flag() -> IntArray:
