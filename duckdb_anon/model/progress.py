@@ -49,8 +49,6 @@ class Progress:
 # One note of each block under way, in the order they began; blocks of several threads may end in any order. For
 # display alone: the last to begin is shown.
 _notes: list[list[Progress]] = []
-    list[Progress]
-] = []  # one of each block under way; blocks of several threads may end in any order  # one note for the process, for display alone: the last kernel to speak is shown
 _flag: contextvars.ContextVar[IntArray] = contextvars.ContextVar("stop")
 
 
