@@ -43,7 +43,7 @@ comment on column patients.ward is 'anon: insensitive';
 create table covered as from muco('patients', 0.2);
 create table boxes as from mondrian('patients', 5);
 comment on table covered is 'anon: release of patients by muco(delta := 0.2)';
-comment on table boxes is 'anon: release';
+comment on table boxes is 'anon: release of patients by mondrian(k := 5)';
 create table notes as select 'top secret' as note;
 """
 

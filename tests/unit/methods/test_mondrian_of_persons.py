@@ -40,5 +40,5 @@ def test_one_person_with_many_values_is_no_class(con: duckdb.DuckDBPyConnection,
         "row_id from visits) using (row_id) group by boxes.age)"
     ).fetchall()
     assert least[0][0] >= 5
-    with pytest.raises(duckdb.Error, match="give k or l too"):
+    with pytest.raises(duckdb.Error, match="give k or l"):
         con.execute(f"from {call}, t := 0.2)").fetchall()
