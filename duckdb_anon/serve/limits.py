@@ -13,7 +13,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _PAGE = 4096
 # What a query may take beyond DuckDB's own accounting before the system says no: threads, the answer on its way out.
-_SLACK = 128 << 20
+SLACK = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def bound_this_process(memory: int) -> bool:
         return False
     import resource
 
-    most = held + memory + _SLACK
+    most = held + memory + SLACK
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     return True
 

@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.serve.limits import Limits, resident
+from duckdb_anon.serve.limits import SLACK, Limits, resident
 
 _BEAT = 0.1  # seconds between looks at the worker's memory
 _START = 60.0  # seconds a worker may take to start
@@ -127,7 +127,7 @@ class Supervisor:
 
     async def _watch(self, worker: Worker) -> None:
         """Return when the worker has ended; end it when it has more memory in use than its limit."""
-        most = worker.at_start + self.limits.memory_bytes
+        most = worker.at_start + self.limits.memory_bytes + SLACK
         over = 0
         while worker.process.returncode is None:
             with contextlib.suppress(TimeoutError):

@@ -69,7 +69,7 @@ def test_query_that_runs_too_long_is_ended_and_the_endpoint_is_there_again(folde
 
 
 def test_memory_of_queries_is_limited_and_the_endpoint_survives(folder: Path, serve: Any) -> None:
-    with serve(folder / "releases.duckdb", "analyst", "--memory", "80MB", "--threads", "1") as endpoint:
+    with serve(folder / "releases.duckdb", "analyst", "--memory", "150MB") as endpoint:
         done = endpoint.ask(LARGE)
         assert done.returncode == 1
         assert "failed to allocate" in done.stderr and str(folder) not in done.stderr
