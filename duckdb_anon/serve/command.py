@@ -16,9 +16,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import Limits, bytes_of
+
+if TYPE_CHECKING:
+    from duckdb_anon.serve.front import Front
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token
 _LEAST_TOKEN = 16
@@ -50,7 +54,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _serve(role: str, database: str, address: tuple[str, int], token: _Token, limits: Limits) -> None:
-    from duckdb_anon.serve.front import Front
     from duckdb_anon.serve.supervisor import Supervisor
 
     ended = asyncio.Event()
@@ -62,7 +65,8 @@ async def _serve(role: str, database: str, address: tuple[str, int], token: _Tok
     try:
         await supervisor.start()
         host, port = address
-        server = await Front(supervisor, token.text, limits).listen(host.strip("[]"), port)
+        # What is wrong with the file is said before what is missing on the machine.
+        server = await _front()(supervisor, token.text, limits).listen(host.strip("[]"), port)
         uri = f"quack:{host}:{port}"
         sys.stdout.write(f"{role} endpoint at {uri}\n{token.shown}")
         sys.stdout.write(f"FROM quack_query('{uri}', $$FROM anon_functions()$$, token := '...');\n")
@@ -71,6 +75,14 @@ async def _serve(role: str, database: str, address: tuple[str, int], token: _Tok
         server.close()
     finally:
         await supervisor.close()
+
+
+def _front() -> type[Front]:
+    try:
+        from duckdb_anon.serve.front import Front
+    except ModuleNotFoundError as error:
+        raise AnonError(f"serve: the package {error.name} is missing: pip install 'duckdb-anon[serve]'") from error
+    return Front
 
 
 def _seconds(text: str) -> float:
