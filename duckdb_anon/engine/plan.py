@@ -46,7 +46,7 @@ from duckdb_anon.model.entries import (
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.shapes import Contents, carriers, may_carry, read, refuse, released_name
 from duckdb_anon.model.table import CodedTable
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo
 
 SEED = Parameter(
     "seed",

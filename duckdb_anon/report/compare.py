@@ -25,7 +25,7 @@ from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import EVERY
-from duckdb_anon.rewrite.schema import TableInfo, contents_of, list_type
+from duckdb_anon.rewrite.query.tables import TableInfo, contents_of, list_type
 
 FIGURES = (
     "k", "l", "identity", "attribute", "advantage", "singled_out", "iloss", "ncp", "mean_error", "median_error",

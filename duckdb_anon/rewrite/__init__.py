@@ -4,22 +4,24 @@ A release says by the types of its columns how it is to be read (`duckdb_anon.mo
 original becomes a query over the release that returns, instead of the answer, its expectation: every released row
 stands for an unknown original row whose parts are independent of one another.
 
-    parse        text -> tree, names bound, subqueries that only select and filter merged
-    shape        types of the release's columns -> exact columns, independent parts, weight of a row
-    select       one SELECT over the original -> one SELECT over the release
-      logic      conditions and amounts -> sums of products over parts (NULL keeps its three values)
-      early      what is asked of each part, once a distinct cell; one pass over the released rows
-      aggregates COUNT, SUM, AVG, MIN, MAX
-      ends       low and high: hard bounds (bounds), intervals (permuted, uncertainty with squares, samples in bounds)
-    comparison   both answers side by side, one row a group and measure
+    query/     the query as a tree: `parse` (names bound, subqueries that only select and filter merged), `outputs`,
+               `grouping_sets`; `template` builds trees, `spelling` and `layout` print them
+    shapes/    `released_parts`: what `model.shapes` found in the release -> exact columns, independent parts, weights
+    estimate/  `expectation`: conditions and amounts -> sums of products over parts (NULL keeps its three values);
+               `homes`: the part an expression speaks of; `steps`: what is asked of each part, once a distinct cell, and
+               one pass over the released rows; `aggregates`: COUNT, SUM, AVG, MIN, MAX
+    bounds/    `limits` decides: `hard_bounds`, or intervals where columns were permuted (`permutation`), randomized
+               (`delta_method` with `variance_terms`) or sampled
+    select     one SELECT over the original -> one SELECT over the release
+    comparison both answers side by side, one row a group and measure
 
-What a release carries is decided in `duckdb_anon.model.shapes`; `shape` gives each kind of cell its part:
+Each kind of cell has its part:
 
-    randomized   inverse of the published channel
-    retained     undoes replacement of sensitive values
-    lists        sets, hierarchy nodes, counts of a bucket, slices: the share of each value
-    persons      list of nodes of one person
-    intervals    STRUCT(lower, upper): uniform overlap
+    inverted       inverse of the published channel
+    replaced       undoes replacement of sensitive values
+    listed         sets, hierarchy nodes, counts of a bucket, slices: the share of each value
+    person_lists   list of nodes of one person
+    intervals      STRUCT(lower, upper): uniform overlap
 
 A part (`parts.Part`) needs one thing: its `values`, a SELECT of (cell, values, weight) with one row a distinct cell and
 value. Shares, grouping, joins and bounds follow from that; a part with a closed form overrides `shares`. Weights may be

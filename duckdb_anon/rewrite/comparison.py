@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.groups import groups_of
-from duckdb_anon.rewrite.layout import laid_out
-from duckdb_anon.rewrite.outputs import Output, leftmost, outputs
-from duckdb_anon.rewrite.parse import bound, grounded, literal, parse, require_table, to_sql
+from duckdb_anon.rewrite.query.grouping_sets import groups_of
+from duckdb_anon.rewrite.query.layout import laid_out
+from duckdb_anon.rewrite.query.outputs import Output, leftmost, outputs
+from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, require_table, to_sql
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.rewriter import estimator
-from duckdb_anon.rewrite.schema import Bounds, TableInfo
 
 
 @dataclass(frozen=True)

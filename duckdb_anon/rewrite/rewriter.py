@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.layout import laid_out
-from duckdb_anon.rewrite.names import spell
-from duckdb_anon.rewrite.outputs import leftmost, outputs
-from duckdb_anon.rewrite.parse import bound, grounded, parse, require_table
-from duckdb_anon.rewrite.schema import Bounds, TableInfo
+from duckdb_anon.rewrite.query.layout import laid_out
+from duckdb_anon.rewrite.query.outputs import leftmost, outputs
+from duckdb_anon.rewrite.query.parse import bound, grounded, parse, require_table
+from duckdb_anon.rewrite.query.spelling import spell
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.select import reads_original, rewrite_select
-from duckdb_anon.rewrite.shape import model_of
+from duckdb_anon.rewrite.shapes.released_parts import model_of
 
 
 @dataclass(frozen=True)

@@ -13,22 +13,23 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.aggregates import Aggregate, estimate, mass, possible, read_aggregate
-from duckdb_anon.rewrite.blocks import Question
-from duckdb_anon.rewrite.early import Early, Membership, append_step
-from duckdb_anon.rewrite.ends import HARD, Limits
-from duckdb_anon.rewrite.groups import Groups, groups_of
-from duckdb_anon.rewrite.lists import NodePart
-from duckdb_anon.rewrite.logic import EXACT, LATE, normal, split
-from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parse import is_original, plain
-from duckdb_anon.rewrite.permuted import permuted
-from duckdb_anon.rewrite.persons import unnested
-from duckdb_anon.rewrite.schema import Bounds, TableInfo
-from duckdb_anon.rewrite.squares import Squares
-from duckdb_anon.rewrite.template import copied, every, some, taken, tree, truth
-from duckdb_anon.rewrite.uncertainty import randomized_only
-from duckdb_anon.rewrite.units import Units
+from duckdb_anon.rewrite.bounds.delta_method import randomized_only
+from duckdb_anon.rewrite.bounds.limits import HARD, Limits
+from duckdb_anon.rewrite.bounds.permutation import permuted
+from duckdb_anon.rewrite.bounds.variance_blocks import Question
+from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, possible, read_aggregate
+from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, split
+from duckdb_anon.rewrite.estimate.homes import Homes
+from duckdb_anon.rewrite.estimate.membership import Membership
+from duckdb_anon.rewrite.estimate.steps import Steps, append_step
+from duckdb_anon.rewrite.query.grouping_sets import Groups, groups_of
+from duckdb_anon.rewrite.query.parse import is_original, plain
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
+from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
+from duckdb_anon.rewrite.shapes.listed import NodePart
+from duckdb_anon.rewrite.shapes.person_lists import unnested
+from duckdb_anon.rewrite.shapes.released import Model
 
 MOST_SETS = 32
 """A query of more grouping sets has no bounds: each set takes two window functions."""
@@ -36,10 +37,10 @@ MOST_SETS = 32
 
 @dataclass(frozen=True)
 class Conditions:
-    """The WHERE clause taken apart: answered early, answered late, and answered in part."""
+    """The WHERE clause taken apart: what a row tells exactly, what each value tells, what is answered in part."""
 
-    early: list[exp.Expr]
-    late: list[exp.Expr]
+    exact: list[exp.Expr]
+    by_value: list[exp.Expr]
     rest: exp.Expr | None
 
 
@@ -75,7 +76,7 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
     ):
         return _append_answers(select) if bounds != "none" and _is_generalized(model) else {}
     others = [item.alias_or_name for item in _from_items(select) if item is not table]
-    units = Units(alias, model, others)
+    homes = Homes(alias, model, others)
     nodes = list(_aggregate_nodes(select))
     if not nodes:
         raise RewriteError(
@@ -83,29 +84,29 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
             "(single rows are what it hides); ask for count, sum, avg, min or max"
         )
     aggregates = [read_aggregate(node) for node in nodes]
-    _settle_late(select, units, aggregates, nodes)
-    early = Early(units)
-    conditions = _split_where(select, units)
-    early.conditions = conditions.early
+    _spell_out_values(select, homes, aggregates, nodes)
+    steps = Steps(homes)
+    conditions = _split_where(select, homes)
+    steps.conditions = conditions.exact
     appended: dict[int, float] = {}
     limits = None
     if bounds != "none":
         groups = groups_of(select)
-        if early.spread and not early.inverted:
-            early.membership = _membership(select, conditions, aggregates, early, groups)
+        if steps.spread and not steps.inverted:
+            steps.membership = _membership(select, conditions, aggregates, steps, groups)
         limits = Limits(
             conditions.rest,
-            early,
+            steps,
             groups,
-            Squares(Question(early, groups, copied(select), tuple(conditions.late))),
-            permuted(select, early, groups),
+            VarianceTerms(Question(steps, groups, copied(select), tuple(conditions.by_value))),
+            permuted(select, steps, groups),
             bounds,
         )
         appended = _append_ends(select, limits)
-    _filter_rows(select, conditions, early, bool(appended) and not randomized_only(model))
+    _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model))
     for node, aggregate in zip(nodes, aggregates, strict=True):
-        node.replace(_in_place_of(node, estimate(aggregate, conditions.rest, early)))
-    _replace_table(select, table, early)
+        node.replace(_in_place_of(node, estimate(aggregate, conditions.rest, steps)))
+    _replace_table(select, table, steps)
     if limits is not None:
         limits.attach(select)
     return appended
@@ -171,25 +172,25 @@ def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from _outermost(child)
 
 
-def _settle_late(select: exp.Select, units: Units, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:
+def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:
     """Decide which columns the final query sees value by value."""
     inside = {id(column) for node in nodes for column in node.find_all(exp.Column)}
     for key in ("group", "having", "order", "qualify"):
         clause = select.args.get(key)
         if clause is not None:
-            units.delay(_outside(clause, units.alias, inside))
+            homes.spell_out(_outside(clause, homes.alias, inside))
     for projection in select.expressions:
-        units.delay(_outside(projection, units.alias, inside))
+        homes.spell_out(_outside(projection, homes.alias, inside))
     for join in select.args.get("joins") or []:
         if join.args.get("on") is not None:
-            units.delay(units.columns(join.args["on"]))
+            homes.spell_out(homes.columns(join.args["on"]))
     where = select.args.get("where")
     pieces = [where.this] if where else []
     for aggregate in aggregates:
         pieces += [aggregate.condition] + ([aggregate.value] if aggregate.value is not None else [])
-        if aggregate.kind in ("min", "max") and aggregate.value is not None and units.of(aggregate.value) is None:
-            units.delay(units.columns(aggregate.value))
-    while any([units.delay(units.columns(one)) for piece in pieces for one in list(units.mixed(piece))]):
+        if aggregate.kind in ("min", "max") and aggregate.value is not None and homes.of(aggregate.value) is None:
+            homes.spell_out(homes.columns(aggregate.value))
+    while any([homes.spell_out(homes.columns(one)) for piece in pieces for one in list(homes.mixed(piece))]):
         continue
 
 
@@ -198,53 +199,55 @@ def _outside(clause: exp.Expr, alias: str, inside: set[int]) -> set[str]:
     return {c.name.lower() for c in columns}
 
 
-def _split_where(select: exp.Select, units: Units) -> Conditions:
+def _split_where(select: exp.Select, homes: Homes) -> Conditions:
     where = select.args.get("where")
     found = Conditions([], [], None)
     rest = []
     for condition in split(where.this) if where else []:
-        unit = units.of(condition)
-        if unit == EXACT:
-            found.early.append(condition)
-        elif unit == LATE:
-            found.late.append(condition)
+        home = homes.of(condition)
+        if home == EXACT:
+            found.exact.append(condition)
+        elif home == BY_VALUE:
+            found.by_value.append(condition)
         else:
             rest.append(condition)
     whole = every(rest) if rest else None
-    return Conditions(found.early, found.late, whole)
+    return Conditions(found.exact, found.by_value, whole)
 
 
 def _membership(
-    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], early: Early, groups: Groups
+    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], steps: Steps, groups: Groups
 ) -> Membership | None:
     """Read what makes a value belong to a group; None where groups are many or other tables have a say."""
     partly = ([conditions.rest] if conditions.rest is not None else []) + [a.condition for a in aggregates]
     if select.args.get("joins") or len(groups.sets) > MOST_SETS:
         return None
-    if any(early.units.of(piece) == LATE for one in partly for piece in _leaves(one, early.units)):
+    if any(steps.homes.of(piece) == BY_VALUE for one in partly for piece in _leaves(one, steps.homes)):
         return None
-    if any(early.units.columns(query) for one in [*groups.keys, *conditions.late] for query in one.find_all(exp.Query)):
+    if any(
+        steps.homes.columns(query) for one in [*groups.keys, *conditions.by_value] for query in one.find_all(exp.Query)
+    ):
         return None
-    sets = tuple(tuple(early.bare(key) or key for key in keys) for keys in groups.sets)
-    return Membership(sets, early.bare(every(conditions.late)) or truth(True))
+    sets = tuple(tuple(steps.bare(key) or key for key in keys) for keys in groups.sets)
+    return Membership(sets, steps.bare(every(conditions.by_value)) or truth(True))
 
 
-def _leaves(condition: exp.Expr, units: Units) -> Iterator[exp.Expr]:
-    condition = normal(condition, units.of).unnest()
-    if units.of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
-        yield from _leaves(condition.left, units)
-        yield from _leaves(condition.right, units)
+def _leaves(condition: exp.Expr, homes: Homes) -> Iterator[exp.Expr]:
+    condition = normal(condition, homes.of).unnest()
+    if homes.of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
+        yield from _leaves(condition.left, homes)
+        yield from _leaves(condition.right, homes)
     else:
         yield condition
 
 
-def _filter_rows(select: exp.Select, conditions: Conditions, early: Early, bounded: bool) -> None:
-    """Keep the late conditions and drop rows that stand for nothing, so that no empty group appears."""
-    kept = [copied(c) for c in conditions.late]
+def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bounded: bool) -> None:
+    """Keep the conditions on values and drop rows that stand for nothing, so that no empty group appears."""
+    kept = [copied(c) for c in conditions.by_value]
     if conditions.rest is not None:
-        test = tree("{mass} <> 0", mass=mass(conditions.rest, early))
-        kept.append(some([test, possible(conditions.rest, early)]) if bounded else test)
-    elif early.membership is None and any(part.signed or isinstance(part, NodePart) for part in early.joined):
+        test = tree("{mass} <> 0", mass=mass(conditions.rest, steps))
+        kept.append(some([test, possible(conditions.rest, steps)]) if bounded else test)
+    elif steps.membership is None and any(part.signed or isinstance(part, NodePart) for part in steps.joined):
         kept.append(tree("_weight <> 0"))
     select.set("where", exp.Where(this=every(kept)) if kept else None)
 
@@ -288,9 +291,9 @@ def _append_ends(select: exp.Select, limits: Limits) -> dict[int, float]:
     return found
 
 
-def _replace_table(select: exp.Select, table: exp.Table, early: Early) -> None:
-    ctes = early.ctes()
-    alias = exp.TableAlias(this=exp.to_identifier(early.units.alias, quoted=True))
+def _replace_table(select: exp.Select, table: exp.Table, steps: Steps) -> None:
+    ctes = steps.ctes()
+    alias = exp.TableAlias(this=exp.to_identifier(steps.homes.alias, quoted=True))
     stand_in = exp.Table(this=taken(ctes[-1][0]), alias=alias, joins=table.args.get("joins"))
     table.replace(stand_in)
     if isinstance(select.parent, exp.SetOperation):

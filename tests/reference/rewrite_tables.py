@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo
 
 PEOPLE = """
 create table people as

@@ -18,7 +18,7 @@ from duckdb_anon.engine.quoting import literal
 from duckdb_anon.model.description import Description, read_description, value_text
 from duckdb_anon.model.entries import REQUIRED, Entry, Parameter, Params, Query
 from duckdb_anon.model.shapes import carriers
-from duckdb_anon.rewrite.schema import bag_type, box_type, list_type, struct_fields
+from duckdb_anon.rewrite.query.tables import bag_type, box_type, list_type, struct_fields
 
 Fact = tuple[str, str | None, str | None, str]
 _ROLES = {

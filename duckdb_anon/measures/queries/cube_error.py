@@ -20,8 +20,8 @@ from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.comparison import comparison
-from duckdb_anon.rewrite.parse import quoted
-from duckdb_anon.rewrite.schema import Bounds, TableInfo
+from duckdb_anon.rewrite.query.parse import quoted
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
 MOST_DIMENSIONS = 5
 

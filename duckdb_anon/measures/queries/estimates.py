@@ -121,7 +121,7 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) 
 
 
 def _unmixed(part: Part, table: ReadTable) -> Part:
-    """Undo replacement: (own share - (1 - q) * mean share) / q (see `duckdb_anon.rewrite.retained`)."""
+    """Undo replacement: (own share - (1 - q) * mean share) / q (see `duckdb_anon.rewrite.shapes.replaced`)."""
     kept = table.kept
     frequency = np.bincount(part.cell_of_row, minlength=part.cells) / max(table.rows, 1)
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from duckdb_anon.model.errors import RewriteError, nearest
-from duckdb_anon.rewrite.parse import tables_of
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.query.parse import tables_of
+from duckdb_anon.rewrite.query.tables import TableInfo
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.comparison import comparison
-from duckdb_anon.rewrite.schema import Bounds, TableInfo
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
 BOUNDS = Parameter(
     "bounds",
@@ -39,7 +39,7 @@ def plan_relative_error(
         query: one SELECT over the original, as an analyst would write it.
         original: the original table, under the name the query uses.
         release: its release.
-        tables: other tables the query reads (`rewrite.parse.tables_of(query)` names them).
+        tables: other tables the query reads (`rewrite.query.parse.tables_of(query)` names them).
         bounds: 'sure': hard bounds where there are any, else intervals where the method's randomness is known;
             'likely': the other way round; 'hard'; 'none'.
 

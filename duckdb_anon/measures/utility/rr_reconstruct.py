@@ -22,8 +22,8 @@ from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.shapes import CHANNELS
-from duckdb_anon.rewrite.randomized import told
-from duckdb_anon.rewrite.schema import struct_fields
+from duckdb_anon.rewrite.query.tables import struct_fields
+from duckdb_anon.rewrite.shapes.inverted import told
 
 NAME = "rr_reconstruct"
 _RESERVED = ("estimate", "std_error", "projected")

@@ -7,8 +7,8 @@ import pytest
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
-from duckdb_anon.rewrite.schema import TableInfo
 from tests.reference.rewrite_tables import seen
 from tests.unit.rewrite.test_fixtures import database
 

@@ -13,9 +13,9 @@ from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 
 from duckdb_anon.rewrite.comparison import comparison
-from duckdb_anon.rewrite.names import KEYWORDS
+from duckdb_anon.rewrite.query.spelling import KEYWORDS
+from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
-from duckdb_anon.rewrite.schema import TableInfo
 from tests.reference.rewrite_releases import COUNTED, EXTREME, GROUPED
 from tests.reference.rewrite_tables import SELF, database, seen
 

@@ -11,7 +11,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon.measures.queries.cube_error import plan_cube_error
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo
 
 RELEASES = {
     "muco": "muco('people', 0.5, row_id := true, seed := 1)",

@@ -18,8 +18,8 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
-from duckdb_anon.rewrite.schema import TableInfo
-from duckdb_anon.rewrite.template import OWN, copied, mapped
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.template import OWN, copied, mapped
 
 
 def parse(query: str) -> exp.Query:

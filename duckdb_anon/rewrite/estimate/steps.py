@@ -1,4 +1,4 @@
-"""The early half of a rewritten query: one pass over the release.
+"""The named steps of a rewritten query: one pass over the release.
 
     _age_share: cell -> what the query wants to know of it          (one row a distinct cell)
     _rows:      the columns the final query needs, and sums of products of shares
@@ -10,45 +10,37 @@ to their true values one after another instead, each step summed over equal rows
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.logic import EXACT, LATE, Term
-from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, labelled, same
-from duckdb_anon.rewrite.randomized import RandomizedPart
-from duckdb_anon.rewrite.template import column, mapped, multiplied, name, number, own, select, taken, tree
-from duckdb_anon.rewrite.units import Units
+from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
+from duckdb_anon.rewrite.estimate.homes import Homes
+from duckdb_anon.rewrite.estimate.labels import label_of, names_of, unlike
+from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
+from duckdb_anon.rewrite.query.template import column, mapped, multiplied, name, number, own, select, taken, tree
+from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
+from duckdb_anon.rewrite.shapes.released import Model
 
 ROWS = name("eligible")
 SPREAD = name("by_value")
-MEMBERS = name("by_group")
 Step = tuple[exp.Identifier, exp.Query]
 
 
-@dataclass(frozen=True)
-class Membership:
-    """Keys of each grouping set of the final query, and its conditions on spread values; without table names."""
-
-    sets: tuple[tuple[exp.Expr, ...], ...]
-    late: exp.Expr
-
-
 @dataclass
-class Early:
+class Steps:
     """Collects what the final query needs and writes the CTEs that provide it.
 
     Attributes:
-        units: assignment of expressions to parts; complete before anything is asked for.
+        homes: assignment of expressions to parts; complete before anything is asked for.
         conditions: conditions on exact columns that every row must satisfy.
         membership: what makes a row's values belong to a group, where bounds are asked of spread values.
         requests: part and what is asked of it, to the column that answers.
         columns: what a column of the released rows is made of, to its name.
     """
 
-    units: Units
+    homes: Homes
     conditions: list[exp.Expr] = field(default_factory=list)
     membership: Membership | None = None
     requests: dict[str, dict[Request, str]] = field(default_factory=dict)
@@ -57,7 +49,7 @@ class Early:
     @property
     def model(self) -> Model:
         """The release's model."""
-        return self.units.model
+        return self.homes.model
 
     @property
     def inverted(self) -> list[RandomizedPart]:
@@ -67,31 +59,31 @@ class Early:
     @property
     def spread(self) -> list[Part]:
         """Parts whose values the final query sees one by one."""
-        return [p for p in self.model.parts if self.units.late & set(p.columns)]
+        return [p for p in self.model.parts if self.homes.by_value & set(p.columns)]
 
     def term(self, term: Term) -> exp.Expr:
-        """Provide the early factors of a product; returns what the final query sums."""
+        """Provide the factors of a product that released rows tell; returns what the final query sums."""
         factors = self._factors(term)
         pieces: list[exp.Expr] = []
         if factors:
-            pieces.append(self.column("sum", multiplied(factors), _label(term, self.spread)))
+            pieces.append(self.column("sum", multiplied(factors), label_of(term, self.spread)))
         if self.spread:
             if not factors:
                 pieces.append(self.column("sum", number(1)))
             pieces += [own("weight")] * bool(self.joined)
-        late = self._late(term)
-        if late is not None:
-            pieces.append(late)
+        by_value = self._by_value(term)
+        if by_value is not None:
+            pieces.append(by_value)
         return multiplied(pieces)
 
     def product(self, term: Term) -> exp.Expr | None:
         """A product over a row of the release; None when some of it is known only to the final query."""
-        if LATE in term.conditions or LATE in term.values:
+        if BY_VALUE in term.conditions or BY_VALUE in term.values:
             return None
         return multiplied(self._factors(term))
 
     def _factors(self, term: Term) -> list[exp.Expr]:
-        """The factors of a product that are known early."""
+        """The factors of a product that a released row tells."""
         factors = [self.model.weight] if self.model.weight is not None else []
         exact = self.exact(term)
         if exact is not None:
@@ -105,31 +97,31 @@ class Early:
                 factors.append(self._share(part, request))
         return factors
 
-    def flag(self, wanted: str, condition: exp.Expr, unit: str) -> exp.Expr:
+    def flag(self, wanted: str, condition: exp.Expr, home: str) -> exp.Expr:
         """Provide whether a condition on one part is possible or certain."""
-        if unit == LATE:
+        if home == BY_VALUE:
             return condition
-        if unit == EXACT:
+        if home == EXACT:
             known = tree("coalesce({condition}, false)", condition=self.text(condition))
             return self.column("key", known, "true_of_row")
-        part = next(p for p in self.model.parts if p.name == unit)
+        part = next(p for p in self.model.parts if p.name == home)
         request = Request("possible" if wanted == "possible" else "certain", self.bare(condition))
         return self.column("key", self._share(part, request), f"{request.wanted}_{part.name}")
 
-    def extreme(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> exp.Expr:
+    def extreme(self, least: bool, value: exp.Expr, home: str, condition: exp.Expr | None) -> exp.Expr:
         """Provide the least or most a value on one part can be, where `condition` on that part holds."""
-        if unit == LATE:
+        if home == BY_VALUE:
             return value
         # a value of the row itself is both its least and its most
-        kind = "key" if unit == EXACT and not self.spread else "min" if least else "max"
-        label = f"value_of_{_names(value)}" if kind == "key" else f"{'least' if least else 'most'}_{_names(value)}"
-        return self.column(kind, self.end(least, value, unit, condition), label)
+        kind = "key" if home == EXACT and not self.spread else "min" if least else "max"
+        label = f"value_of_{names_of(value)}" if kind == "key" else f"{'least' if least else 'most'}_{names_of(value)}"
+        return self.column(kind, self.end(least, value, home, condition), label)
 
-    def end(self, least: bool, value: exp.Expr, unit: str, condition: exp.Expr | None) -> exp.Expr:
-        """The least or most an early value can be, over a row of the release."""
-        if unit == EXACT:
+    def end(self, least: bool, value: exp.Expr, home: str, condition: exp.Expr | None) -> exp.Expr:
+        """The least or most a value can be, over a row of the release."""
+        if home == EXACT:
             return self.text(value)
-        part = next(p for p in self.model.parts if p.name == unit)
+        part = next(p for p in self.model.parts if p.name == home)
         request = Request("least" if least else "most", self.bare(condition), self.bare(value))
         return self._share(part, request)
 
@@ -138,7 +130,7 @@ class Early:
         key = (kind, made_of)
         if key not in self.columns:
             label = label or {"sum": "released_rows" if made_of == number(1) else "amount"}.get(kind, kind)
-            self.columns[key] = _unlike(label, self.columns.values())
+            self.columns[key] = unlike(label, self.columns.values())
         return own(self.columns[key])
 
     def ctes(self) -> list[Step]:
@@ -157,12 +149,12 @@ class Early:
         if self.spread:
             latest = made[-1][0]
             for part in self.joined:
-                used = sorted(self.units.late & set(part.columns))
+                used = sorted(self.homes.by_value & set(part.columns))
                 made.append((_values_name(part), _weighted(part, used)))
             if self.joined:
                 made.append((SPREAD, self._spread(latest)))
         if self.membership is not None:
-            made.append((MEMBERS, _members(self.membership)))
+            made.append((MEMBERS, members(self.membership, SPREAD)))
         return made
 
     @property
@@ -174,7 +166,7 @@ class Early:
         """One CTE a randomized column, each reading the one before."""
         made: list[Step] = []
         keys = {part.name: name(f"cell_{part.name}") for part in self.spread}
-        exact = [column(c).this for c in sorted(self.units.late) if c in self.model.exact]
+        exact = [column(c).this for c in sorted(self.homes.by_value) if c in self.model.exact]
         numbers = [name(label) for (kind, _), label in self.columns.items() if kind != "square"]
         counted = self.columns.get(("sum", number(1)))
         before = ROWS
@@ -189,8 +181,8 @@ class Early:
 
     def _rows(self) -> exp.Select:
         summed = bool(self.spread)
-        late = sorted(c for c in self.units.late if c in self.model.exact)
-        keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in late]
+        by_value = sorted(c for c in self.homes.by_value if c in self.model.exact)
+        keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in by_value]
         keys += [labelled(tree("{key}", key=part.key), f"cell_{part.name}") for part in self.spread]
         functions = {"sum": "sum({x})", "square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns = [
@@ -217,7 +209,7 @@ class Early:
         columns, weights, joins = [tree("_last.*")], [], []
         for part in self.joined:
             values = _values_name(part)
-            columns += [column(c, values) for c in sorted(self.units.late & set(part.columns))]
+            columns += [column(c, values) for c in sorted(self.homes.by_value & set(part.columns))]
             weights.append(tree("{values}._weight", values=values))
             on = same(own(f"cell_{part.name}", "last"), tree("{values}._cell", values=values))
             joins.append(exp.Join(this=exp.Table(this=values), on=on))
@@ -243,8 +235,8 @@ class Early:
             self.text(value) if value is not None else None,
         )
 
-    def _late(self, term: Term) -> exp.Expr | None:
-        condition, value = term.conditions.get(LATE), term.values.get(LATE)
+    def _by_value(self, term: Term) -> exp.Expr | None:
+        condition, value = term.conditions.get(BY_VALUE), term.values.get(BY_VALUE)
         if condition is None and value is None:
             return None
         return _when(condition, value)
@@ -252,14 +244,14 @@ class Early:
     def _share(self, part: Part, request: Request) -> exp.Expr:
         asked = self.requests.setdefault(part.name, {})
         if request not in asked:
-            asked[request] = _unlike(request.label, asked.values())
+            asked[request] = unlike(request.label, asked.values())
         return exp.Column(this=name(asked[request]), table=_shares_name(part))
 
     def text(self, node: exp.Expr) -> exp.Expr:
         """An expression on exact columns over a row of the release."""
 
         def spelled(one: exp.Expr) -> exp.Expr | None:
-            if isinstance(one, exp.Column) and one.table == self.units.alias:
+            if isinstance(one, exp.Column) and one.table == self.homes.alias:
                 return self.model.exact[one.name.lower()]
             return None
 
@@ -269,7 +261,7 @@ class Early:
         """An expression on one part, its columns without their table."""
 
         def stripped(one: exp.Expr) -> exp.Expr | None:
-            if isinstance(one, exp.Column) and one.table == self.units.alias:
+            if isinstance(one, exp.Column) and one.table == self.homes.alias:
                 return column(one.name.lower())
             return None
 
@@ -290,49 +282,6 @@ def _shares_name(part: Part) -> exp.Identifier:
 
 def _values_name(part: Part) -> exp.Identifier:
     return name(f"values_of_{part.name}")
-
-
-def _names(node: exp.Expr) -> str:
-    """The columns of an expression, as part of a name."""
-    return "_".join(dict.fromkeys(c.name.lower() for c in node.find_all(exp.Column))) or "constant"
-
-
-def _label(term: Term, spread: list[Part]) -> str:
-    """What a sum of products is called: by what is expected, or by what the chance depends on."""
-    skipped = {LATE, *(part.name for part in spread)}
-    values = [_names(value) for part, value in term.values.items() if part not in skipped]
-    if values:
-        return f"expected_{'_'.join(values)}"
-    tested = [_names(condition) for part, condition in term.conditions.items() if part not in skipped]
-    return f"share_of_{'_'.join(tested)}" if tested else "rows"
-
-
-def _unlike(label: str, others: Iterable[str]) -> str:
-    """A name that is none of the others."""
-    found, taken, step = label, set(others), 1
-    while found in taken:
-        step += 1
-        found = f"{label}_{step}"
-    return found
-
-
-def _members(membership: Membership) -> exp.Select:
-    """Mark one value of each row and group, and whether all of the row's values belong to the group, for each set."""
-    marks: list[exp.Expr] = []
-    for place, keys in enumerate(membership.sets):
-        groups: list[exp.Expr] = [own("row"), *keys]
-        first = tree(
-            "row_number() over (partition by {groups} order by {late} is true desc) = 1",
-            groups=groups,
-            late=membership.late,
-        )
-        whole = tree(
-            "count(*) filter (where {late}) over (partition by {groups}) = count(*) over (partition by _row)",
-            groups=groups,
-            late=membership.late,
-        )
-        marks += [labelled(first, f"first_{place}"), labelled(whole, f"whole_{place}")]
-    return select("select *, {marks} from {spread}", marks=marks, spread=SPREAD)
 
 
 def _weighted(part: Part, used: list[str]) -> exp.Select:

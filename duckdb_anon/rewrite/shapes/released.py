@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
-from duckdb_anon.rewrite.parts import Part
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.shapes.parts import Part
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.template import number
+from duckdb_anon.rewrite.query.template import number
 
 Number = Fraction
 

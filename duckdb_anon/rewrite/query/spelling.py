@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from duckdb_anon.rewrite.template import OWN
+from duckdb_anon.rewrite.query.template import OWN
 
 KEYWORDS = {
     *DuckDB.Tokenizer.KEYWORDS,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parts import Part, Request, labelled, value_if
-from duckdb_anon.rewrite.template import select, tree
+from duckdb_anon.rewrite.query.template import select, tree
+from duckdb_anon.rewrite.shapes.parts import Part, Request, labelled, value_if
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.early import Early
-from duckdb_anon.rewrite.intervals import IntervalPart
-from duckdb_anon.rewrite.logic import Term, amount, event, normal, presence, product, split
-from duckdb_anon.rewrite.parse import plain
-from duckdb_anon.rewrite.parts import filtered
-from duckdb_anon.rewrite.template import added, copied, every, some, tree, truth
+from duckdb_anon.rewrite.estimate.expectation import Term, amount, event, normal, presence, product, split
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.query.parse import plain
+from duckdb_anon.rewrite.query.template import added, copied, every, some, tree, truth
+from duckdb_anon.rewrite.shapes.intervals import IntervalPart
+from duckdb_anon.rewrite.shapes.parts import filtered
 
 _KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
@@ -65,89 +65,89 @@ def read_aggregate(node: exp.Expr) -> Aggregate:
     return Aggregate(kind, copied(argument), copied(where))
 
 
-def estimate(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.Expr:
+def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.Expr:
     """The estimate, as an expression over the final query's rows.
 
     Args:
         aggregate: what to estimate.
         where: conditions of the query that are still to be satisfied, None if there are none.
-        early: provides shares.
+        steps: provides shares.
     """
     condition = both(where, aggregate.condition)
-    unit_of = early.units.of
+    home_of = steps.homes.of
     if aggregate.kind == "count":
-        return tree("coalesce(sum({rows}), 0)", rows=_sum(early, event(condition, unit_of)))
+        return tree("coalesce(sum({rows}), 0)", rows=_sum(steps, event(condition, home_of)))
     value = aggregate.value
     assert value is not None  # noqa: S101 -- only COUNT has none
     if aggregate.kind in ("min", "max"):
-        return _extreme(aggregate, where, early)
-    qualifies = event(condition, unit_of)
-    there = product(qualifies, presence(value, unit_of))
-    amounts = product(qualifies, amount(value, unit_of))
-    mass = _sum(early, there)
-    total = tree("sum({x}) filter (where {mass} <> 0)", x=_sum(early, amounts), mass=mass)
+        return _extreme(aggregate, where, steps)
+    qualifies = event(condition, home_of)
+    there = product(qualifies, presence(value, home_of))
+    amounts = product(qualifies, amount(value, home_of))
+    mass = _sum(steps, there)
+    total = tree("sum({x}) filter (where {mass} <> 0)", x=_sum(steps, amounts), mass=mass)
     return total if aggregate.kind == "sum" else tree("{total} / sum({mass})", total=total, mass=mass)
 
 
-def mass(where: exp.Expr, early: Early) -> exp.Expr:
+def mass(where: exp.Expr, steps: Steps) -> exp.Expr:
     """How many original rows a row of the final query is expected to stand for."""
-    return _sum(early, event(where, early.units.of))
+    return _sum(steps, event(where, steps.homes.of))
 
 
-def possible(condition: exp.Expr, early: Early) -> exp.Expr:
+def possible(condition: exp.Expr, steps: Steps) -> exp.Expr:
     """Whether a row may qualify; never false for one that does."""
-    return _flag("possible", normal(condition, early.units.of), early)
+    return _flag("possible", normal(condition, steps.homes.of), steps)
 
 
-def certain(condition: exp.Expr, early: Early) -> exp.Expr:
+def certain(condition: exp.Expr, steps: Steps) -> exp.Expr:
     """Whether a row qualifies whatever its true values are; never true for one that may not."""
-    return _flag("certain", normal(condition, early.units.of), early)
+    return _flag("certain", normal(condition, steps.homes.of), steps)
 
 
-def _flag(wanted: str, condition: exp.Expr, early: Early) -> exp.Expr:
+def _flag(wanted: str, condition: exp.Expr, steps: Steps) -> exp.Expr:
     condition = condition.unnest()
     if isinstance(condition, exp.Boolean):
         return condition
-    unit = early.units.of(condition)
-    if unit is not None:
-        return early.flag(wanted, condition, unit)
-    sides = [_flag(wanted, side, early) for side in (condition.this, condition.expression)]
+    home = steps.homes.of(condition)
+    if home is not None:
+        return steps.flag(wanted, condition, home)
+    sides = [_flag(wanted, side, steps) for side in (condition.this, condition.expression)]
     return every(sides) if isinstance(condition, exp.And) else some(sides)
 
 
-def _extreme(aggregate: Aggregate, where: exp.Expr | None, early: Early) -> exp.Expr:
+def _extreme(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.Expr:
     value = aggregate.value
     assert value is not None  # noqa: S101 -- MIN and MAX have an argument
-    if not early.model.complete or any(p.signed or p.counted for p in early.model.parts):
+    if not steps.model.complete or any(p.signed or p.counted for p in steps.model.parts):
         raise RewriteError(
             f"{aggregate.kind}({plain(value)}) cannot be bounded from the release "
-            f"{early.model.release.name}, which is sampled, noisy or randomized; ask for count, sum or avg"
+            f"{steps.model.release.name}, which is sampled, noisy or randomized; ask for count, sum or avg"
         )
     condition = both(both(where, aggregate.condition), _not_null(value))
-    may = possible(condition, early)
-    end = end_of(early, value, where, aggregate, aggregate.kind == "min")
-    if any(isinstance(part, IntervalPart) and part.name == early.units.of(value) for part in early.model.parts):
+    may = possible(condition, steps)
+    end = end_of(steps, value, where, aggregate, aggregate.kind == "min")
+    if any(isinstance(part, IntervalPart) and part.name == steps.homes.of(value) for part in steps.model.parts):
         # cells that could be anything say nothing while others have ends
         may = every([may, tree("isfinite({end})", end=end)])
     return filtered(tree(f"{aggregate.kind}({{end}})", end=end), may)
 
 
-def end_of(early: Early, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> exp.Expr:
+def end_of(steps: Steps, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> exp.Expr:
     """Least or most the value can be in a row, given what the conditions say of the same part."""
-    unit = early.units.of(value)
-    assert unit is not None  # noqa: S101 -- mixed arguments are late
-    return early.extreme(least, value, unit, given(early, unit, where, aggregate))
+    home = steps.homes.of(value)
+    assert home is not None  # noqa: S101 -- mixed arguments are by_value
+    return steps.extreme(least, value, home, given(steps, home, where, aggregate))
 
 
-def given(early: Early, unit: str, where: exp.Expr | None, aggregate: Aggregate) -> exp.Expr | None:
+def given(steps: Steps, home: str, where: exp.Expr | None, aggregate: Aggregate) -> exp.Expr | None:
     """What the conditions say of one part."""
-    same = [c for c in split(both(where, aggregate.condition)) if early.units.of(c) == unit]
+    same = [c for c in split(both(where, aggregate.condition)) if steps.homes.of(c) == home]
     same = [c for c in same if not isinstance(c, exp.Boolean)]
     return every(same) if same else None
 
 
-def _sum(early: Early, terms: list[Term]) -> exp.Expr:
-    return added([(term.sign, early.term(term)) for term in terms])
+def _sum(steps: Steps, terms: list[Term]) -> exp.Expr:
+    return added([(term.sign, steps.term(term)) for term in terms])
 
 
 def _indicator(condition: exp.Expr) -> exp.Expr:

@@ -1,11 +1,11 @@
 """Sums of squared weights of the groups of a query on a randomized release.
 
-A total over a group is a sum over released rows of w * U(y): w is what the row's early columns add, y holds its
-released values of the columns the final query sees value by value (the late ones), and
+A total over a group is a sum over released rows of w * U(y): w is what the row itself adds, y holds its
+released values of the columns the final query sees value by value (by value for short), and
 
     U(y) = sum over the true values x of the group of h(x) * product over columns k of P_k^-1[x_k, y_k]
 
-with h the late factors (conditions and amounts on late columns). Its variance needs the sum of w^2 * U(y)^2, and
+with h the factors by value (conditions and amounts on such columns). Its variance needs the sum of w^2 * U(y)^2, and
 the square of a sum over x is not the sum of squares. But U is a product over *blocks* of columns that no key,
 condition or amount speaks of together: for GROUP BY CUBE over plain columns each is a block of its own, whose
 groups are its single values and all of them (U = 1). So the sum is carried from released values to groups block
@@ -21,13 +21,11 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.blocks import Block, Question
-from duckdb_anon.rewrite.early import ROWS as ELIGIBLE
-from duckdb_anon.rewrite.early import Step, append_step
-from duckdb_anon.rewrite.logic import LATE, Term, split
-from duckdb_anon.rewrite.parts import labelled, same
-from duckdb_anon.rewrite.randomized import RandomizedPart
-from duckdb_anon.rewrite.template import (
+from duckdb_anon.rewrite.bounds.variance_blocks import Block, Question
+from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term, split
+from duckdb_anon.rewrite.estimate.steps import ROWS as ELIGIBLE
+from duckdb_anon.rewrite.estimate.steps import Step, append_step
+from duckdb_anon.rewrite.query.template import (
     added,
     copied,
     every,
@@ -42,13 +40,15 @@ from duckdb_anon.rewrite.template import (
     taken,
     tree,
 )
+from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.parts import labelled, same
 
 NAME = name("variance_terms")
 _ROWS = name("variance_rows")
 _GROUPS = name("groups")
 
 
-class Squares:
+class VarianceTerms:
     """Collects the sums a query's intervals need and writes the CTEs that compute them, one row a group."""
 
     def __init__(self, question: Question) -> None:
@@ -61,21 +61,21 @@ class Squares:
         for first, left in self._by_factor(one).items():
             for second, right in self._by_factor(other).items():
                 square = tree("1e0 * {a} * {b}", a=left, b=right)  # whole numbers would run over
-                if not question.early.inverted:
-                    found.append(tree("sum({x})", x=question.early.column("sum", square, "squared")))
+                if not question.steps.inverted:
+                    found.append(tree("sum({x})", x=question.steps.column("sum", square, "squared")))
                     continue
                 key = (self._column(square), min(first, second), max(first, second))
                 found.append(own(question.sums.setdefault(key, f"square_{len(question.sums)}"), "variance_terms"))
         return added([(1, one) for one in found])
 
     def of_one_row(self, terms: Sequence[Term]) -> exp.Expr:
-        """What one more released row in the group would add to a total's sum of squares; 0 without late columns.
+        """What one more released row in the group would add to a total's sum of squares; 0 without columns by value.
 
         A group that hardly a released row fell into shows less spread than it has. What is known exactly (groups of
         columns that were not randomized, all rows together) has none, and gets none.
         """
         question, found = self.question, []
-        if not question.early.inverted:
+        if not question.steps.inverted:
             return number(0)
         for factor, weight in self._by_factor(terms).items():
             key = (self._column(tree("1e0 * {a} * {a}", a=weight)), factor)
@@ -132,21 +132,21 @@ class Squares:
         return outside
 
     def _column(self, square: exp.Expr) -> str:
-        return own_name(self.question.early.column("square", square, "squared"))
+        return own_name(self.question.steps.column("square", square, "squared"))
 
     def _by_factor(self, terms: Sequence[Term]) -> dict[str, exp.Expr]:
-        """The terms' early weights, added up by what they have of late columns; the keys are names of factors."""
+        """The terms' weights over a released row, added up by factor; the keys are names of factors."""
         found: dict[str, list[tuple[int, exp.Expr]]] = {}
         for term in terms:
-            conditions = {unit: e for unit, e in term.conditions.items() if unit != LATE}
-            values = {unit: e for unit, e in term.values.items() if unit != LATE}
-            weight = self.question.early.product(Term(1, conditions, values))
-            assert weight is not None  # noqa: S101 -- nothing late is left in it
+            conditions = {home: e for home, e in term.conditions.items() if home != BY_VALUE}
+            values = {home: e for home, e in term.values.items() if home != BY_VALUE}
+            weight = self.question.steps.product(Term(1, conditions, values))
+            assert weight is not None  # noqa: S101 -- nothing by value is left in it
             found.setdefault(self._factor(term), []).append((term.sign, weight))
         return {factor: added(weights) for factor, weights in found.items()}
 
     def _factor(self, term: Term) -> str:
-        condition, value = term.conditions.get(LATE), term.values.get(LATE)
+        condition, value = term.conditions.get(BY_VALUE), term.values.get(BY_VALUE)
         conditions = tuple(split(condition)) if condition is not None else ()
         values = tuple(_multiplied(value)) if value is not None else ()
         for known, both in self.question.factors.items():
@@ -170,17 +170,17 @@ class Squares:
 
     def _rows(self, blocks: Sequence[Block]) -> exp.Select:
         """SELECT the sums over the released rows of each combination of released values, and those of a mean row."""
-        early = self.question.early
+        steps = self.question.steps
         cells: list[exp.Expr] = [exp.Column(this=taken(cell)) for block in blocks for cell, _ in block.cells]
         sums = [
             labelled(tree("{c}::double", c=own(column)), label) for (column, *_), label in self.question.sums.items()
         ]
-        rows = own(early.columns["sum", number(1)])
+        rows = own(steps.columns["sum", number(1)])
         sums += [
             labelled(tree("(sum({c}) over () / sum({rows}) over ())::double", c=own(column), rows=rows), label)
             for (column, _), label in self.question.rows.items()
         ]
-        asked = [part for part in early.model.parts if part.name in early.requests]
+        asked = [part for part in steps.model.parts if part.name in steps.requests]
         noisy = some(
             [
                 tree("(select _other <> 0 from {channel})", channel=part.channel())

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.lists import NodePart
-from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parse import plain
-from duckdb_anon.rewrite.parts import Request, shares_of_values
-from duckdb_anon.rewrite.template import multiplied, select, tree, truth
+from duckdb_anon.rewrite.query.parse import plain
+from duckdb_anon.rewrite.query.template import multiplied, select, tree, truth
+from duckdb_anon.rewrite.shapes.listed import NodePart
+from duckdb_anon.rewrite.shapes.parts import Request, shares_of_values
+from duckdb_anon.rewrite.shapes.released import Model
 
 MOST_VALUES = 8
 _MEMBERSHIP = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.In, exp.Any)

@@ -13,9 +13,9 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.parts import Part, aliased, labelled, same
-from duckdb_anon.rewrite.schema import TableInfo
-from duckdb_anon.rewrite.template import multiplied, name, select, tree
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.template import multiplied, name, select, tree
+from duckdb_anon.rewrite.shapes.parts import Part, aliased, labelled, same
 
 NULL_LABEL = "(null)"
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, build_scope
 
-from duckdb_anon.rewrite.parse import to_sql
-from duckdb_anon.rewrite.schema import TableInfo
+from duckdb_anon.rewrite.query.parse import to_sql
+from duckdb_anon.rewrite.query.tables import TableInfo
 
 
 @dataclass(frozen=True)

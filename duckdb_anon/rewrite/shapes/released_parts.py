@@ -12,16 +12,16 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.shapes import Content, Contents, Weight
-from duckdb_anon.rewrite.intervals import IntervalPart
-from duckdb_anon.rewrite.lists import BagPart, ColumnPart, NodePart, SetPart
-from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.parts import ROW, Part, aliased
-from duckdb_anon.rewrite.persons import ItemPart, MemberPart
-from duckdb_anon.rewrite.randomized import RandomizedPart
-from duckdb_anon.rewrite.retained import RetainedPart
-from duckdb_anon.rewrite.schema import TableInfo, box_type, contents_of, list_type
-from duckdb_anon.rewrite.template import column as quoted
-from duckdb_anon.rewrite.template import multiplied, select, tree
+from duckdb_anon.rewrite.query.tables import TableInfo, box_type, contents_of, list_type
+from duckdb_anon.rewrite.query.template import column as quoted
+from duckdb_anon.rewrite.query.template import multiplied, select, tree
+from duckdb_anon.rewrite.shapes.intervals import IntervalPart
+from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart, NodePart, SetPart
+from duckdb_anon.rewrite.shapes.parts import ROW, Part, aliased
+from duckdb_anon.rewrite.shapes.person_lists import ItemPart, MemberPart
+from duckdb_anon.rewrite.shapes.released import Model
+from duckdb_anon.rewrite.shapes.replaced import RetainedPart
 
 
 def model_of(release: TableInfo, original: TableInfo) -> Model:

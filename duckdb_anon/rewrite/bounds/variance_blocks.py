@@ -1,6 +1,6 @@
-"""Blocks of late columns that a query speaks of together, and one step of `squares` over one block.
+"""Blocks of columns spelled out by value that a query speaks of together, and one step of `squares` over one block.
 
-The groups of a block are what its keys make of the true values of its columns; h is a late factor (conditions and
+The groups of a block are what its keys make of the true values of its columns; h is a factor by value (conditions and
 amounts) inside it. Its weight for a released value y is U(y) = sum over the group's x of h(x) * P^-1[x, y]. Inside a
 block of several columns U is written out for every group and combination of values, but for the last column:
 there P^-1 = own * I + other * J, U(y) = own * h(y) + other * (sum of h), and what the values outside the group add
@@ -15,18 +15,18 @@ from functools import cached_property, reduce
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.early import ROWS, Early, Step
-from duckdb_anon.rewrite.groups import Groups
-from duckdb_anon.rewrite.parse import is_original
-from duckdb_anon.rewrite.parts import all_same, labelled
-from duckdb_anon.rewrite.randomized import RandomizedPart
-from duckdb_anon.rewrite.template import column, copied, every, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.estimate.steps import ROWS, Step, Steps
+from duckdb_anon.rewrite.query.grouping_sets import Groups
+from duckdb_anon.rewrite.query.parse import is_original
+from duckdb_anon.rewrite.query.template import column, copied, every, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.parts import all_same, labelled
 
 OTHERS = ""
 """Stands for the columns of other tables among the columns a piece of the query speaks of."""
 
 Factors = tuple[tuple[exp.Expr, ...], tuple[exp.Expr, ...]]
-"""The conditions and the amounts of a product that speak of late columns."""
+"""The conditions and the amounts of a product that speak of columns spelled out by value."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Question:
     """What the intervals of one query need to know.
 
     Attributes:
-        early: the query's early half.
+        steps: the query's named steps.
         groups: what it groups by.
         select: the bound SELECT as the analyst wrote it, for its FROM clause.
-        late: its conditions on late columns.
-        factors: late factors by name.
+        by_value: its conditions on columns by value.
+        factors: factors by value by name.
         sums: (column of `_rows`, factor, factor) to the name of the sum of their products over the rows.
         rows: (column of `_rows`, factor) to the name of what one more row would add to that sum.
     """
 
-    early: Early
+    steps: Steps
     groups: Groups
     select: exp.Select
-    late: tuple[exp.Expr, ...]
+    by_value: tuple[exp.Expr, ...]
     factors: dict[str, Factors] = field(default_factory=dict)
     sums: dict[tuple[str, str, str], str] = field(default_factory=dict)
     rows: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -64,57 +64,61 @@ class Question:
 
     def blocks(self) -> list[Block]:
         """Late columns that some piece of the query speaks of together."""
-        units, joins = self.early.units, self.select.args.get("joins") or []
-        pieces = [*self.groups.keys, *self.late, *(e for both in self.factors.values() for one in both for e in one)]
+        homes, joins = self.steps.homes, self.select.args.get("joins") or []
+        pieces = [
+            *self.groups.keys,
+            *self.by_value,
+            *(e for both in self.factors.values() for one in both for e in one),
+        ]
         touched = [self._touched(piece) for piece in pieces]
         touched += [self._touched(join.args["on"]) | {OTHERS} for join in joins if join.args.get("on") is not None]
-        sets: list[set[str]] = [{one} for one in sorted(units.late)] + [{OTHERS}] * bool(joins)
+        sets: list[set[str]] = [{one} for one in sorted(homes.by_value)] + [{OTHERS}] * bool(joins)
         for some in touched:
             together = [one for one in sets if one & some]
             sets = [one for one in sets if not one & some] + ([set().union(*together)] if together else [])
-        homes = {
+        block_of = {
             id(piece): next((i for i, one in enumerate(sets) if some & one), 0)
             for piece, some in zip(pieces, touched, strict=False)
         }
-        return [Block(self, number, frozenset(one), homes) for number, one in enumerate(sets)]
+        return [Block(self, number, frozenset(one), block_of) for number, one in enumerate(sets)]
 
     def _touched(self, piece: exp.Expr) -> set[str]:
-        units = self.early.units
-        others = any(one.table in units.others for one in piece.find_all(exp.Column))
-        return (units.columns(piece) & units.late) | ({OTHERS} if others else set())
+        homes = self.steps.homes
+        others = any(one.table in homes.others for one in piece.find_all(exp.Column))
+        return (homes.columns(piece) & homes.by_value) | ({OTHERS} if others else set())
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some late columns, and which pieces of the query speak of them.
+    """Some columns spelled out by value, and which pieces of the query speak of them.
 
     Attributes:
         question: the query.
         number: its place among the blocks.
         columns: its columns, `OTHERS` among them where the query's other tables belong to it.
-        homes: id of each piece of the query to the number of its block.
+        block_of: id of each piece of the query to the number of its block.
     """
 
     question: Question
     number: int
     columns: frozenset[str]
-    homes: Mapping[int, int]
+    block_of: Mapping[int, int]
 
     @cached_property
     def keys(self) -> list[int]:
         """Numbers of the keys that speak of this block."""
-        return [i for i, key in enumerate(self.question.groups.keys) if self.homes[id(key)] == self.number]
+        return [i for i, key in enumerate(self.question.groups.keys) if self.block_of[id(key)] == self.number]
 
     @cached_property
     def parts(self) -> list[tuple[exp.Identifier, RandomizedPart]]:
         """Cell and part of each randomized column."""
-        found = [(name(f"cell_{part.name}"), part) for part in self.question.early.inverted]
+        found = [(name(f"cell_{part.name}"), part) for part in self.question.steps.inverted]
         return [(cell, part) for cell, part in found if part.columns[0] in self.columns]
 
     @cached_property
     def exact(self) -> list[exp.Identifier]:
         """Columns that were not randomized."""
-        return [column(one).this for one in sorted(self.columns) if one in self.question.early.model.exact]
+        return [column(one).this for one in sorted(self.columns) if one in self.question.steps.model.exact]
 
     @property
     def cells(self) -> list[tuple[exp.Identifier, exp.Identifier]]:
@@ -132,7 +136,7 @@ class Block:
 
     @cached_property
     def factors(self) -> dict[str, str]:
-        """Each late factor by name, to the column that holds its h."""
+        """Each factor by value by name, to the column that holds its h."""
         made_of = {factor: self._factor(*both) for factor, both in self.question.factors.items()}
         labels = {h: f"h{i}" for i, h in enumerate(dict.fromkeys(made_of.values()))}
         return {factor: labels[h] for factor, h in made_of.items()}
@@ -240,7 +244,7 @@ class Block:
         return tree("_b._other ** 2 * _b.{h} * _b.{g}", h=h, g=g)
 
     def _factor(self, conditions: Sequence[exp.Expr], values: Sequence[exp.Expr]) -> exp.Expr:
-        tests, amounts = ([e for e in some if self.homes[id(e)] == self.number] for some in (conditions, values))
+        tests, amounts = ([e for e in some if self.block_of[id(e)] == self.number] for some in (conditions, values))
         amount = multiplied(amounts)
         if not tests:
             return tree("coalesce({amount}, 0)", amount=amount)
@@ -249,7 +253,7 @@ class Block:
     def _members(self, level: int, used: Sequence[int]) -> exp.Query:
         """SELECT the keys, the true values that belong to them, and the sums of the factors."""
         known = {i: self.question.groups.keys[i] for i in used}
-        alias = exp.to_identifier(self.question.early.units.alias, quoted=True)
+        alias = exp.to_identifier(self.question.steps.homes.alias, quoted=True)
         made_of = dict.fromkeys(self._factor(*both) for both in self.question.factors.values())
         columns = [labelled(number(level), "l")]
         columns += [labelled(copied(known[i]) if i in known else exp.null(), f"key_{i}") for i in self.keys]
@@ -257,8 +261,8 @@ class Block:
         columns += [labelled(tree("sum({h})::double", h=h), f"h{i}") for i, h in enumerate(made_of)]
         chosen = select("select {columns} group by all", columns=columns)
         self._from(chosen)
-        for condition in self.question.late:
-            if self.homes[id(condition)] == self.number:
+        for condition in self.question.by_value:
+            if self.block_of[id(condition)] == self.number:
                 chosen.where(copied(condition), copy=False)
         return chosen
 
@@ -277,7 +281,7 @@ class Block:
         values = select("select * from {first}", first=domains[0]) if domains else select("select 1 as _one")
         for domain in domains[1:]:
             values.append("joins", exp.Join(this=domain, kind="CROSS"))
-        alias = exp.TableAlias(this=exp.to_identifier(self.question.early.units.alias, quoted=True))
+        alias = exp.TableAlias(this=exp.to_identifier(self.question.steps.homes.alias, quoted=True))
         every_value = exp.Subquery(this=values, alias=alias)
         if OTHERS not in self.columns:
             chosen.set("from_", exp.From(this=every_value))

@@ -4,7 +4,7 @@ A total is a sum over released rows of a weight W with E[W] = f, the row's true 
 randomized independently. So its variance, the original table held fixed, is the sum of E[W^2] - f^2, which the
 sum of W^2 - V estimates without bias, V being the weight of f^2 (Guo, Ying and Wu 2011, equation 2, without
 its second source of error, the sampling of records). Means and formulas of totals: delta method. Where
-the final query sees randomized columns value by value, W carries the weight of a whole group: see `squares`.
+the final query sees randomized columns value by value, W carries the weight of a whole group: see `variance_terms`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.aggregates import Aggregate, estimate, read_aggregate
-from duckdb_anon.rewrite.early import Early
-from duckdb_anon.rewrite.logic import Term, UnitOf, amount, event, present, product
-from duckdb_anon.rewrite.model import Model
-from duckdb_anon.rewrite.randomized import RandomizedPart
-from duckdb_anon.rewrite.squares import Squares
-from duckdb_anon.rewrite.template import added, every, multiplied, number, tree
+from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, read_aggregate
+from duckdb_anon.rewrite.estimate.expectation import HomeOf, Term, amount, event, present, product
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.query.template import added, every, multiplied, number, tree
+from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.released import Model
 
 REACH = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
@@ -32,27 +32,27 @@ def randomized_only(model: Model) -> bool:
 
 
 def interval(
-    made_of: exp.Expr, where: exp.Expr | None, early: Early, squares: Squares
+    made_of: exp.Expr, where: exp.Expr | None, steps: Steps, variance_terms: VarianceTerms
 ) -> tuple[exp.Expr, exp.Expr] | None:
     """Ends of the 95% interval of an output column, as expressions over the final query's rows.
 
     Args:
         made_of: COUNT, SUM, AVG, or their sums, differences, products and ratios.
         where: conditions of the query still to be satisfied, None if there are none.
-        early: provides weights.
-        squares: provides sums of squared weights.
+        steps: provides weights.
+        variance_terms: provides sums of squared weights.
 
     Returns:
         Low and high; None for anything else, and where a squared amount takes too many products.
     """
-    formula = _Formula(where, early, squares)
+    formula = _Formula(where, steps, variance_terms)
     try:
         found = formula.read(made_of)
         if found is None or not found.slopes:
             return None
         variance = formula.variance(found.slopes)
         if isinstance(made_of, _AGGREGATES):
-            middle = estimate(read_aggregate(made_of), where, early)
+            middle = estimate(read_aggregate(made_of), where, steps)
             if len(found.slopes) == 1:
                 variance = tree("{a} + {b}", a=variance, b=formula.of_one_row())
         else:
@@ -73,9 +73,9 @@ class _Total:
     condition: exp.Expr
     value: exp.Expr | None
 
-    def terms(self, unit_of: UnitOf) -> list[Term]:
-        rows = event(self.condition, unit_of)
-        return rows if self.value is None else product(rows, amount(self.value, unit_of))
+    def terms(self, home_of: HomeOf) -> list[Term]:
+        rows = event(self.condition, home_of)
+        return rows if self.value is None else product(rows, amount(self.value, home_of))
 
     def times(self, other: _Total) -> _Total:
         """The total of the products of what each row adds to both."""
@@ -99,8 +99,8 @@ class _Formula:
     """Reads a formula of aggregates; its variance follows from those of the totals (delta method)."""
 
     where: exp.Expr | None
-    early: Early
-    squares: Squares
+    steps: Steps
+    variance_terms: VarianceTerms
     totals: list[_Total] = field(default_factory=list)
 
     def read(self, node: exp.Expr) -> _Smooth | None:
@@ -142,7 +142,7 @@ class _Formula:
 
     def of_one_row(self) -> exp.Expr:
         """What one more row would add to the variance of a single total."""
-        return self.squares.of_one_row(self.totals[0].terms(self.early.units.of))
+        return self.variance_terms.of_one_row(self.totals[0].terms(self.steps.homes.of))
 
     def _aggregate(self, aggregate: Aggregate) -> _Smooth | None:
         if aggregate.kind not in ("count", "sum", "avg"):
@@ -153,7 +153,7 @@ class _Formula:
         total = self._number(_Total(condition, aggregate.value))
         if aggregate.kind != "avg" or aggregate.value is None:
             return _Smooth(self._sum(total), {total: number(1)})
-        there = every([condition, present(aggregate.value, self.early.units.of)])
+        there = every([condition, present(aggregate.value, self.steps.homes.of)])
         rows = self._number(_Total(there, None))
         amounts, count = self._sum(total), self._sum(rows)
         sides = {"a": amounts, "b": count}
@@ -167,16 +167,16 @@ class _Formula:
         return self.totals.index(total)
 
     def _covariance(self, one: _Total, other: _Total) -> exp.Expr:
-        unit_of = self.early.units.of
-        squares = self.squares.of(one.terms(unit_of), other.terms(unit_of))
-        return tree("{a} - {b}", a=squares, b=self._added(one.times(other).terms(unit_of)))
+        home_of = self.steps.homes.of
+        variance_terms = self.variance_terms.of(one.terms(home_of), other.terms(home_of))
+        return tree("{a} - {b}", a=variance_terms, b=self._added(one.times(other).terms(home_of)))
 
     def _sum(self, place: int) -> exp.Expr:
-        return self._added(self.totals[place].terms(self.early.units.of))
+        return self._added(self.totals[place].terms(self.steps.homes.of))
 
     def _added(self, terms: list[Term]) -> exp.Expr:
         """A sum of products, summed over a group of the final query."""
-        return tree("sum({x})", x=added([(term.sign, self.early.term(term)) for term in terms]))
+        return tree("sum({x})", x=added([(term.sign, self.steps.term(term)) for term in terms]))
 
 
 _AGGREGATES = (exp.AggFunc, exp.Filter)

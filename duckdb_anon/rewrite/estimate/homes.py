@@ -1,8 +1,8 @@
-"""Which independent part of a row an expression speaks of.
+"""The home of an expression: the one independent part of a row that it speaks of.
 
-Exact columns and inexact parts are read where the release is read (early). Columns the final query groups
-by, joins on, or mixes in one indivisible expression are spelled out value by value before it runs (late),
-together with the columns of other tables.
+Exact columns (`EXACT`) and inexact parts are read where the release is read. Columns the final query groups by, joins
+on, or mixes in one indivisible expression are spelled out value by value before it runs (`BY_VALUE`), together with
+the columns of other tables.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.logic import EXACT, LATE, whens
-from duckdb_anon.rewrite.model import Model
+from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, whens
+from duckdb_anon.rewrite.shapes.released import Model
 
 
-class Units:
+class Homes:
     """Assigns expressions of one SELECT to parts."""
 
     def __init__(self, alias: str, model: Model, others: Iterable[str]) -> None:
         """Read columns of `alias` through `model`; `others` are the aliases of the other tables."""
         self.alias, self.model = alias, model
         self.others = set(others)
-        self.late: set[str] = set()
+        self.by_value: set[str] = set()
 
     def columns(self, node: exp.Expr) -> set[str]:
         """Columns of the original in an expression, its subqueries included."""
         return {c.name.lower() for c in node.find_all(exp.Column) if c.table == self.alias}
 
-    def delay(self, columns: Iterable[str]) -> bool:
-        """Make columns late, with all others of their parts; tell whether that was news."""
-        before = len(self.late)
+    def spell_out(self, columns: Iterable[str]) -> bool:
+        """Spell columns out by value, with all others of their parts; tell whether that was news."""
+        before = len(self.by_value)
         for column in columns:
             part = self.model.part_of.get(column)
-            self.late.update(part.columns if part else (column,))
-        return len(self.late) > before
+            self.by_value.update(part.columns if part else (column,))
+        return len(self.by_value) > before
 
     def of(self, node: exp.Expr) -> str | None:
         """The one part an expression speaks of, None if there are several."""
@@ -43,17 +43,17 @@ class Units:
             if column.table == self.alias:
                 name = column.name.lower()
                 part = self.model.part_of.get(name)
-                if part is None and name in self.late:
+                if part is None and name in self.by_value:
                     flexible = True
                 else:
-                    found.add(LATE if name in self.late else part.name if part else EXACT)
+                    found.add(BY_VALUE if name in self.by_value else part.name if part else EXACT)
             elif column.table in self.others:
-                found.add(LATE)
+                found.add(BY_VALUE)
         if any(self.columns(query) for query in node.find_all(exp.Query)):
-            found.add(LATE)
+            found.add(BY_VALUE)
         if not found:
             return EXACT
-        if len(found) > 1 or (flexible and not found <= {EXACT, LATE}):
+        if len(found) > 1 or (flexible and not found <= {EXACT, BY_VALUE}):
             return None
         return found.pop()
 

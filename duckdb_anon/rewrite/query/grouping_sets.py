@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.template import copied, number, taken
+from duckdb_anon.rewrite.query.template import copied, number, taken
 
 Keys = tuple[exp.Expr, ...]
 

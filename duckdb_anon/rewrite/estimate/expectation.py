@@ -18,12 +18,12 @@ from itertools import combinations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.template import every, some, taken, tree
+from duckdb_anon.rewrite.query.template import every, some, taken, tree
 
 EXACT = "exact"
-LATE = "late"
+BY_VALUE = "by value"
 MOST_TERMS = 64
-UnitOf = Callable[[exp.Expr], str | None]
+HomeOf = Callable[[exp.Expr], str | None]
 
 
 @dataclass(frozen=True)
@@ -73,117 +73,117 @@ def split(condition: exp.Expr) -> list[exp.Expr]:
     return [condition]
 
 
-def event(condition: exp.Expr, unit_of: UnitOf) -> list[Term]:
+def event(condition: exp.Expr, home_of: HomeOf) -> list[Term]:
     """Write the probability that `condition` is TRUE as a sum of products.
 
     Raises:
         RewriteError: when it takes more than 64 products.
     """
-    return _event(normal(condition, unit_of), unit_of)
+    return _event(normal(condition, home_of), home_of)
 
 
-def normal(condition: exp.Expr, unit_of: UnitOf) -> exp.Expr:
+def normal(condition: exp.Expr, home_of: HomeOf) -> exp.Expr:
     """Push NOT down to conditions on single parts: same event, AND and OR only above them."""
     condition = condition.unnest()
-    if unit_of(condition) is not None:
+    if home_of(condition) is not None:
         return condition
     if isinstance(condition, (exp.And, exp.Or)):
-        sides = [normal(side, unit_of) for side in (condition.left, condition.right)]
+        sides = [normal(side, home_of) for side in (condition.left, condition.right)]
         return _join(type(condition), sides)
     if isinstance(condition, exp.Not):
         inner = condition.this.unnest()
         if isinstance(inner, exp.Not):
-            return normal(inner.this, unit_of)
+            return normal(inner.this, home_of)
         if isinstance(inner, (exp.And, exp.Or)):
             other = exp.Or if isinstance(inner, exp.And) else exp.And
-            return _join(other, [normal(tree("not {side}", side=side), unit_of) for side in (inner.left, inner.right)])
+            return _join(other, [normal(tree("not {side}", side=side), home_of) for side in (inner.left, inner.right)])
     return condition
 
 
-def unless(condition: exp.Expr, unit_of: UnitOf) -> exp.Expr:
+def unless(condition: exp.Expr, home_of: HomeOf) -> exp.Expr:
     """The complement of an event: `condition` is FALSE or NULL."""
-    condition = normal(condition, unit_of)
-    if unit_of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
+    condition = normal(condition, home_of)
+    if home_of(condition) is None and isinstance(condition, (exp.And, exp.Or)):
         other = exp.Or if isinstance(condition, exp.And) else exp.And
-        return _join(other, [unless(side, unit_of) for side in (condition.left, condition.right)])
+        return _join(other, [unless(side, home_of) for side in (condition.left, condition.right)])
     return tree("not {condition} is true", condition=condition)
 
 
-def amount(value: exp.Expr, unit_of: UnitOf) -> list[Term]:
+def amount(value: exp.Expr, home_of: HomeOf) -> list[Term]:
     """Write the expectation of a number (NULL counting 0) as a sum of products."""
     value = value.unnest()
-    unit = unit_of(value)
-    if unit is not None:
-        return [Term(1, {}, {unit: value})]
+    home = home_of(value)
+    if home is not None:
+        return [Term(1, {}, {home: value})]
     if isinstance(value, (exp.Add, exp.Sub)):
-        left = product(amount(value.left, unit_of), presence(value.right, unit_of))
-        right = product(amount(value.right, unit_of), presence(value.left, unit_of))
+        left = product(amount(value.left, home_of), presence(value.right, home_of))
+        right = product(amount(value.right, home_of), presence(value.left, home_of))
         return left + (right if isinstance(value, exp.Add) else [term.negated() for term in right])
     if isinstance(value, exp.Mul):
-        return product(amount(value.left, unit_of), amount(value.right, unit_of))
+        return product(amount(value.left, home_of), amount(value.right, home_of))
     if isinstance(value, exp.Div):
         one = tree("1 / {right}", right=value.right)
-        return product(amount(value.left, unit_of), amount(one, unit_of))
+        return product(amount(value.left, home_of), amount(one, home_of))
     if isinstance(value, exp.Neg):
-        return [term.negated() for term in amount(value.this, unit_of)]
-    return [term for when, then in branches(value, unit_of) for term in product(when, amount(then, unit_of))]
+        return [term.negated() for term in amount(value.this, home_of)]
+    return [term for when, then in branches(value, home_of) for term in product(when, amount(then, home_of))]
 
 
-def presence(value: exp.Expr, unit_of: UnitOf) -> list[Term]:
+def presence(value: exp.Expr, home_of: HomeOf) -> list[Term]:
     """Write the probability that a number is not NULL as a sum of products."""
     value = value.unnest()
     if isinstance(value, exp.Literal):
         return [Term()]
-    if unit_of(value) is not None:
-        return event(present(value, unit_of), unit_of)
+    if home_of(value) is not None:
+        return event(present(value, home_of), home_of)
     if isinstance(value, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
-        return product(presence(value.left, unit_of), presence(value.right, unit_of))
+        return product(presence(value.left, home_of), presence(value.right, home_of))
     if isinstance(value, exp.Neg):
-        return presence(value.this, unit_of)
-    return [term for when, then in branches(value, unit_of) for term in product(when, presence(then, unit_of))]
+        return presence(value.this, home_of)
+    return [term for when, then in branches(value, home_of) for term in product(when, presence(then, home_of))]
 
 
-def present(value: exp.Expr, unit_of: UnitOf) -> exp.Expr:
+def present(value: exp.Expr, home_of: HomeOf) -> exp.Expr:
     """The event that a number is not NULL."""
     value = value.unnest()
     if isinstance(value, exp.Literal):
         return exp.true()
-    if unit_of(value) is not None:
+    if home_of(value) is not None:
         return tree("{value} is not null", value=value)
     if isinstance(value, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
-        return _join(exp.And, [present(value.left, unit_of), present(value.right, unit_of)])
+        return _join(exp.And, [present(value.left, home_of), present(value.right, home_of)])
     if isinstance(value, exp.Neg):
-        return present(value.this, unit_of)
+        return present(value.this, home_of)
     cases: list[exp.Expr] = []
     before: list[exp.Expr] = []
-    for when, then in _options(value, unit_of):
-        cases.append(_join(exp.And, [*before, when, present(then, unit_of)]))
-        before.append(unless(when, unit_of))
+    for when, then in _options(value, home_of):
+        cases.append(_join(exp.And, [*before, when, present(then, home_of)]))
+        before.append(unless(when, home_of))
     return _join(exp.Or, cases) if cases else exp.false()
 
 
-def branches(value: exp.Expr, unit_of: UnitOf) -> list[tuple[list[Term], exp.Expr]]:
+def branches(value: exp.Expr, home_of: HomeOf) -> list[tuple[list[Term], exp.Expr]]:
     """Split a CASE or COALESCE into disjoint branches: the probability of each, and its value."""
     found: list[tuple[list[Term], exp.Expr]] = []
     before = [Term()]
-    for when, then in _options(value, unit_of):
-        taken = event(when, unit_of)
+    for when, then in _options(value, home_of):
+        taken = event(when, home_of)
         if not isinstance(then.unnest(), exp.Null):
             found.append((product(before, taken), then))
-        before = product(before, _complement(when, taken, unit_of))
+        before = product(before, _complement(when, taken, home_of))
     return found
 
 
-def _complement(condition: exp.Expr, taken: list[Term], unit_of: UnitOf) -> list[Term]:
-    if unit_of(condition) is not None:
-        return event(unless(condition, unit_of), unit_of)
+def _complement(condition: exp.Expr, taken: list[Term], home_of: HomeOf) -> list[Term]:
+    if home_of(condition) is not None:
+        return event(unless(condition, home_of), home_of)
     return [Term(), *(term.negated() for term in taken)]
 
 
-def _options(value: exp.Expr, unit_of: UnitOf) -> list[tuple[exp.Expr, exp.Expr]]:
+def _options(value: exp.Expr, home_of: HomeOf) -> list[tuple[exp.Expr, exp.Expr]]:
     """The branches of a CASE or COALESCE in order, each taken when none before it is."""
     if isinstance(value, exp.Coalesce):
-        return [(present(option, unit_of), option) for option in [value.this, *value.expressions]]
+        return [(present(option, home_of), option) for option in [value.this, *value.expressions]]
     pairs = [(branch.this, branch.args["true"]) for branch in whens(value)]
     other = value.args.get("default") or value.args.get("false")
     return [*pairs, (exp.true(), other)] if other is not None else pairs
@@ -201,14 +201,14 @@ def whens(value: exp.Expr) -> list[exp.Expr]:
     ]
 
 
-def _event(condition: exp.Expr, unit_of: UnitOf) -> list[Term]:
+def _event(condition: exp.Expr, home_of: HomeOf) -> list[Term]:
     if isinstance(condition, exp.Boolean) and condition.this:
         return [Term()]
-    unit = unit_of(condition)
-    if unit is not None:
-        return [Term(1, {unit: condition}, {})]
-    operands = _grouped(condition, type(condition), unit_of)
-    sums = [_event(operand, unit_of) for operand in operands]
+    home = home_of(condition)
+    if home is not None:
+        return [Term(1, {home: condition}, {})]
+    operands = _grouped(condition, type(condition), home_of)
+    sums = [_event(operand, home_of) for operand in operands]
     if isinstance(condition, exp.And):
         whole = sums[0]
         for other in sums[1:]:
@@ -224,18 +224,18 @@ def _event(condition: exp.Expr, unit_of: UnitOf) -> list[Term]:
     return terms
 
 
-def _grouped(condition: exp.Expr, kind: type[exp.Expr], unit_of: UnitOf) -> list[exp.Expr]:
+def _grouped(condition: exp.Expr, kind: type[exp.Expr], home_of: HomeOf) -> list[exp.Expr]:
     """Flatten an AND or OR and join its operands on the same part, so that each part is one set."""
     flat = _flat(condition, kind)
-    by_unit: dict[str, list[exp.Expr]] = {}
+    by_home: dict[str, list[exp.Expr]] = {}
     others = []
     for operand in flat:
-        unit = unit_of(operand)
-        if unit is None:
+        home = home_of(operand)
+        if home is None:
             others.append(operand)
         else:
-            by_unit.setdefault(unit, []).append(operand)
-    return [_join(kind, operands) for operands in by_unit.values()] + others
+            by_home.setdefault(home, []).append(operand)
+    return [_join(kind, operands) for operands in by_home.values()] + others
 
 
 def _flat(condition: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parts import ROW, Part, Request, labelled, value_if
-from duckdb_anon.rewrite.template import column, name, select, tree
+from duckdb_anon.rewrite.query.template import column, name, select, tree
+from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
 NOT_TOLD = (

@@ -18,8 +18,8 @@ from typing import ClassVar, Literal
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.schema import TableInfo
-from duckdb_anon.rewrite.template import every, name, select, taken, tree, truth
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.template import every, name, select, taken, tree, truth
 
 ROW = name("r")
 Wanted = Literal["mean", "possible", "certain", "least", "most"]

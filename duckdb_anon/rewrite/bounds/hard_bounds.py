@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.aggregates import Aggregate, both, certain, end_of, given, possible
-from duckdb_anon.rewrite.early import Early
-from duckdb_anon.rewrite.logic import LATE, present
-from duckdb_anon.rewrite.parts import Part, filtered
-from duckdb_anon.rewrite.template import every, own, tree
-from duckdb_anon.rewrite.template import number as literal
-from duckdb_anon.rewrite.uncertainty import REACH
+from duckdb_anon.rewrite.bounds.delta_method import REACH
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, certain, end_of, given, possible
+from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, present
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.query.template import every, own, tree
+from duckdb_anon.rewrite.query.template import number as literal
+from duckdb_anon.rewrite.shapes.parts import Part, filtered
 
 Pair = tuple[exp.Expr, exp.Expr]
 
@@ -45,41 +45,41 @@ class _Rows:
     spread: bool
 
 
-def bounds(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> Pair | None:
+def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:
     """Hard lower and upper bounds of an aggregate, None where there are none.
 
     Args:
         aggregate: the aggregate.
         where: conditions of the query that are still to be satisfied, None if there are none.
-        early: provides what is possible and certain.
+        steps: provides what is possible and certain.
         number: number of the grouping set.
     """
-    missing = early.model.missing if aggregate.kind == "count" else None
-    if not early.model.bounded or not (early.model.complete or missing is not None):
+    missing = steps.model.missing if aggregate.kind == "count" else None
+    if not steps.model.bounded or not (steps.model.complete or missing is not None):
         return None
-    rows = _read(aggregate, where, early, number)
+    rows = _read(aggregate, where, steps, number)
     if rows is None:
         return None
     if missing is not None:
-        low, high = _sums(aggregate, rows, early, lambda amount: amount)
+        low, high = _sums(aggregate, rows, steps, lambda amount: amount)
         return low, tree("{high} + {missing}", high=high, missing=missing)
     if aggregate.kind in ("avg", "min", "max"):
-        return _extremes(aggregate.kind, rows, early)
-    return _sums(aggregate, rows, early, lambda amount: amount)
+        return _extremes(aggregate.kind, rows, steps)
+    return _sums(aggregate, rows, steps, lambda amount: amount)
 
 
-def sample_interval(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> Pair | None:
+def sample_interval(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:
     """Ends of a 95% interval of COUNT, SUM or AVG over all rows of which a sample was released; None elsewhere."""
-    if not early.model.bounded or early.model.rate is None or aggregate.kind not in ("count", "sum", "avg"):
+    if not steps.model.bounded or steps.model.rate is None or aggregate.kind not in ("count", "sum", "avg"):
         return None
-    rows = _read(aggregate, where, early, number)
+    rows = _read(aggregate, where, steps, number)
     if rows is None:
         return None
-    rate = early.model.rate if rows.spread else early.column("key", early.model.rate, "rate")
+    rate = steps.model.rate if rows.spread else steps.column("key", steps.model.rate, "rate")
     if aggregate.kind == "avg":
         return _ratio(rows, rate)
-    totals = _sums(aggregate, rows, early, lambda x: tree("{x} / {rate}", x=x, rate=rate))
-    squares = _sums(aggregate, rows, early, lambda x: tree("(1 - {rate}) * ({x} / {rate}) ** 2", x=x, rate=rate))
+    totals = _sums(aggregate, rows, steps, lambda x: tree("{x} / {rate}", x=x, rate=rate))
+    squares = _sums(aggregate, rows, steps, lambda x: tree("(1 - {rate}) * ({x} / {rate}) ** 2", x=x, rate=rate))
     low, high = (
         tree(f"{{total}} {sign} {REACH} * sqrt({{square}})", total=total, square=square)
         for sign, total, square in zip("-+", totals, squares, strict=True)
@@ -103,50 +103,50 @@ def _ratio(rows: _Rows, rate: exp.Expr) -> Pair | None:
     return tree("{mean} - {reach}", mean=mean, reach=reach), tree("{mean} + {reach}", mean=mean, reach=reach)
 
 
-def _read(aggregate: Aggregate, where: exp.Expr | None, early: Early, number: int) -> _Rows | None:
+def _read(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> _Rows | None:
     condition = both(where, aggregate.condition)
     value = aggregate.value
     if value is not None:
-        if early.units.of(value) is None:
+        if steps.homes.of(value) is None:
             return None
-        condition = both(condition, present(value, early.units.of))
-    touched = _touched(early, condition, value)
+        condition = both(condition, present(value, steps.homes.of))
+    touched = _touched(steps, condition, value)
     if any(part.signed or part.counted for part in touched):
         return None
-    mine = early.units.columns(value) if value is not None else set()
+    mine = steps.homes.columns(value) if value is not None else set()
     if any(mine & set(part.columns) and not part.boundable(value) for part in touched if value is not None):
         return None
-    if early.spread and early.membership is None:
+    if steps.spread and steps.membership is None:
         return None
-    may, must = possible(condition, early), certain(condition, early)
-    if not early.spread:
-        least, most = (_ONE if value is None else end_of(early, value, where, aggregate, end) for end in (True, False))
+    may, must = possible(condition, steps), certain(condition, steps)
+    if not steps.spread:
+        least, most = (_ONE if value is None else end_of(steps, value, where, aggregate, end) for end in (True, False))
         return _Rows(may, must, least, most, False)
     first, whole = own(f"first_{number}"), own(f"whole_{number}")
     may, must = every([first, may]), every([first, whole, must])
     if value is None:
         return _Rows(may, must, _ONE, _ONE, True)
-    unit = early.units.of(value)
-    if unit is None or unit == LATE:
+    home = steps.homes.of(value)
+    if home is None or home == BY_VALUE:
         return None
-    condition_on_it = given(early, unit, where, aggregate)
-    least, most = (early.end(end, value, unit, condition_on_it) for end in (True, False))
+    condition_on_it = given(steps, home, where, aggregate)
+    least, most = (steps.end(end, value, home, condition_on_it) for end in (True, False))
     return _Rows(may, must, least, most, True)
 
 
-def _touched(early: Early, condition: exp.Expr, value: exp.Expr | None) -> list[Part]:
+def _touched(steps: Steps, condition: exp.Expr, value: exp.Expr | None) -> list[Part]:
     """Parts that have a say in an aggregate."""
-    columns = early.units.late | early.units.columns(condition)
-    columns |= early.units.columns(value) if value is not None else set()
-    return [part for part in early.model.parts if part.counted or columns & set(part.columns)]
+    columns = steps.homes.by_value | steps.homes.columns(condition)
+    columns |= steps.homes.columns(value) if value is not None else set()
+    return [part for part in steps.model.parts if part.counted or columns & set(part.columns)]
 
 
-def _sums(aggregate: Aggregate, rows: _Rows, early: Early, of: Callable[[exp.Expr], exp.Expr]) -> Pair:
+def _sums(aggregate: Aggregate, rows: _Rows, steps: Steps, of: Callable[[exp.Expr], exp.Expr]) -> Pair:
     """Least and most of a COUNT or SUM of `of` what each row adds."""
 
     def added(amount: exp.Expr) -> exp.Expr:
         whole = amount if amount == _ONE else tree("coalesce({amount}, 0)", amount=amount)
-        return early.column("sum", of(whole)) if rows.spread else of(amount)
+        return steps.column("sum", of(whole)) if rows.spread else of(amount)
 
     if aggregate.value is None:
         low, high = (
@@ -167,14 +167,14 @@ def _sums(aggregate: Aggregate, rows: _Rows, early: Early, of: Callable[[exp.Exp
     return low, high
 
 
-def _extremes(kind: str, rows: _Rows, early: Early) -> Pair:
+def _extremes(kind: str, rows: _Rows, steps: Steps) -> Pair:
     """Bounds of AVG, MIN and MAX from the least and most of each row that may or must qualify."""
     least, most = rows.least, rows.most
     if rows.spread:
         # over the released rows of one cell, AVG and MIN want the least of the lower ends, MAX the most
         picks = ("max" if kind == "max" else "min", "min" if kind == "min" else "max")
         least, most = (
-            early.column(pick, end, f"{label}_value")
+            steps.column(pick, end, f"{label}_value")
             for pick, end, label in zip(picks, (least, most), ("least", "most"), strict=True)
         )
     lows = {"avg": ("min", rows.may), "min": ("min", rows.may), "max": ("max", rows.must)}

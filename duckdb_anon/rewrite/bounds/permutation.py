@@ -24,14 +24,13 @@ from itertools import combinations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.aggregates import Aggregate
-from duckdb_anon.rewrite.bounds import Pair
-from duckdb_anon.rewrite.early import Early, Step, append_step
-from duckdb_anon.rewrite.groups import Groups
-from duckdb_anon.rewrite.lists import BagPart, ColumnPart
-from duckdb_anon.rewrite.logic import EXACT, Term, amount, event, presence, product
-from duckdb_anon.rewrite.parts import ROW, Part, Request, aliased, all_same, answer, labelled
-from duckdb_anon.rewrite.template import (
+from duckdb_anon.rewrite.bounds.hard_bounds import Pair
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate
+from duckdb_anon.rewrite.estimate.expectation import EXACT, Term, amount, event, presence, product
+from duckdb_anon.rewrite.estimate.homes import Homes
+from duckdb_anon.rewrite.estimate.steps import Step, Steps, append_step
+from duckdb_anon.rewrite.query.grouping_sets import Groups
+from duckdb_anon.rewrite.query.template import (
     added,
     copied,
     every,
@@ -44,7 +43,8 @@ from duckdb_anon.rewrite.template import (
     tree,
     truth,
 )
-from duckdb_anon.rewrite.units import Units
+from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart
+from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, all_same, answer, labelled
 
 MOST_PRODUCTS = 16
 """A total that takes more products has no interval: each pair of them is a sum."""
@@ -57,16 +57,16 @@ class Permuted:
     """Collects the variances of one grouping set and writes the CTEs that compute them, one row a group.
 
     Attributes:
-        early: the query's early half, for SQL over a release row.
-        units: the same columns with none of them late.
+        steps: the query's named steps, for SQL over a release row.
+        homes: the same columns with none of them by value.
         bucket: the bucket, over a row of the release.
-        keys: the keys of the grouping set, each with the one unit it speaks of.
+        keys: the keys of the grouping set, each with its home.
         where: the query's conditions.
         number: number of the grouping set.
     """
 
-    early: Early
-    units: Units
+    steps: Steps
+    homes: Homes
     bucket: exp.Expr
     keys: tuple[tuple[exp.Expr, str], ...]
     where: exp.Expr
@@ -82,7 +82,7 @@ class Permuted:
     @property
     def parts(self) -> list[Part]:
         """The parts that were permuted."""
-        return [part for part in self.early.model.parts if isinstance(part, (BagPart, ColumnPart))]
+        return [part for part in self.steps.model.parts if isinstance(part, (BagPart, ColumnPart))]
 
     def variance(self, aggregate: Aggregate) -> exp.Expr | None:
         """Variance of an aggregate's estimate, over the final query; None where it is 0 or not known."""
@@ -111,7 +111,7 @@ class Permuted:
         Of the n rows of a bucket, c1 satisfy one condition and c2 another: both hold for c1 + c2 - n at least and the
         smaller of the two at most (Frechet). What speaks of one column only is known exactly.
         """
-        totals = self._totals(aggregate) if self.early.model.bounded and self.early.model.complete else None
+        totals = self._totals(aggregate) if self.steps.model.bounded and self.steps.model.complete else None
         if totals is None:
             return None
         if self._is_alone(totals):
@@ -154,15 +154,15 @@ class Permuted:
         """
         condition = every([self.where, aggregate.condition])
         pieces = [condition] + ([aggregate.value] if aggregate.value is not None else [])
-        if aggregate.kind not in ("count", "sum", "avg") or any(list(self.units.mixed(piece)) for piece in pieces):
+        if aggregate.kind not in ("count", "sum", "avg") or any(list(self.homes.mixed(piece)) for piece in pieces):
             return None
         try:
-            found = [event(condition, self.units.of)]
+            found = [event(condition, self.homes.of)]
             if aggregate.value is not None:
                 rows = found.pop()
-                found.append(product(rows, amount(aggregate.value, self.units.of)))
+                found.append(product(rows, amount(aggregate.value, self.homes.of)))
                 if aggregate.kind == "avg":
-                    found.append(product(rows, presence(aggregate.value, self.units.of)))
+                    found.append(product(rows, presence(aggregate.value, self.homes.of)))
         except RewriteError:  # too many products
             return None
         touched = self._touched(found)
@@ -170,8 +170,8 @@ class Permuted:
         return found if touched <= known and max(map(len, found)) <= MOST_PRODUCTS else None
 
     def _touched(self, totals: list[list[Term]]) -> set[str]:
-        touched = {unit for terms in totals for term in terms for unit in {*term.conditions, *term.values}}
-        return touched | {unit for _, unit in self.keys}
+        touched = {home for terms in totals for term in terms for home in {*term.conditions, *term.values}}
+        return touched | {home for _, home in self.keys}
 
     def _is_alone(self, totals: list[list[Term]]) -> bool:
         """Whether totals speak of one column, which is permuted against nothing."""
@@ -225,11 +225,11 @@ class Permuted:
         return added(pieces)
 
     def _active(self, part: Part, term: Term) -> bool:
-        keyed = any(unit == part.name for _, unit in self.keys)
+        keyed = any(home == part.name for _, home in self.keys)
         return keyed or part.name in term.conditions or part.name in term.values
 
     def _row_factor(self, term: Term) -> exp.Expr:
-        factor = self.early.exact(term)
+        factor = self.steps.exact(term)
         return tree("{factor}::double", factor=factor) if factor is not None else number(1)
 
     @property
@@ -248,7 +248,7 @@ class Permuted:
         values = [tree("{x}::double", x=t.values[part.name]) for t in terms if part.name in t.values]
         condition = every(list(conditions)) if conditions else None
         value = multiplied(values) if values else None
-        request = Request("mean", self.early.bare(condition), self.early.bare(value))
+        request = Request("mean", self.steps.bare(condition), self.steps.bare(value))
         asked = self.sums.setdefault(part.name, {})
         label = asked.setdefault(request, f"cells_{len(asked) + 1}")
         return tree("{sums}.{label}", sums=self._sums_name(part.name), label=name(label))
@@ -267,7 +267,7 @@ class Permuted:
         made: list[Step] = [(self._rows_name, self._rows())]
         made += [(self._sums_name(part.name), self._cells(part)) for part in used]
         places = {part.name: self._sums_name(part.name) for part in used} | {EXACT: self._rows_name}
-        keys = [tree("{step}.{k}", step=places[unit], k=name(f"key_{i}")) for i, (_, unit) in enumerate(self.keys)]
+        keys = [tree("{step}.{k}", step=places[home], k=name(f"key_{i}")) for i, (_, home) in enumerate(self.keys)]
         totals = [labelled(tree("sum({x})", x=total), label) for total, label in self.wanted.items()]
         joined = select("select {columns} from {rows}", columns=[*keys, *totals], rows=self._rows_name)
         for part in used:
@@ -280,7 +280,7 @@ class Permuted:
 
     def _rows(self) -> exp.Select:
         """SELECT bucket, keys of the rows themselves, size of the bucket, sums over the rows."""
-        keys = [(i, self.early.text(key)) for i, (key, unit) in enumerate(self.keys) if unit == EXACT]
+        keys = [(i, self.steps.text(key)) for i, (key, home) in enumerate(self.keys) if home == EXACT]
         sums = [labelled(tree("sum({x})::double", x=factor), label) for factor, label in self.of_rows.items()]
         return select(
             "select {bucket} as _cell, {keys}, sum(count(*)) over (partition by {bucket})::double as _n, {sums} "
@@ -288,14 +288,14 @@ class Permuted:
             bucket=self.bucket,
             keys=[labelled(copied(key), f"key_{i}") for i, key in keys],
             sums=sums,
-            release=aliased(self.early.model.release, ROW),
+            release=aliased(self.steps.model.release, ROW),
             grouped=[self.bucket, *(key for _, key in keys)],
         )
 
     def _cells(self, part: Part) -> exp.Select:
         """SELECT bucket, keys that the part holds, sums over its cells."""
         requests = self.sums[part.name]
-        keys = [(i, self.early.bare(key)) for i, (key, unit) in enumerate(self.keys) if unit == part.name]
+        keys = [(i, self.steps.bare(key)) for i, (key, home) in enumerate(self.keys) if home == part.name]
         known = [(i, key) for i, key in keys if key is not None]
         asked = [one for request in requests for one in (request.condition, request.value)] + [key for _, key in keys]
         columns = {column.name for one in asked if one is not None for column in one.find_all(exp.Column)}
@@ -311,35 +311,35 @@ class Permuted:
         )
 
 
-def permuted(query: exp.Select, early: Early, groups: Groups) -> tuple[Permuted, ...]:
+def permuted(query: exp.Select, steps: Steps, groups: Groups) -> tuple[Permuted, ...]:
     """Read what a query needs for intervals, one for each grouping set.
 
     Args:
         query: the bound SELECT, its WHERE as the analyst wrote it.
-        early: its early half.
+        steps: its named steps.
         groups: what it groups by.
 
     Returns:
         Nothing where permutation is not all that stands between the tables, or a key speaks of several columns.
     """
-    model = early.model
+    model = steps.model
     buckets = {part.key for part in model.parts if isinstance(part, (BagPart, ColumnPart))}
     if (
         model.bucket is None
         or buckets != {model.bucket}
         or model.weight
-        or early.units.others
+        or steps.homes.others
         or len(groups.sets) > MOST_SETS
     ):
         return ()
-    units = Units(early.units.alias, model, ())
+    homes = Homes(steps.homes.alias, model, ())
     where = query.args.get("where")
     condition = copied(where.this) if where else truth(True)
     found = []
     for place, keys in enumerate(groups.sets):
-        pairs = [(copied(key), units.of(key)) for key in keys]
+        pairs = [(copied(key), homes.of(key)) for key in keys]
         placed = tuple((key, home) for key, home in pairs if home is not None)
         if len(placed) < len(pairs):
             return ()
-        found.append(Permuted(early, units, model.bucket, placed, condition, place))
+        found.append(Permuted(steps, homes, model.bucket, placed, condition, place))
     return tuple(found)

@@ -18,10 +18,10 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.parts import Part, Request, answer, labelled, listable
-from duckdb_anon.rewrite.ranges import EVERYTHING, Interval, Values, printed, read, whole
-from duckdb_anon.rewrite.schema import scale_of
-from duckdb_anon.rewrite.template import added, every, multiplied, number, own, select, some, tree, truth
+from duckdb_anon.rewrite.query.tables import scale_of
+from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
+from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
+from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
 
 _WHOLE = Values(EVERYTHING.intervals, True)
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.aggregates import Aggregate, estimate, read_aggregate
-from duckdb_anon.rewrite.bounds import Pair, bounds, sample_interval
-from duckdb_anon.rewrite.early import Early
-from duckdb_anon.rewrite.groups import Groups
-from duckdb_anon.rewrite.permuted import Permuted
-from duckdb_anon.rewrite.schema import Bounds
-from duckdb_anon.rewrite.squares import Squares
-from duckdb_anon.rewrite.template import tree
-from duckdb_anon.rewrite.uncertainty import REACH, interval, randomized_only
+from duckdb_anon.rewrite.bounds.delta_method import REACH, interval, randomized_only
+from duckdb_anon.rewrite.bounds.hard_bounds import Pair, bounds, sample_interval
+from duckdb_anon.rewrite.bounds.permutation import Permuted
+from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, read_aggregate
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.query.grouping_sets import Groups
+from duckdb_anon.rewrite.query.tables import Bounds
+from duckdb_anon.rewrite.query.template import tree
 
 HARD, LIKELY = 1.0, 0.95
 
@@ -50,30 +50,30 @@ class Limits:
 
     Attributes:
         where: its conditions that are still to be satisfied, None if there are none.
-        early: its early half.
+        steps: its named steps.
         groups: what it groups by.
-        squares: sums of squared weights, where columns were randomized.
+        variance_terms: sums of squared weights, where columns were randomized.
         permuted: what is known of each grouping set where columns were permuted inside buckets.
         wanted: hard bounds only, first, or second to intervals.
     """
 
     where: exp.Expr | None
-    early: Early
+    steps: Steps
     groups: Groups
-    squares: Squares
+    variance_terms: VarianceTerms
     permuted: tuple[Permuted, ...] = ()
     wanted: Bounds = "likely"
 
     def of(self, made_of: exp.Expr) -> Ends | None:
         """Low and high of an output column that has aggregates in it, None where there are none."""
-        if randomized_only(self.early.model):
-            likely = None if self.wanted == "hard" else interval(made_of, self.where, self.early, self.squares)
+        if randomized_only(self.steps.model):
+            likely = None if self.wanted == "hard" else interval(made_of, self.where, self.steps, self.variance_terms)
             return Ends(*likely, LIKELY) if likely is not None else None
         return self._of_aggregate(read_aggregate(made_of)) if isinstance(made_of, (exp.AggFunc, exp.Filter)) else None
 
     def _of_aggregate(self, aggregate: Aggregate) -> Ends | None:
         numbers = range(len(self.groups.sets))
-        sampled = self._chosen([sample_interval(aggregate, self.where, self.early, i) for i in numbers])
+        sampled = self._chosen([sample_interval(aggregate, self.where, self.steps, i) for i in numbers])
         if sampled is not None and self.wanted != "hard":
             return Ends(*sampled, LIKELY)
         hard = [self._hard(aggregate, i) for i in numbers]
@@ -84,7 +84,7 @@ class Limits:
         if all(one is None for one in variances):
             found = self._chosen(hard)
             return Ends(*found, HARD) if found is not None else None
-        middle = estimate(aggregate, self.where, self.early)
+        middle = estimate(aggregate, self.where, self.steps)
         pairs = zip(variances, hard, strict=True)
         found = self._chosen([_around(middle, variance, ends, aggregate) for variance, ends in pairs])
         return Ends(*found, LIKELY) if found is not None else None
@@ -93,12 +93,12 @@ class Limits:
         """Add the CTEs that the ends read to the rewritten query."""
         for one in self.permuted:
             one.attach(select)
-        self.squares.attach(select)
+        self.variance_terms.attach(select)
 
     def _hard(self, aggregate: Aggregate, number: int) -> Pair | None:
         """Hard bounds in one grouping set: from the counts of buckets where they say more than single rows."""
         counted = self.permuted[number].certain(aggregate) if self.permuted else None
-        return counted or bounds(aggregate, self.where, self.early, number)
+        return counted or bounds(aggregate, self.where, self.steps, number)
 
     def _chosen(self, ends: list[Pair | None]) -> tuple[exp.Expr, exp.Expr] | None:
         """The ends that belong to the grouping set of each group, NULL for sets without; None if all are."""

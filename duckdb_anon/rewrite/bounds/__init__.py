@@ -1,0 +1,1 @@
+"""Low and high of an estimate: hard bounds, and intervals of the randomness a method publishes."""
