@@ -7,7 +7,6 @@ tables only, so commit a table before naming it to a function (or name its colum
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import duckdb
@@ -17,6 +16,7 @@ from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.functions import load
 from duckdb_anon.misnamed import explained
+from duckdb_anon.model.shapes.types import decimal_type, is_nested
 
 _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "TINYINT": types.SmallInteger, "SMALLINT": types.SmallInteger, "INTEGER": types.Integer, "BIGINT": types.BigInteger,
@@ -27,7 +27,6 @@ _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "TIMESTAMP_NS": types.DateTime, "INTERVAL": types.Interval, "BLOB": types.LargeBinary, "UUID": types.String,
     "JSON": types.JSON,
 }  # fmt: skip
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _COLUMNS = """
     select table_name, column_name, data_type, is_nullable, column_default, comment
     from duckdb_columns()
@@ -135,10 +134,10 @@ def _asked(connection: Any, question: str, schema: str | None) -> list[Any]:
 
 def _type_of(kind: str) -> types.TypeEngine[Any]:
     """SQLAlchemy's type for DuckDB's; nested types (boxes, buckets, slices) have none and stay unknown."""
-    decimal = _DECIMAL.fullmatch(kind)
-    if decimal:
-        return types.Numeric(int(decimal.group(1)), int(decimal.group(2)))
-    if kind.endswith("]"):
+    decimal = decimal_type(kind)
+    if decimal is not None:
+        return types.Numeric(*decimal)
+    if is_nested(kind) and kind not in _TYPES:
         return types.NullType()
     known = _TYPES.get(kind.split("(")[0])
     if kind.startswith("TIMESTAMP WITH"):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
-from duckdb_anon.model.shapes.types import is_channels
+from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
 
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 _QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
@@ -111,9 +111,9 @@ class Catalog:
         """Columns with the fields of slices in place of the STRUCTs; neither a box nor channels are a slice."""
         flat: dict[str, str] = {}
         for name, kind in columns.items():
-            fields = dict(duckdb.sqltype(kind).children) if kind.startswith("STRUCT(") and kind.endswith(")") else {}
-            if fields and set(fields) != {"lower", "upper"} and not is_channels(kind):
-                flat.update({field: str(inner) for field, inner in fields.items()})
+            fields = struct_fields(kind)
+            if fields and box_type(kind) is None and not is_channels(kind):
+                flat.update(fields)
             else:
                 flat[name] = kind
         return flat

@@ -12,36 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckdb_anon.engine.arrow import as_numbers, plain, steps, type_text
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.scales import scale_of
-from duckdb_anon.engine.trees import Tree, labelled, tree_leaves
+from duckdb_anon.engine.trees import labelled, tree_leaves
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.shapes.types import is_number, kind_of_type, spread_of
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 _FARTHEST = 1e150
-
-
-def plain(array: pa.Array) -> pa.Array:
-    """Return enums as text, extension types as their storage, and -0.0 as 0.0."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_floating(array.type):
-        array = pc.add(array, pa.scalar(0.0, array.type))
-    return array
-
-
-def is_orderable(kind: pa.DataType) -> bool:
-    """Numbers, dates and times have an order that distances make sense on."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
-    )
 
 
 def code_column(
@@ -49,7 +29,7 @@ def code_column(
     name: str,
     array: pa.Array,
     kind: Literal["ordered", "nominal", "hierarchy", ""],
-    tree: Tree | None = None,
+    tree: Hierarchy | None = None,
     literals: bool = False,
 ) -> Attribute:
     """Code one column; kind '' is decided by the arrow type; `literals` adds the SQL text of each value.
@@ -66,7 +46,8 @@ def code_column(
             f"{function}: column '{name}' is {array.type}; quasi-identifiers and sensitive columns are numbers, dates, "
             "texts, booleans or enums"
         )
-    orderable = is_orderable(array.type)
+    text = type_text(array.type)
+    orderable = kind_of_type(text) == "ordered"
     if kind == "":
         kind = "ordered" if orderable else "nominal"
     if kind == "ordered" and not orderable and not pa.types.is_null(array.type):
@@ -97,7 +78,7 @@ def code_column(
     unseen = tuple(sorted(set(declared) - set(labels)))
     attribute = Attribute(
         name, kind, codes, positions, special_from, null_code, first_row, declared=unseen, scale=scale,
-        minus_infinity=lowest,
+        minus_infinity=lowest, discrete=spread_of(text) != "continuous",
     )  # fmt: skip
     if literals:
         attribute = replace(attribute, literals=sql_literals(values.take(pa.array(order)), null_code >= 0))
@@ -106,14 +87,13 @@ def code_column(
     if tree is None:
         raise ColumnError(f"{function}: column '{name}' has no hierarchy table")
     hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)
-    unseen = tuple(sorted({path[-1] for path in tree.paths} - set(labels)))
+    unseen = tuple(sorted(set(tree.leaf_labels) - set(labels)))
     return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code, declared=unseen)
 
 
 def sql_literals(values: pa.Array, has_null: bool) -> tuple[str, ...]:
     """SQL literal of each value: numbers and booleans bare, everything else quoted."""
-    bare = pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type)
-    bare = bare or pa.types.is_boolean(values.type)
+    bare = is_number(type_text(values.type)) or pa.types.is_boolean(values.type)
     if pa.types.is_binary(values.type):
         texts = ["".join(f"\\x{byte:02X}" for byte in value) for value in values.to_pylist()]
     elif pa.types.is_floating(values.type):
@@ -139,8 +119,7 @@ def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int, bo
         return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum()), bool(np.isneginf(numbers).any())
     if pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type):
         # DuckDB's 'infinity' and '-infinity' are the largest number and its negative
-        days = pa.types.is_date32(values.type)
-        numbers = values.cast(pa.int32() if days else pa.int64()).to_numpy(zero_copy_only=False)
+        numbers = steps(values).to_numpy(zero_copy_only=False)
         greatest = np.iinfo(numbers.dtype).max
         infinite = np.isin(numbers, [greatest, -greatest])
         below = bool((numbers == -greatest).any())
@@ -168,19 +147,6 @@ def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int
     beyond = np.arange(1, domain - special_from + 1, dtype=np.float64)
     positions[special_from:] = top + step * beyond
     return positions
-
-
-def as_numbers(values: pa.Array) -> FloatArray:
-    """Numbers, decimals, dates and times as float64."""
-    kind = values.type
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        values = values.cast(pa.int32())
-    elif pa.types.is_temporal(kind):
-        values = values.cast(pa.int64())
-    if pa.types.is_decimal(kind):
-        values = values.cast(pa.float64())
-    numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
-    return numbers
 
 
 def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArray:

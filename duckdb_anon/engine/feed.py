@@ -21,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckdb_anon.engine.arrow import step_type, steps
+
 Statement = tuple[int, int, int]
 """Number of the database instance, of the connection in it, and of the statement."""
 
@@ -92,7 +94,7 @@ def _narrowed(column: pa.Array, before: list[pa.Array]) -> pa.Array:
     whole = pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
     if not whole or pa.types.is_uint64(kind):
         return column
-    number = column.cast(_whole_type(kind))
+    number = steps(column)
     ends = pc.min_max(number)
     low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
     for width in _WIDTHS:
@@ -105,11 +107,5 @@ def _narrowed(column: pa.Array, before: list[pa.Array]) -> pa.Array:
     return number
 
 
-def _whole_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_integer(kind):
-        return kind
-    return pa.int32() if pa.types.is_date32(kind) else pa.int64()
-
-
 def _widened(piece: pa.Array, kind: Any) -> pa.Array:
-    return piece if piece.type == kind else piece.cast(_whole_type(kind)).cast(kind)
+    return piece if piece.type == kind else piece.cast(step_type(kind)).cast(kind)

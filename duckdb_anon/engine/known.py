@@ -16,9 +16,10 @@ import duckdb
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.labels import is_described
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.trees import NULL_LEAF
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.shapes import CHANNELS
+from duckdb_anon.model.shapes.types import is_text, list_type, struct_fields
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def require_known_values(
     empty: bool | None = None
     for texts in _texts_of(release):
         own = spelled.get(texts.attribute.lower())
-        if own is None or not _is_text(original.columns[own]):
+        if own is None or not is_text(original.columns[own]):
             continue
         tree = folded_trees.get(own.lower())
         if tree is None and (is_described(release) or randomized or _says_values(release, own)):
@@ -109,21 +110,16 @@ def _count(catalog: Catalog, sql: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _is_text(kind: str) -> bool:
-    return kind.upper() == "VARCHAR" or kind.upper().startswith("ENUM(")
-
-
 def _texts_of(release: Relation) -> list[_Texts]:
     """Text columns, lists of texts, and those among the attributes of STRUCT columns."""
     found = []
     for column, kind in release.columns.items():
-        if _is_text(kind):
+        if is_text(kind):
             found.append(_Texts(column, f"select distinct {ident(column)}::varchar from {release.sql}"))
-        elif kind.endswith("[]") and _is_text(kind[:-2]):
+        elif (inside := list_type(kind)) and is_text(inside):
             found.append(_Texts(column, f"select distinct unnest({ident(column)})::varchar from {release.sql}"))
-        elif kind.startswith("STRUCT(") and kind.endswith(")"):
-            for field, inside in duckdb.sqltype(kind).children:
-                if _is_text(str(inside)):
-                    path = f"{ident(column)}.{ident(field)}"
-                    found.append(_Texts(field, f"select distinct {path}::varchar from {release.sql}"))
+        for field, inside in struct_fields(kind):
+            if is_text(inside):
+                path = f"{ident(column)}.{ident(field)}"
+                found.append(_Texts(field, f"select distinct {path}::varchar from {release.sql}"))
     return found

@@ -45,6 +45,7 @@ from duckdb_anon.model.entries import (
 )
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.shapes import Contents, carriers, may_carry, read, refuse, released_name
+from duckdb_anon.model.shapes.types import is_enum
 from duckdb_anon.model.table import CodedTable
 from duckdb_anon.rewrite.query.tables import TableInfo
 
@@ -257,7 +258,7 @@ def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -
 
 def _without_unused(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
     """A column of the source; an enum as text, for its type would tell values that nobody has (any more)."""
-    if relation.columns.get(column, "").startswith("ENUM(") and column not in kept_enums:
+    if is_enum(relation.columns.get(column, "")) and column not in kept_enums:
         return f"{ident(column)}::varchar as {ident(column)}"
     return ident(column)
 

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.coding import code_column, plain
-from duckdb_anon.engine.trees import NULL_LEAF, Tree, labelled
+from duckdb_anon.engine.arrow import plain, type_text
+from duckdb_anon.engine.coding import code_column
+from duckdb_anon.engine.trees import labelled
 from duckdb_anon.model.entries import ColumnInfo
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import Domain, Randomization, ReadColumn, ReadTable
+from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
+from duckdb_anon.model.reading import Randomization, ReadColumn, ReadTable
 from duckdb_anon.model.shapes import Contents
-from duckdb_anon.model.table import CodeArray, FloatArray
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def read_tables(
     function: str,
     tables: Sequence[pa.StructArray],
     infos: Mapping[str, ColumnInfo],
-    trees: Mapping[str, Tree],
+    trees: Mapping[str, Hierarchy],
     literals: bool = False,
     shown: Sequence[Contents | None] = (),
 ) -> list[ReadTable]:
@@ -76,7 +78,7 @@ def _in_order(table: pa.StructArray) -> pa.StructArray:
 
 
 def _raw_columns(
-    table: pa.StructArray, trees: Mapping[str, Tree], spelled: Mapping[str, str], contents: Contents | None
+    table: pa.StructArray, trees: Mapping[str, Hierarchy], spelled: Mapping[str, str], contents: Contents | None
 ) -> dict[str, _Raw]:
     """Columns by the name the call knows them by: SQL does not tell upper from lower case."""
     columns: dict[str, _Raw] = {}
@@ -139,22 +141,7 @@ def _numbers(function: str, table: pa.StructArray, contents: Contents) -> dict[s
 
 def types_of(table: pa.StructArray) -> dict[str, str]:
     """DuckDB types of a table whose columns the planner did not see, as far as shapes go by them."""
-    return {field.name: _type_text(field.type) for field in table.type if field.name != "_anon_rn"}
-
-
-def _type_text(kind: pa.DataType) -> str:
-    if pa.types.is_struct(kind):
-        fields = ", ".join(f'"{field.name.replace(chr(34), chr(34) * 2)}" {_type_text(field.type)}' for field in kind)
-        return f"STRUCT({fields})"
-    if pa.types.is_map(kind):
-        return f"MAP({_type_text(kind.key_type)}, {_type_text(kind.item_type)})"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"{_type_text(kind.value_type)}[]"
-    if pa.types.is_integer(kind):
-        return "BIGINT"
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "DOUBLE"
-    return "VARCHAR" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind).upper()
+    return {field.name: type_text(field.type) for field in table.type if field.name != "_anon_rn"}
 
 
 def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:
@@ -179,7 +166,7 @@ def _code_together(
     name: str,
     raws: Sequence[_Raw | None],
     infos: Mapping[str, ColumnInfo],
-    trees: Mapping[str, Tree],
+    trees: Mapping[str, Hierarchy],
     literals: bool,
 ) -> list[ReadColumn | None]:
     info = infos.get(name, ColumnInfo(name))
@@ -193,11 +180,7 @@ def _code_together(
         return _code_in_tree(function, name, raws, whole, tree, literals)
     kind = "" if info.kind == "hierarchy" else info.kind
     attribute = code_column(function, name, whole, kind, literals=literals)
-    discrete = not pa.types.is_floating(whole.type) and not pa.types.is_decimal(whole.type)
-    domain = Domain(
-        name, attribute.kind, attribute.positions, attribute.special_from, attribute.null_code, discrete,
-        literals=attribute.literals,
-    )  # fmt: skip
+    domain = attribute.shared()
     out: list[ReadColumn | None] = []
     at = 0
     for raw in raws:
@@ -212,7 +195,7 @@ def _code_together(
     return out
 
 
-def _column(raw: _Raw, domain: Domain, parts: list[CodeArray]) -> ReadColumn:
+def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> ReadColumn:
     if raw.shape == "value":
         channel = Randomization(raw.rest["p"], parts[1]) if "p" in raw.rest else None
         return ReadColumn("value", domain, codes=parts[0], slice=raw.slice, channel=channel)
@@ -228,24 +211,15 @@ def _column(raw: _Raw, domain: Domain, parts: list[CodeArray]) -> ReadColumn:
 
 
 def _code_in_tree(
-    function: str, name: str, raws: Sequence[_Raw | None], whole: pa.Array, tree: Tree, literals: bool
+    function: str, name: str, raws: Sequence[_Raw | None], whole: pa.Array, tree: Hierarchy, literals: bool
 ) -> list[ReadColumn | None]:
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
-    leaves = pa.array([path[-1] for path in tree.paths])
+    leaves = pa.array(tree.leaf_labels, pa.string())
     known = pa.concat_arrays([leaves, pa.nulls(1 if whole.null_count else 0, pa.string())])
-    coded = code_column(function, name, known, "hierarchy", tree, literals)
-    if coded.hierarchy is None or coded.leaf_of_code is None:
-        raise ColumnError(f"{function}: column '{name}' has no hierarchy")
-    node_of_label = {label: v for v, label in reversed(list(enumerate(coded.hierarchy.labels)))}
-    domain = Domain(
-        name, "hierarchy", coded.positions, coded.special_from, coded.null_code, True, coded.hierarchy,
-        coded.leaf_of_code, node_of_label, coded.literals,
-    )  # fmt: skip
-    code_of_leaf = np.empty(coded.hierarchy.leaves, dtype=np.int32)
-    code_of_leaf[coded.leaf_of_code] = np.arange(len(coded.leaf_of_code), dtype=np.int32)
-    leaf_of_node = np.full(len(coded.hierarchy.labels), -1, dtype=np.int32)
-    leaf_of_node[coded.hierarchy.node_of_leaf] = np.arange(coded.hierarchy.leaves, dtype=np.int32)
-    nodes = _nodes(function, name, whole, node_of_label, tree)
+    domain = code_column(function, name, known, "hierarchy", tree, literals).shared()
+    numbered, _ = domain.tree()
+    code_of_leaf, leaf_of_node = domain.code_of_leaf, numbered.leaf_of_node
+    nodes = _nodes(function, name, whole, numbered)
     out: list[ReadColumn | None] = []
     at = 0
     for raw in raws:
@@ -273,7 +247,8 @@ def _code_in_tree(
     return out
 
 
-def _nodes(function: str, name: str, whole: pa.Array, node_of_label: Mapping[str, int], tree: Tree) -> CodeArray:
+def _nodes(function: str, name: str, whole: pa.Array, tree: Hierarchy) -> CodeArray:
+    node_of_label = tree.node_of_label
     encoded = whole.dictionary_encode()
     labels = encoded.dictionary.cast(pa.string()).to_pylist()
     missing = [label for label in labels if label not in node_of_label]

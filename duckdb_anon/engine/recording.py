@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from duckdb_anon.engine.roles import kind_of_type
 from duckdb_anon.model.description import HIDDEN, Description, Label, attributes_comment, table_name
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Roles
 from duckdb_anon.model.shapes import CHANNELS
+from duckdb_anon.model.shapes.types import kind_of_type
 
 
 @dataclass(frozen=True)

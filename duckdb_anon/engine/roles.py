@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.entries import ColumnInfo, Parameter, Roles
 from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.shapes.types import is_nested, kind_of_type
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
 _COMMENT = re.compile(
     r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:(?:\"[^\"]*\")+|[^\s;,]+)))*)", re.IGNORECASE
 )
 HIERARCHY = re.compile(r"hierarchy=(?:\"((?:[^\"]|\"\")+)\"|([^\s;,]+))", re.IGNORECASE)
-_ORDERED = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|DATE|TIME.*|BIGNUM)$")
-_NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]$|INTERVAL$|VARIANT$")
 
 ROLE_PARAMETERS = (
     Parameter("qi", "list of quasi-identifiers (default: columns commented 'anon: quasi')", "names"),
@@ -104,17 +103,6 @@ def require_no_identifier(function: str, relation: Relation, roles: Roles) -> No
                 f"{function}: {argument} names {listed(wrong)}, labelled identifier in {relation.given}: identifiers "
                 "are never released. Leave it out, change its comment, or say force := true if it is none"
             )
-
-
-def kind_of_type(duckdb_type: str) -> Literal["ordered", "nominal", ""]:
-    """Tell ordered types (numbers, dates, times) from nominal ones; '' when the type is unknown.
-
-    >>> kind_of_type('DECIMAL(9,2)'), kind_of_type('VARCHAR')
-    ('ordered', 'nominal')
-    """
-    if not duckdb_type:
-        return ""
-    return "ordered" if _ORDERED.match(duckdb_type) else "nominal"
 
 
 def column_of(function: str, relation: Relation, name: str) -> str:
@@ -210,10 +198,10 @@ def _check_clash(function: str, roles: Mapping[str, list[str]]) -> None:
 
 def _info(function: str, relation: Relation, name: str, labels: _Labels, nested_allowed: bool) -> ColumnInfo:
     duckdb_type = relation.columns.get(name, "")
-    if _NESTED.match(duckdb_type) and nested_allowed:
+    if is_nested(duckdb_type) and nested_allowed:
         tree = labels.hierarchies.get(name)
         return ColumnInfo(name, duckdb_type, "hierarchy" if tree else "", tree)
-    if _NESTED.match(duckdb_type):
+    if is_nested(duckdb_type):
         raise ColumnError(
             f"{function}: column '{name}' is {duckdb_type}; quasi-identifiers and sensitive columns are numbers, "
             "dates, texts, booleans or enums"

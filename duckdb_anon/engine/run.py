@@ -23,14 +23,15 @@ from duckdb_anon.engine.feed import Feed
 from duckdb_anon.engine.persons import check_coded, check_persons
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
-from duckdb_anon.engine.trees import Tree, read_tree
+from duckdb_anon.engine.trees import read_tree
 from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
 from duckdb_anon.model.entries import ColumnInfo, Method, Params, Report, Roles
 from duckdb_anon.model.errors import AnonError, RequirementError, unexpected
+from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes import Contents, read, refuse
-from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
+from duckdb_anon.model.table import CodedTable, Combinations, IntArray
 
 MOST_ENTRIES = 2**31 - 1
 """Offsets of arrow's lists are int32."""
@@ -157,7 +158,7 @@ def _report(
     roles: Roles,
     params: Params,
     tables: Sequence[Rows],
-    trees: Mapping[str, Tree],
+    trees: Mapping[str, Hierarchy],
     extra: Mapping[str, Any],
 ) -> tuple[int, Lists]:
     rng = generator(params["seed"])
@@ -231,7 +232,7 @@ def coded_table(
     function: str,
     roles: Roles,
     rows: Rows,
-    trees: Mapping[str, Tree],
+    trees: Mapping[str, Hierarchy],
     conditions: Sequence[str] = (),
     *,
     canonical: bool,
@@ -257,8 +258,8 @@ def coded_table(
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
     if canonical or not bool((np.diff(source_row) > 0).all()):
         order = canonical_order(attributes, source_row) if canonical else np.argsort(source_row, kind="stable")
-        attributes = [_reordered(a, order) for a in attributes]
-        truths = [_reordered(a, order) for a in truths]
+        attributes = [a.with_codes(a.codes[order]) for a in attributes]
+        truths = [a.with_codes(a.codes[order]) for a in truths]
         source_row = source_row[order]
     q, s = len(roles.qi), len(roles.sensitive)
     person = attributes[q + s] if roles.person else None
@@ -272,14 +273,6 @@ def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations
     place[source_row] = np.arange(len(source_row))
     rows, counts = (counted.field(name).to_numpy(zero_copy_only=False) for name in ("rn", "n"))
     return Combinations(place[rows], counts)
-
-
-def _reordered(attribute: Attribute, order: IntArray) -> Attribute:
-    codes = attribute.codes[order]
-    first = np.zeros(attribute.domain, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
-    values = {**vars(attribute), "codes": codes, "first_row": first}
-    return Attribute(**values)
 
 
 def _answer(function: str, count: int, lists: Lists) -> pa.Array:

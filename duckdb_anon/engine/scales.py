@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from duckdb_anon.engine.arrow import steps
 from duckdb_anon.model.scale import Numbers, Scale
 
 _INT64 = np.iinfo(np.int64)
@@ -36,13 +37,13 @@ def scale_of(values: pa.Array) -> Scale | None:
         greatest_steps = 10**kind.precision - 1
         return _shifted("decimal", _unscaled(values), -greatest_steps, greatest_steps, kind.scale)
     if pa.types.is_date32(kind):
-        days = values.cast(pa.int32()).to_numpy(zero_copy_only=False).astype(np.int64)
+        days = steps(values).to_numpy(zero_copy_only=False).astype(np.int64)
         return Scale("date", days, low=-_DAYS, high=_DAYS)
     if pa.types.is_time32(kind) or pa.types.is_time64(kind):
-        ticks = values.cast(pa.int64() if pa.types.is_time64(kind) else pa.int32()).to_numpy(zero_copy_only=False)
+        ticks = steps(values).to_numpy(zero_copy_only=False)
         return Scale("time", ticks.astype(np.int64), unit=kind.unit, low=0, high=86_400 * _PER_SECOND[kind.unit])
     if pa.types.is_timestamp(kind):
-        ticks = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        ticks = steps(values).to_numpy(zero_copy_only=False)
         low, high = _timestamp_ends(kind.unit)
         return Scale("timestamp", ticks, unit=kind.unit, zoned=kind.tz is not None, low=low, high=high)
     return None

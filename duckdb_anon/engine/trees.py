@@ -1,8 +1,7 @@
-"""Hierarchy tables (a leaf a row: leaf, its ancestors, root) to trees numbered in preorder."""
+"""Hierarchy tables (a leaf a row: leaf, its ancestors, root) to hierarchies, and values to their leaves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import groupby
 
@@ -10,21 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckdb_anon.engine.arrow import steps
 from duckdb_anon.model.errors import ColumnError, ParameterError
-from duckdb_anon.model.table import CodeArray, Hierarchy
-
-NULL_LEAF = "(null)"
-
-
-@dataclass(frozen=True)
-class Tree:
-    """A hierarchy table as read: its name, and each leaf's path from the root down."""
-
-    name: str
-    paths: tuple[tuple[str, ...], ...]
+from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
+from duckdb_anon.model.table import CodeArray
 
 
-def read_tree(function: str, name: str, rows: pa.StructArray) -> Tree:
+def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
     """Read a hierarchy table: one struct a leaf, fields from the leaf to the root.
 
     Raises:
@@ -43,7 +34,7 @@ def read_tree(function: str, name: str, rows: pa.StructArray) -> Tree:
     if len({path[-1] for path in paths}) != len(paths):
         raise ParameterError(f"{function}: hierarchy '{name}' names a leaf twice with different ancestors")
     _check_names(function, name, paths)
-    return Tree(name, paths)
+    return Hierarchy.of_paths(paths, name)
 
 
 def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -> None:
@@ -63,7 +54,7 @@ def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -
         )
 
 
-def labelled(function: str, column: str, array: pa.Array, tree: Tree) -> pa.Array:
+def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa.Array:
     """Values as labels of the tree's leaves: texts are labels, others are equal to the label that reads as they do.
 
     DuckDB, Arrow and people write one number, date or time in several ways (5.0, 5, 5.00), so labels are read as values
@@ -83,7 +74,7 @@ def labelled(function: str, column: str, array: pa.Array, tree: Tree) -> pa.Arra
     if pa.types.is_nested(kind):
         return array
     leaf_of_value: dict[object, str] = {}
-    for label in (path[-1] for path in tree.paths):
+    for label in tree.leaf_labels:
         value = _read_as(label, kind)
         if value is None:
             continue
@@ -93,9 +84,8 @@ def labelled(function: str, column: str, array: pa.Array, tree: Tree) -> pa.Arra
             )
     encoded = array.dictionary_encode()
     written = pc.cast(encoded.dictionary, pa.string()).to_pylist()
-    labels = [
-        leaf_of_value.get(_key(value), text) for value, text in zip(_plain(encoded.dictionary), written, strict=True)
-    ]
+    values = steps(encoded.dictionary).to_pylist()
+    labels = [leaf_of_value.get(_key(value), text) for value, text in zip(values, written, strict=True)]
     return pc.take(pa.array(labels, pa.string()), encoded.indices)
 
 
@@ -109,20 +99,10 @@ def _read_as(label: str, kind: pa.DataType) -> object:
         if pa.types.is_time(kind):
             # Arrow reads no times by themselves
             moment = pc.cast(pa.array([f"1970-01-01 {label}"]), pa.timestamp(kind.unit))
-            return _plain(moment)[0]
-        return _key(_plain(pc.cast(pa.array([label]), kind))[0])
+            return steps(moment)[0].as_py()
+        return _key(steps(pc.cast(pa.array([label]), kind))[0].as_py())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation):
         return None
-
-
-def _plain(values: pa.Array) -> list[object]:
-    """Values that compare as those of the column do."""
-    kind = values.type
-    if pa.types.is_time32(kind) or pa.types.is_date32(kind):
-        values = values.cast(pa.int32())
-    elif pa.types.is_temporal(kind):
-        values = values.cast(pa.int64())
-    return values.to_pylist()  # type: ignore[no-any-return]
 
 
 def _key(value: object) -> object:
@@ -131,20 +111,20 @@ def _key(value: object) -> object:
 
 
 def tree_leaves(
-    function: str, column: str, tree: Tree, labels: list[str], has_null: bool
+    function: str, column: str, tree: Hierarchy, labels: list[str], has_null: bool
 ) -> tuple[Hierarchy, CodeArray]:
-    """Number the tree and find the leaf of each value (the last code is NULL when `has_null`).
+    """The tree, with a leaf for NULL when `has_null`, and the leaf of each value (NULL has the last code).
 
     Raises:
         ColumnError: when values are not leaves of the tree.
     """
-    hierarchy = number_tree(tree, with_null=has_null)
-    leaf_number = {hierarchy.labels[v]: i for i, v in enumerate(hierarchy.node_of_leaf)}
+    hierarchy = tree.with_null() if has_null else tree
+    leaf_number = {label: leaf for leaf, label in enumerate(hierarchy.leaf_labels)}
     missing = [label for label in labels if label not in leaf_number]
     if missing:
         raise ColumnError(
             f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves "
-            f"(first column) of hierarchy '{tree.name}', such as '{tree.paths[0][-1]}'; add a row for each"
+            f"(first column) of hierarchy '{tree.name}', such as '{tree.leaf_labels[0]}'; add a row for each"
         )
     if has_null and NULL_LEAF in hierarchy.labels[:-1]:
         raise ColumnError(
@@ -155,51 +135,3 @@ def tree_leaves(
     if has_null:
         leaves.append(hierarchy.leaves - 1)
     return hierarchy, np.array(leaves, dtype=np.int32)
-
-
-def number_tree(tree: Tree, with_null: bool = False) -> Hierarchy:
-    """Nodes in preorder. Equal labels on one path (padding) are one node; NULL is a leaf under the root."""
-    number: dict[tuple[str, ...], int] = {}
-    labels: list[str] = []
-    parent: list[int] = []
-    leaf_nodes: list[int] = []
-    for path in tree.paths:
-        above = -1
-        for depth in range(len(path)):
-            if depth and path[depth] == path[depth - 1]:
-                continue
-            key = path[: depth + 1]
-            if key not in number:
-                number[key] = len(labels)
-                labels.append(path[depth])
-                parent.append(above)
-            above = number[key]
-        leaf_nodes.append(above)
-    if with_null:
-        leaf_nodes.append(len(labels))
-        labels.append(NULL_LEAF)
-        parent.append(0)
-    return _measured(labels, parent, leaf_nodes)
-
-
-def _measured(labels: list[str], parent: list[int], leaf_nodes: list[int]) -> Hierarchy:
-    nodes = len(labels)
-    level = np.zeros(nodes, dtype=np.int32)
-    leaf_count = np.zeros(nodes, dtype=np.int32)
-    first_leaf = np.full(nodes, len(leaf_nodes), dtype=np.int32)
-    leaf_count[leaf_nodes] = 1
-    first_leaf[leaf_nodes] = np.arange(len(leaf_nodes), dtype=np.int32)
-    # children follow their parent in preorder, so one backward pass sums them up
-    for v in range(nodes - 1, 0, -1):
-        p = parent[v]
-        level[p] = max(level[p], level[v] + 1)
-        leaf_count[p] += leaf_count[v]
-        first_leaf[p] = min(first_leaf[p], first_leaf[v])
-    return Hierarchy(
-        tuple(labels),
-        np.array(parent, dtype=np.int32),
-        level,
-        leaf_count,
-        first_leaf,
-        np.array(leaf_nodes, dtype=np.int32),
-    )

@@ -34,6 +34,7 @@ from duckdb_anon.model import cells
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Params, Roles
 from duckdb_anon.model.shapes import CHANNELS
+from duckdb_anon.model.shapes.types import is_enum
 from duckdb_anon.model.table import CodedTable
 
 NAME = "rr_distort"
@@ -58,7 +59,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 def _declared_type(info: ColumnInfo) -> str:
     """Type of a column whose domain is declared outside its rows, '' for others; an enum is released as text."""
-    if info.type.startswith("ENUM"):
+    if is_enum(info.type):
         return "VARCHAR"
     return info.type if info.hierarchy else ""
 

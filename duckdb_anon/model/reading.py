@@ -15,38 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.model.shapes import Contents
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, Hierarchy, IntArray
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 Shape = Literal["value", "interval", "set", "node", "counts"]
 BoolArray = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The common domain of one column name: facts by code, as in `Attribute`, without rows."""
-
-    name: str
-    kind: Literal["ordered", "nominal", "hierarchy"]
-    positions: FloatArray
-    special_from: int
-    null_code: int
-    discrete: bool
-    hierarchy: Hierarchy | None = None
-    leaf_of_code: CodeArray | None = None
-    node_of_label: dict[str, int] = field(default_factory=dict)
-    literals: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Number of distinct values over all tables, NULL included."""
-        return len(self.positions)
-
-    @property
-    def span(self) -> float:
-        """Largest finite value minus smallest (0 when there is none)."""
-        if self.special_from == 0:
-            return 0.0
-        return float(self.positions[self.special_from - 1] - self.positions[0])
 
 
 @dataclass(frozen=True)
@@ -68,7 +40,7 @@ class ReadColumn:
 
     Attributes:
         shape: how the cells read; decides which arrays are set.
-        domain: the common domain the codes refer to.
+        domain: the attribute the codes are of, which all tables of a call share; it has no rows of its own.
         codes: 'value': code of each row. 'set' and 'counts': concatenated codes.
         lower, upper: 'interval': codes of both ends; -1, -1 means anything, NULL included.
         offsets: 'set' and 'counts': row i has codes[offsets[i]:offsets[i + 1]].
@@ -79,7 +51,7 @@ class ReadColumn:
     """
 
     shape: Shape
-    domain: Domain
+    domain: Attribute
     codes: CodeArray | None = None
     lower: CodeArray | None = None
     upper: CodeArray | None = None
@@ -155,12 +127,6 @@ class ReadTable:
         return self.numbers.get(self.contents.source)
 
     def attribute(self, name: str) -> Attribute:
-        """Column `name` (plain values) as an attribute over the common domain."""
+        """Column `name` (plain values) as an attribute with rows."""
         column = self.columns[name]
-        codes, d = column.value_codes(), column.domain
-        first = np.zeros(d.size, dtype=np.int64)
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
-        return Attribute(
-            d.name, d.kind, codes, d.positions, d.special_from, d.null_code, first, d.hierarchy, d.leaf_of_code,
-            literals=d.literals,
-        )  # fmt: skip
+        return column.domain.with_codes(column.value_codes())

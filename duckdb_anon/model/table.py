@@ -7,51 +7,20 @@ order of the values, so results do not depend on the order of the rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.scale import Scale
 
 IntArray = NDArray[np.int64]
 CodeArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 Kind = Literal["ordered", "nominal", "hierarchy"]
-
-
-@dataclass(frozen=True)
-class Hierarchy:
-    """A tree over the values of one attribute, nodes numbered in depth-first preorder (root = 0).
-
-    Attributes:
-        labels: label of each node, shape (nodes,).
-        parent: parent of each node, -1 for the root.
-        level: height above the deepest leaf: 0 for leaves, `height` for the root.
-        leaf_count: number of leaves at or below each node.
-        first_leaf: number of the first leaf below each node; its leaves are
-            `first_leaf[v] .. first_leaf[v] + leaf_count[v] - 1` in leaf numbering (left to right).
-        node_of_leaf: node number of each leaf, shape (leaves,).
-    """
-
-    labels: tuple[str, ...]
-    parent: CodeArray
-    level: CodeArray
-    leaf_count: CodeArray
-    first_leaf: CodeArray
-    node_of_leaf: CodeArray
-
-    @property
-    def height(self) -> int:
-        """Levels above the leaves: 0 for a single node."""
-        return int(self.level[0])
-
-    @property
-    def leaves(self) -> int:
-        """Number of leaves of the whole tree."""
-        return int(self.leaf_count[0])
 
 
 @dataclass(frozen=True)
@@ -62,13 +31,14 @@ class Attribute:
         name: column name.
         kind: 'ordered' (numbers, dates), 'nominal' (0/1 distance) or 'hierarchy' (tree distance).
         codes: code of each row, shape (n,), int32. Ordered codes rise with the value; nominal codes follow
-            the sorted text. NULL, if present, has the largest code.
+            the sorted text. NULL, if present, has the largest code. Shape (0,) where several tables share the
+            attribute, as those that measures read do (`model.reading`): rows have codes of their own there.
         positions: place of each code on a number line, shape (domain,), non-decreasing and finite. Ordered:
             the value as a number; NaN, infinities and NULL lie one whole range apart beyond the maximum,
             so that they are farthest from every value. Nominal: 0, 1, 2, ...
         special_from: codes from here on are NULL or not finite (= domain size if there are none).
         null_code: the code of NULL, or -1.
-        first_row: for each code the first row that holds it, shape (domain,).
+        first_row: for each code the first row that holds it, 0 for those that no row does, shape (domain,).
         hierarchy: the tree, for kind 'hierarchy'.
         leaf_of_code: leaf number of each code, for kind 'hierarchy'. NULL is a leaf of its own under the root.
         declared: text of the values that an enum or a hierarchy declares and no row has.
@@ -76,6 +46,7 @@ class Attribute:
         scale: the exact numbers behind the codes of an ordered attribute, for methods that make new values.
         minus_infinity: the code of -infinity, or -1. It is the one code of an ordered attribute that does not follow
             the order of the values, which is DuckDB's: -infinity, numbers, infinity, NaN, NULL.
+        discrete: whether values are counted (whole numbers, dates, names), not measured.
     """
 
     name: str
@@ -91,6 +62,30 @@ class Attribute:
     literals: tuple[str, ...] = ()
     scale: Scale | None = None
     minus_infinity: int = -1
+    discrete: bool = True
+
+    def with_codes(self, codes: CodeArray) -> Attribute:
+        """The attribute on other rows.
+
+        >>> Attribute("x", "ordered", np.zeros(0), np.arange(3.0), 3, -1, np.zeros(3)).with_codes([2, 0]).first_row
+        array([1, 0, 0])
+        """
+        codes = np.asarray(codes, dtype=np.int32)
+        first = np.zeros(self.size, dtype=np.int64)
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
+        return replace(self, codes=codes, first_row=first)
+
+    def shared(self) -> Attribute:
+        """The attribute without rows, for several tables to have codes of."""
+        return self.with_codes(np.zeros(0, dtype=np.int32))
+
+    def mixed(self, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether codes low .. high of an ordered attribute hold NULL, NaN or an infinity beside other values.
+
+        No interval of the type says so: such a cell is published as one that covers everything.
+        """
+        told: NDArray[np.bool_] = (high >= self.special_from) & (low != high)
+        return told
 
     @property
     def ranks(self) -> CodeArray:
@@ -124,9 +119,38 @@ class Attribute:
         return self.scale
 
     @property
-    def domain(self) -> int:
-        """Number of distinct values in the table, NULL included."""
+    def size(self) -> int:
+        """Number of distinct values, NULL included."""
         return len(self.positions)
+
+    @property
+    def domain(self) -> int:
+        """The same, as kernels call it."""
+        return len(self.positions)
+
+    @property
+    def code_of_leaf(self) -> CodeArray:
+        """Code of each leaf of the hierarchy.
+
+        Raises:
+            ColumnError: the attribute has no hierarchy.
+        """
+        tree, leaf_of_code = self.tree()
+        code = np.full(tree.leaves, -1, dtype=np.int32)
+        code[leaf_of_code] = np.arange(len(leaf_of_code), dtype=np.int32)
+        return code
+
+    def tree(self) -> tuple[Hierarchy, CodeArray]:
+        """The hierarchy, and the leaf of each code in it.
+
+        Raises:
+            ColumnError: the attribute has none.
+        """
+        if self.hierarchy is None or self.leaf_of_code is None:
+            raise ColumnError(
+                f"column '{self.name}' has no hierarchy; say hierarchies := {{'{self.name}': 'its_table'}}"
+            )
+        return self.hierarchy, self.leaf_of_code
 
     @property
     def span(self) -> float:

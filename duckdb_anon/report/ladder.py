@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import kind_of_type
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Ladder, Method
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.shapes.types import kind_of_type
 
 Step = dict[str, Any]
 _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")

@@ -29,12 +29,12 @@ from duckdb_anon.engine.roles import HIERARCHY
 from duckdb_anon.model.description import QUERY, is_release, read_description
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.shapes import SOURCE
+from duckdb_anon.model.shapes.types import without_enums
 from duckdb_anon.serve.refusals import Table, refuse
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
 _SOURCE, _TARGET = "_anon_source", "_anon_target"
-_ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)")
 STORAGE = "v1.5.0"
 
 
@@ -242,7 +242,7 @@ def _copy(con: duckdb.DuckDBPyConnection, table: Table, trees: _Trees) -> int:
     target = f"{_TARGET}.main.{ident(table.name)}"
     # the type of an enum tells values that nobody has any more
     columns = [
-        f"{ident(name)}::{_ENUM.sub('VARCHAR', kind)} as {ident(name)}" if "ENUM(" in kind else ident(name)
+        f"{ident(name)}::{without_enums(kind)} as {ident(name)}" if "ENUM(" in kind else ident(name)
         for name, (kind, _) in table.columns.items()
     ]
     con.execute(f"create table {target} as select {', '.join(columns)} from {table.sql}")
@@ -272,7 +272,7 @@ def _write_shape(con: duckdb.DuckDBPyConnection, original: Table, shown: Sequenc
         f"'RELEASE') answers from one, rewrite_query('...', '{original.name}', 'RELEASE') gives the SQL"
     )
     # an error in every column: a filter on a NULL would be settled, and answered, without asking for the row
-    kinds = {column: _ENUM.sub("VARCHAR", original.columns[column][0]) for column in shown}
+    kinds = {column: without_enums(original.columns[column][0]) for column in shown}
     columns = ", ".join(f"error({literal(hint)})::{kind} as {ident(column)}" for column, kind in kinds.items())
     con.execute(f"create view {_TARGET}.main.{name} as select {columns} where error({literal(hint)})::boolean")
     con.execute(f"comment on view {_TARGET}.main.{name} is {literal(_SHAPE)}")

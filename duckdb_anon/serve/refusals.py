@@ -19,11 +19,11 @@ from duckdb_anon.engine.quoting import ident, idents
 from duckdb_anon.model.description import Description, read_description
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.shapes import CHANNELS
+from duckdb_anon.model.shapes.types import is_enum, is_integer, is_number
 
 MOST_UNCHANGED = 0.5
 _ROLE = re.compile(r"\banon:\s*(\w+)", re.IGNORECASE)
 _SEED = re.compile(r"\bseed\s*:=", re.IGNORECASE)
-_NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR|BIGNUM)$")
 _FEWEST = 10  # fewer rows are a row number by chance
 _NEUTRAL: Mapping[str, Callable[[float], bool]] = {
     "k": lambda v: v <= 1,
@@ -114,10 +114,10 @@ def _no_persons(release: Table, original: Table | None, said: Description) -> No
 
 def _no_row_number(con: duckdb.DuckDBPyConnection, release: Table) -> None:
     for column, (kind, _) in release.columns.items():
-        if not _NUMBERS.match(kind):
+        if not (is_number(kind) or kind in ("VARCHAR", "BIGNUM")):
             continue
         value = f"try_cast({ident(column)} as hugeint)"
-        if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
+        if is_number(kind) and not is_integer(kind):
             value = f"case when {ident(column)} = trunc({ident(column)}) then {value} end"
         rows, known, distinct, low, high = con.execute(
             "select count(*), count(v), count(distinct v), min(v), max(v) "
@@ -179,7 +179,7 @@ def _plain(release: Table, original: Table, role: str) -> Sequence[str] | None:
         if own is None or (release.role(column) or original.role(own)) != role:
             continue
         before = kinds[column.lower()]
-        if kind != before and not (before.startswith("ENUM(") and kind == "VARCHAR"):
+        if kind != before and not (is_enum(before) and kind == "VARCHAR"):
             return None
         columns.append(own)
     return columns

@@ -18,9 +18,9 @@ import numpy as np
 
 import duckdb_anon
 from duckdb_anon.engine.coding import code_column
-from duckdb_anon.engine.trees import Tree
 from duckdb_anon.kernels.fingerprints.options import pairs_below
 from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
+from duckdb_anon.model.hierarchy import Hierarchy
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -114,7 +114,7 @@ def persons_of(con: duckdb.DuckDBPyConnection) -> Persons:
     """Fingerprints of all persons, as the kernel sees them."""
     rows = con.sql("select person_id, diagnosis from visits").to_arrow_table()
     paths = tuple(sorted(tuple(reversed(row)) for row in con.execute("from icd").fetchall()))
-    diagnosis = code_column("study", "diagnosis", rows["diagnosis"], "hierarchy", Tree("icd", paths))
+    diagnosis = code_column("study", "diagnosis", rows["diagnosis"], "hierarchy", Hierarchy.of_paths(paths, "icd"))
     return fingerprints_of(code_column("study", "person_id", rows["person_id"], "").codes, [diagnosis])
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.engine.trees import Tree, number_tree
 from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
+from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import Attribute
 
 PATHS = tuple(("*", letter.upper(), f"{letter}{digit}") for letter in "abc" for digit in (1, 2))
@@ -17,8 +17,8 @@ RECORDS = ({"a1", "a2", "b2"}, {"b1"}, {"b2"}, {"c2"}, {"a2", "b2"}, {"c1", "c2"
 
 def attribute_of(items: Sequence[str], paths: tuple[tuple[str, ...], ...], name: str = "disease") -> Attribute:
     """One sensitive attribute with a code for every leaf of the tree."""
-    hierarchy = number_tree(Tree(name, paths))
-    leaf = {hierarchy.labels[v]: i for i, v in enumerate(hierarchy.node_of_leaf)}
+    hierarchy = Hierarchy.of_paths(paths, name)
+    leaf = {label: i for i, label in enumerate(hierarchy.leaf_labels)}
     codes = np.array([leaf[x] for x in items], dtype=np.int32)
     size = hierarchy.leaves
     return Attribute(

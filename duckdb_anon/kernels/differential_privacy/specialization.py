@@ -16,7 +16,8 @@ import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.budget import Budget
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
-from duckdb_anon.model.table import FloatArray, Hierarchy, IntArray
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.table import FloatArray, IntArray
 
 GRID = 1024
 """Parts of a numeric domain whose ends are the points it can be split at. They do not come from the data, so neither

@@ -16,7 +16,6 @@ from itertools import product
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.forest import Forest
 from duckdb_anon.kernels.fingerprints.hashing import BoolArray
 from duckdb_anon.kernels.fingerprints.persons import Persons
 from duckdb_anon.kernels.fingerprints.supports import MOST_SUBSETS, count_subsets, lists_of, subsets, supports
@@ -60,10 +59,10 @@ class _Cut:
     """The cut while it is raised: the node of every entry, and which records lie below a node."""
 
     def __init__(self, persons: Persons) -> None:
-        self.forest: Forest = persons.forest
+        self.forest = persons.forest
         self.records = len(persons)
         self.record = persons.person_of_entry
-        self.path = self.forest.path[:, persons.items]
+        self.path = self.forest.ancestors[:, persons.items].astype(np.int32)
         self.node: CodeArray = self.path[-1].copy()
         self._below: dict[int, BoolArray] = {}
 

@@ -12,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.trees import Tree
 from duckdb_anon.kernels.groups.widths import range_width, set_width
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
@@ -30,14 +29,13 @@ class _Boxes(Protocol):
 class _Ranges:
     def __init__(self, attribute: Attribute) -> None:
         self.attribute = attribute
-        self.tree = None if attribute.hierarchy is None else Tree.of(attribute.hierarchy)
         codes = attribute.codes
         self.low = (codes if attribute.leaf_of_code is None else attribute.leaf_of_code[codes]).astype(np.int64)
         self.high = self.low.copy()
 
     def joined(self, box: IntArray, others: IntArray) -> FloatArray:
         low = np.minimum(self.low[others], self.low[box])
-        return range_width(self.attribute, self.tree, low, np.maximum(self.high[others], self.high[box]))
+        return range_width(self.attribute, low, np.maximum(self.high[others], self.high[box]))
 
     def gather(self, box: int, members: IntArray) -> None:
         self.low[box], self.high[box] = self.low[members].min(), self.high[members].max()

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.forest import Forest, forest_of
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.table import Attribute, CodeArray, Hierarchy, IntArray
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Persons:
     """Fingerprints of persons; person i holds items[offsets[i]:offsets[i + 1]], ascending and distinct.
 
     Attributes:
-        forest: the trees over the items.
+        forest: the trees over the items, side by side, without nodes that have one child: items are its leaves.
         offsets: shape (persons + 1,).
         items: item numbers, shape (entries,).
     """
 
-    forest: Forest
+    forest: Hierarchy
     offsets: IntArray
     items: CodeArray
 
@@ -55,10 +55,10 @@ def fingerprints_of(person: IntArray, sensitive: Sequence[Attribute]) -> Persons
         ColumnError: an attribute has no hierarchy.
     """
     trees = [_tree_of(attribute) for attribute in sensitive]
-    forest = forest_of([hierarchy for hierarchy, _ in trees])
+    forest = Hierarchy.beside([hierarchy.squeezed for hierarchy, _ in trees])
     base, keys = 0, []
     for attribute, (hierarchy, leaf_of_code) in zip(sensitive, trees, strict=True):
-        keys.append(person.astype(np.int64) * forest.items + leaf_of_code[attribute.codes] + base)
+        keys.append(person.astype(np.int64) * forest.leaves + leaf_of_code[attribute.codes] + base)
         base += hierarchy.leaves
     return _grouped(np.concatenate(keys), forest)
 
@@ -69,12 +69,12 @@ def _tree_of(attribute: Attribute) -> tuple[Hierarchy, CodeArray]:
     return attribute.hierarchy, attribute.leaf_of_code
 
 
-def _grouped(keys: IntArray, forest: Forest) -> Persons:
+def _grouped(keys: IntArray, forest: Hierarchy) -> Persons:
     ordered = np.sort(keys)
     fresh = np.ones(len(ordered), dtype=bool)
     fresh[1:] = ordered[1:] != ordered[:-1]
     ordered = ordered[fresh]
-    person, item = np.divmod(ordered, forest.items)
+    person, item = np.divmod(ordered, forest.leaves)
     count = int(person[-1]) + 1 if len(person) else 0
     offsets = np.r_[0, np.cumsum(np.bincount(person, minlength=count))].astype(np.int64)
     return Persons(forest, offsets, item.astype(np.int32))

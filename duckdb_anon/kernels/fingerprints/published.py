@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.forest import Forest
 from duckdb_anon.kernels.slicing.boxed import box_plans
 from duckdb_anon.model.cells import ROWS, Cells, Interval, Node, NodeSet, Source, ValueSet, Whole
 from duckdb_anon.model.entries import ColumnPlan, Params, Roles
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed
+from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import Attribute, CodeArray, CodedTable, IntArray
 
 
@@ -21,7 +21,7 @@ from duckdb_anon.model.table import Attribute, CodeArray, CodedTable, IntArray
 class NodeLists:
     """Published lists: person i has nodes[offsets[f]:offsets[f + 1]] with f = list_of_person[i]."""
 
-    forest: Forest
+    forest: Hierarchy
     offsets: IntArray
     nodes: CodeArray
     list_of_person: IntArray
@@ -73,7 +73,7 @@ def person_of_row(function: str, table: CodedTable) -> tuple[Attribute, IntArray
 
 def cells_of_lists(table: CodedTable, lists: NodeLists) -> dict[str, Cells]:
     """Return one NodeSet a sensitive attribute, one row a person."""
-    trees = lists.forest.tree[lists.nodes]
+    trees = lists.forest.tree_of_node[lists.nodes]
     owner = np.repeat(np.arange(len(lists.offsets) - 1), np.diff(lists.offsets))
     cells: dict[str, Cells] = {}
     for number, attribute in enumerate(table.sensitive):
@@ -101,7 +101,7 @@ def exploded(
             result[name] = Source(cell.rows[person])
         elif isinstance(cell, (Interval, ValueSet, Node)):
             result[name] = type(cell)(**{**vars(cell), "index": cell.index[person]})
-    trees = lists.forest.tree[lists.nodes]
+    trees = lists.forest.tree_of_node[lists.nodes]
     for number, attribute in enumerate(table.sensitive):
         node = np.where(trees == number, lists.nodes, -1).astype(np.int32)
         result[attribute.name] = Node(lists.forest.labels, node, entry)

@@ -80,7 +80,7 @@ class _State:
         self.persons = persons
         self.k = k
         self.person_of_entry = persons.person_of_entry.astype(np.int32)
-        self.node = persons.forest.roots[persons.items]
+        self.node = persons.forest.ancestors[0, persons.items].astype(np.int32)
         self.bucket = _numbered(self.node, self.person_of_entry, persons.offsets)
         entries = np.arange(len(persons.items))
         self.pairs = pairs_below(persons, self.person_of_entry, self.node, entries)
@@ -149,7 +149,7 @@ def _checked(persons: Persons, node: CodeArray, k: int, function: str) -> Finger
         np.array_equal(count, count[example][number])
         and np.array_equal(published, published[start[example][number][owner] + np.arange(len(owner)) - start[owner]])
     )
-    covers = np.array_equal(forest.path[forest.depth[node], persons.items], node)
+    covers = np.array_equal(forest.ancestors[forest.depth[node], persons.items], node)
     if not (same and covers and (sharing >= k).all()):
         raise RequirementError(f"{function}: the result failed its own check of k = {k}; nothing is released")
     width = count[example]

@@ -8,12 +8,12 @@ Cost: one sort of the rows by group, then two passes an attribute; one more sort
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of, order_by
-from duckdb_anon.kernels.groups.trees import Tree
 from duckdb_anon.kernels.groups.widths import range_width, set_width
 from duckdb_anon.model.cells import Interval, Node, ValueSet
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
@@ -78,10 +78,21 @@ def _box(
         return ValueSet(attribute.name, offsets_of(group, groups), code.astype(np.int32), index)
     if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
         low, high = members.extremes(attribute.leaf_of_code[attribute.codes])
-        node, _ = Tree.of(attribute.hierarchy).common(low, high)
+        node, _ = attribute.hierarchy.common(low, high)
         return Node(attribute.hierarchy.labels, node.astype(np.int32), index)
-    low, high = members.extremes(attribute.codes)
-    mixed = (high >= attribute.special_from) & (low != high)
+    return interval(attribute, *members.extremes(attribute.codes), index)
+
+
+def interval(attribute: Attribute, low: NDArray[Any], high: NDArray[Any], index: IntArray) -> Interval:
+    """Cells of the intervals between two codes, ends inside.
+
+    Args:
+        attribute: an ordered attribute.
+        low: smallest code of each group.
+        high: largest code of each group; where NULL, NaN or an infinity meets values, the cell covers everything.
+        index: group of each released row.
+    """
+    mixed = attribute.mixed(low, high)
     lower, upper = np.where(mixed, -1, low), np.where(mixed, -1, high)
     return Interval(attribute.name, lower.astype(np.int32), upper.astype(np.int32), index)
 
@@ -97,11 +108,11 @@ def box_loss(attribute: Attribute, group_of_row: IntArray) -> BoxLoss:
         group, _, _ = count_cells(group_of_row, attribute.codes, groups, attribute.domain)
         values = np.diff(offsets_of(group, groups))
         return BoxLoss((values - 1) / max(1, attribute.domain), set_width(attribute, values))
-    tree = None if attribute.hierarchy is None else Tree.of(attribute.hierarchy)
+    tree = attribute.hierarchy
     codes = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
     low, high = _Members.of(group_of_row).extremes(codes)
-    ncp = range_width(attribute, tree, low, high)
+    ncp = range_width(attribute, low, high)
     if tree is not None:
-        leaves = tree.hierarchy.leaf_count[tree.common(low, high)[0]]
-        return BoxLoss((leaves - 1) / tree.hierarchy.leaves, ncp)
+        leaves = tree.leaf_count[tree.common(low, high)[0]]
+        return BoxLoss((leaves - 1) / tree.leaves, ncp)
     return BoxLoss(ncp * attribute.span / (attribute.span + 1), ncp)

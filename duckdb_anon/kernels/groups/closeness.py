@@ -15,8 +15,8 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
 from duckdb_anon.kernels.groups.rules import EQUAL, HIERARCHICAL, ORDERED, TOLERANCE, Rule
-from duckdb_anon.kernels.groups.trees import Tree
-from duckdb_anon.model.table import CodeArray, FloatArray, Hierarchy, IntArray
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 Ground = Literal["equal", "ordered", "hierarchical"]
 
@@ -159,7 +159,7 @@ def _levels(hierarchy: Hierarchy, leaf_of_code: CodeArray) -> list[IntArray]:
     """
     counted = np.zeros(len(hierarchy.parent), dtype=bool)
     levels = []
-    for ancestors in Tree.of(hierarchy).ancestors[1:]:
+    for ancestors in hierarchy.ancestors[1:]:
         node_of_code = ancestors[leaf_of_code.astype(np.int64)]
         node_of_code = np.where(counted[node_of_code], 0, node_of_code)
         counted[node_of_code] = True

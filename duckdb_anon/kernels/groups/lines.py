@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from duckdb_anon.kernels.compiled import compiled_in_place
-from duckdb_anon.kernels.groups.trees import Tree
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 ORDERED, NOMINAL, TREE = 0, 1, 2
@@ -55,11 +54,11 @@ class Lines(NamedTuple):
     @staticmethod
     def of(qi: tuple[Attribute, ...]) -> Lines:
         """Flatten the attributes."""
-        trees = [None if a.hierarchy is None else Tree.of(a.hierarchy) for a in qi]
-        codes = [a.domain if t is None else t.ancestors.shape[1] for a, t in zip(qi, trees, strict=True)]
-        chains = [np.empty(0, np.int64) if t is None else t.ancestors.astype(np.int64).ravel() for t in trees]
-        ordinals = [np.empty(0, np.int64) if t is None else t.ordinal.astype(np.int64) for t in trees]
-        below = [np.empty(0, np.int64) if t is None else t.hierarchy.leaf_count.astype(np.int64) for t in trees]
+        trees = [a.hierarchy for a in qi]
+        codes = [a.domain if t is None else t.leaves for a, t in zip(qi, trees, strict=True)]
+        chains = [np.empty(0, np.int64) if t is None else t.ancestors.ravel() for t in trees]
+        ordinals = [np.empty(0, np.int64) if t is None else t.ordinal for t in trees]
+        below = [np.empty(0, np.int64) if t is None else t.leaf_count.astype(np.int64) for t in trees]
         places = [a.positions if t is None else np.arange(float(c)) for a, t, c in zip(qi, trees, codes, strict=True)]
         return Lines(
             np.array([_KINDS[a.kind] for a in qi], dtype=np.int64),

@@ -12,29 +12,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.groups.trees import Tree
 from duckdb_anon.model.table import Attribute, FloatArray
 
 
-def range_width(attribute: Attribute, tree: Tree | None, low: NDArray[Any], high: NDArray[Any]) -> FloatArray:
+def range_width(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> FloatArray:
     """Return the share of the range covered by codes (leaves where there is a tree) low .. high.
 
     Args:
         attribute: the attribute; nominal ones are read as ordered codes.
-        tree: its tree, if it has one.
         low: smallest code or leaf of each group.
         high: largest code or leaf of each group.
 
     Returns:
         Values in [0, 1], same shape.
     """
-    if tree is not None:
-        return tree.share(low, high)
+    if attribute.hierarchy is not None:
+        return attribute.hierarchy.share(low, high)
     wide = attribute.positions[high] - attribute.positions[low]
     share = wide / attribute.span if attribute.span > 0 else np.zeros(len(low))
-    mixed = (high >= attribute.special_from) & (low != high)
+    mixed = attribute.mixed(low, high)
     result: FloatArray = np.where(mixed, 1.0, share)
     return result
+
+
+def box_width(attribute: Attribute, low: NDArray[Any], high: NDArray[Any], values: NDArray[Any]) -> FloatArray:
+    """Return the width of boxes that are intervals, nodes or sets, as the attribute is of one kind or another.
+
+    Args:
+        attribute: the attribute.
+        low: first code or leaf of each box.
+        high: last code or leaf, inclusive.
+        values: number of values each box stands for (read for nominal attributes only).
+    """
+    return set_width(attribute, values) if attribute.kind == "nominal" else range_width(attribute, low, high)
 
 
 def set_width(attribute: Attribute, values: NDArray[Any]) -> FloatArray:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.trees import Tree
+from duckdb_anon.kernels.groups.box_cells import interval
 from duckdb_anon.kernels.groups.widths import range_width, set_width
-from duckdb_anon.model.cells import Cells, Interval, Node, ValueSet
+from duckdb_anon.model.cells import Cells, Node, ValueSet
+from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 
@@ -57,7 +58,7 @@ class Ladder:
             return share
         if attribute.kind == "nominal":
             return set_width(attribute, np.bincount(place))
-        return range_width(attribute, None, *self._ends(level))
+        return range_width(attribute, *self._ends(level))
 
     def cells(self, level: int) -> Cells:
         """What each row publishes at a level: node, set or interval."""
@@ -68,10 +69,7 @@ class Ladder:
         if attribute.kind == "nominal":
             offsets = np.concatenate(([0], np.cumsum(np.bincount(place)))).astype(np.int64)
             return ValueSet(attribute.name, offsets, np.argsort(place, kind="stable").astype(np.int32), index)
-        low, high = self._ends(level)
-        mixed = (high >= attribute.special_from) & (low != high)
-        lower, upper = np.where(mixed, -1, low), np.where(mixed, -1, high)
-        return Interval(attribute.name, lower.astype(np.int32), upper.astype(np.int32), index)
+        return interval(attribute, *self._ends(level), index)
 
     def _ends(self, level: int) -> tuple[IntArray, IntArray]:
         """Smallest and largest code of each place of an ordered attribute."""
@@ -93,7 +91,7 @@ def ladder_of(attribute: Attribute, branching: int = 4) -> Ladder:
     [10, 4, 1]
     """
     if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
-        return _of_tree(attribute, Tree.of(attribute.hierarchy), attribute.leaf_of_code.astype(np.int64))
+        return _of_tree(attribute, attribute.hierarchy, attribute.leaf_of_code.astype(np.int64))
     every = np.arange(attribute.domain, dtype=np.int64)
     levels = [every]
     if attribute.kind == "ordered":
@@ -110,7 +108,7 @@ def ladder_of(attribute: Attribute, branching: int = 4) -> Ladder:
     return Ladder(attribute, tuple(levels))
 
 
-def _of_tree(attribute: Attribute, tree: Tree, leaf_of_code: IntArray) -> Ladder:
+def _of_tree(attribute: Attribute, tree: Hierarchy, leaf_of_code: IntArray) -> Ladder:
     places: list[IntArray] = []
     nodes: list[IntArray] = []
     for chain in tree.ancestors[::-1]:

@@ -16,7 +16,8 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.packed import ranges, run_starts
 from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.slicing.covers import EXACT, box_loss, width_of
+from duckdb_anon.kernels.groups.widths import box_width
+from duckdb_anon.kernels.slicing.covers import EXACT, width_of
 from duckdb_anon.kernels.slicing.subgroups import compact, median_parts
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -120,6 +121,6 @@ def _joint_cost(rows: CellRows, part: IntArray, pair_part: IntArray, pair_row: I
         values = distinct[pair_part] + (pairs[place] != pair_part * width + extra)
         low = np.minimum(np.minimum.reduceat(own, first)[pair_part], extra)
         high = np.maximum(np.maximum.reduceat(own, first)[pair_part], extra)
-        loss = box_loss(attribute, low, high, values)
+        loss = box_width(attribute, low, high, values)
         cost += np.where(rows.taking_part[i][pair_row], loss, 0.0)
     return cost

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.kernels.groups.box_cells import interval
 from duckdb_anon.kernels.groups.packed import order_by, ranges, run_starts
 from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.groups.trees import Tree
-from duckdb_anon.model.cells import Cells, Interval, Node, ValueSet
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, Hierarchy, IntArray
+from duckdb_anon.kernels.groups.widths import box_width
+from duckdb_anon.model.cells import Cells, Node, ValueSet
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 EXACT = -1
 
@@ -98,8 +100,8 @@ def box_cover(attribute: Attribute, codes: CodeArray, part_of_slot: IntArray, li
         kept = kept[~whole[part[kept]]]
         return _value_sets(attribute, index, part[kept], place[kept], whole)
     if attribute.hierarchy is not None:
-        return _nodes(attribute, attribute.hierarchy, index, Tree.of(attribute.hierarchy).common(low, high)[0], lift)
-    anything = whole | ((high >= attribute.special_from) & (low != high))  # NULL or NaN among values
+        return _nodes(attribute, attribute.hierarchy, index, attribute.hierarchy.common(low, high)[0], lift)
+    anything = whole | attribute.mixed(low, high)
     low[anything], high[anything] = 0, attribute.domain - 1
     own, none = np.arange(attribute.domain, dtype=np.int64), np.empty(0, dtype=np.int64)
     return Cover(attribute, index, np.append(own, low), np.append(own, high), none, none, none)
@@ -176,27 +178,9 @@ def covers_codes(cover: Cover, codes: CodeArray) -> BoolArray:
     return np.asarray((cover.lower[cover.index] <= axis) & (axis <= cover.upper[cover.index]), dtype=bool)
 
 
-def box_loss(attribute: Attribute, low: IntArray, high: IntArray, values: IntArray) -> FloatArray:
-    """Normalized certainty penalty (NCP) of boxes, in [0, 1].
-
-    Args:
-        attribute: the attribute.
-        low: first code or leaf of each box.
-        high: last code or leaf, inclusive.
-        values: number of values each box stands for (read for nominal attributes only).
-    """
-    if attribute.hierarchy is not None:
-        return Tree.of(attribute.hierarchy).share(low, high)
-    if attribute.kind == "nominal":
-        return np.where(values > 1, values / attribute.domain, 0.0)
-    reach = attribute.positions[high] - attribute.positions[low]
-    share: FloatArray = np.minimum(reach / attribute.span, 1.0) if attribute.span > 0 else (reach > 0).astype(float)
-    return share
-
-
 def loss_of(cover: Cover) -> FloatArray:
     """NCP of each group of a cover."""
-    return box_loss(cover.attribute, cover.lower, cover.upper, cover.leaves)
+    return box_width(cover.attribute, cover.lower, cover.upper, cover.leaves)
 
 
 def as_cells(cover: Cover) -> Cells:
@@ -206,7 +190,4 @@ def as_cells(cover: Cover) -> Cells:
         return Node(attribute.hierarchy.labels, cover.node.astype(np.int32), cover.index)
     if attribute.kind == "nominal":
         return ValueSet(attribute.name, cover.offsets, cover.members.astype(np.int32), cover.index)
-    mixed = (cover.upper >= attribute.special_from) & (cover.lower != cover.upper)
-    lower = np.where(mixed, -1, cover.lower).astype(np.int32)
-    upper = np.where(mixed, -1, cover.upper).astype(np.int32)
-    return Interval(attribute.name, lower, upper, cover.index)
+    return interval(attribute, cover.lower, cover.upper, cover.index)

@@ -18,7 +18,7 @@ from duckdb_anon.engine.quoting import literal
 from duckdb_anon.model.description import Description, read_description, value_text
 from duckdb_anon.model.entries import REQUIRED, Entry, Parameter, Params, Query
 from duckdb_anon.model.shapes import carriers
-from duckdb_anon.rewrite.query.tables import bag_type, box_type, list_type, struct_fields
+from duckdb_anon.model.shapes.types import bag_type, box_type, is_text, list_type, struct_fields
 
 Fact = tuple[str, str | None, str | None, str]
 _ROLES = {
@@ -123,6 +123,6 @@ def _cells(kind: str, role: str, tree: str | None) -> str:
         return f"sets of {several}, one of which is the value"
     if bag is not None:
         return f"values of {bag} in the bucket, each with its count"
-    if tree is not None and kind.upper() == "VARCHAR":
+    if tree is not None and is_text(kind):
         return f"nodes of the hierarchy {tree}: a leaf is a value, any other node stands for one of its leaves"
     return f"values of {kind}"

@@ -21,8 +21,8 @@ from duckdb_anon.measures.queries.overlaps import Intervals, Lists, Members
 from duckdb_anon.measures.queries.products import BLOCK, Part, Product, summed
 from duckdb_anon.measures.queries.workload import Workload
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import Domain, ReadColumn, ReadTable
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.reading import ReadColumn, ReadTable
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 
 def estimated_answers(
@@ -201,7 +201,7 @@ def _intervals(column: ReadColumn, valued: bool) -> tuple[Intervals, IntArray]:
     return Intervals(lower, upper, places[codes], codes, step, valued), cell_of_row.ravel().astype(np.int64)
 
 
-def _places(domain: Domain) -> FloatArray:
+def _places(domain: Attribute) -> FloatArray:
     """Place of each code on the number line, infinity for NULL and what is not finite."""
     if domain.kind == "ordered":
         return np.where(np.arange(domain.size) < domain.special_from, domain.positions, np.inf)

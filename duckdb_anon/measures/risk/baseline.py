@@ -14,8 +14,7 @@ from duckdb_anon.kernels.attacks.guesses import naive_bayes_guesses
 from duckdb_anon.measures.risk.attacks import Targets
 from duckdb_anon.measures.risk.published import Published, Secret
 from duckdb_anon.measures.risk.published_cells import PublishedCells
-from duckdb_anon.model.reading import Domain
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 MOST_VALUES = 1000
 BINS = 100
@@ -79,7 +78,7 @@ def bins_of(cells: PublishedCells) -> _Binned:
     return bin_of_code, sparse.csr_matrix(shares)
 
 
-def _bins(domain: Domain, cells: PublishedCells) -> IntArray:
+def _bins(domain: Attribute, cells: PublishedCells) -> IntArray:
     if domain.kind != "ordered" or domain.size <= BINS:
         return np.arange(domain.size, dtype=np.int64)
     if not cells.plain:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from duckdb_anon.model.errors import ColumnError, listed, nearest
-from duckdb_anon.model.reading import BoolArray, Domain, ReadColumn, ReadTable
+from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
 from duckdb_anon.model.shapes import SOURCE
-from duckdb_anon.model.table import CodeArray, IntArray
+from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 
 def is_plain(table: ReadTable, names: Sequence[str]) -> bool:
@@ -171,30 +171,17 @@ def covers(column: ReadColumn, rows: IntArray) -> BoolArray:
     return result
 
 
-def common_node(domain: Domain, first: CodeArray, second: CodeArray) -> IntArray:
+def common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
     """Lowest node of the hierarchy above two values, for each pair of codes.
 
     Raises:
         ColumnError: when the domain has no hierarchy.
     """
-    tree, leaf = domain.hierarchy, domain.leaf_of_code
-    if tree is None or leaf is None:
-        raise ColumnError(f"column '{domain.name}' has no hierarchy")
-    low, high = np.minimum(leaf[first], leaf[second]), np.maximum(leaf[first], leaf[second])
-    node = tree.node_of_leaf[low].astype(np.int64)
-    for _ in range(tree.height + 1):
-        outside = high >= tree.first_leaf[node] + tree.leaf_count[node]
-        if not outside.any():
-            break
-        node[outside] = tree.parent[node[outside]]
-    return node
+    tree, leaf = domain.tree()
+    return tree.lowest_above(tree.node_of_leaf[leaf[first]], leaf[second])
 
 
-def _below(domain: Domain, node: CodeArray) -> BoolArray:
+def _below(domain: Attribute, node: CodeArray) -> BoolArray:
     """Whether leaf of code v lies below each node, shape (domain, nodes)."""
-    if domain.hierarchy is None or domain.leaf_of_code is None:
-        raise ColumnError(f"column '{domain.name}' is published as nodes, but no hierarchy is named for it")
-    leaf = domain.leaf_of_code[:, None]
-    first = domain.hierarchy.first_leaf[node]
-    below: BoolArray = (leaf >= first) & (leaf < first + domain.hierarchy.leaf_count[node])
-    return below
+    tree, leaf = domain.tree()
+    return tree.holds(node, leaf[:, None])

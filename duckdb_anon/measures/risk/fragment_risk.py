@@ -40,9 +40,9 @@ def coverage(published: Published) -> tuple[Flags, IntArray]:
     np.add.at(words, published.row, fixed_words(nodes, 1)[published.node])
     number = numbered(words)
     count = np.bincount(number)
-    if len(count) * forest.items > _MOST_CELLS:
+    if len(count) * forest.leaves > _MOST_CELLS:
         raise ParameterError(
-            f"fragment_risk: {len(count)} distinct lists and {forest.items} values need too large a table; look at a "
+            f"fragment_risk: {len(count)} distinct lists and {forest.leaves} values need too large a table; look at a "
             "sample of the release"
         )
     example = np.zeros(len(count), dtype=np.int64)
@@ -50,9 +50,9 @@ def coverage(published: Published) -> tuple[Flags, IntArray]:
     shown = np.flatnonzero(example[number[published.row]] == published.row)
     entry = (number[published.row[shown]], published.node[shown])
     has = scipy.sparse.csr_matrix((np.ones(len(shown), dtype=np.float32), entry), shape=(len(count), nodes))
-    depth, item = np.nonzero(np.diff(forest.path, axis=0, prepend=-1))
+    depth, item = np.nonzero(np.diff(forest.ancestors, axis=0, prepend=-1))
     below = scipy.sparse.csr_matrix(
-        (np.ones(len(depth), dtype=np.float32), (forest.path[depth, item], item)), shape=(nodes, forest.items)
+        (np.ones(len(depth), dtype=np.float32), (forest.ancestors[depth, item], item)), shape=(nodes, forest.leaves)
     )
     return (has @ below).toarray(), count
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from duckdb_anon.measures.risk.covering import cell_numbers, common_node, covers
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import BoolArray, Domain, ReadColumn
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.reading import BoolArray, ReadColumn
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PublishedCells:
         return len(self.first_row)
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Attribute:
         """The values targets may have."""
         return self.column.domain
 
@@ -147,15 +147,8 @@ def published_cells(column: ReadColumn, rows: int) -> PublishedCells:
     return PublishedCells(column, first.astype(np.int64), of_row.astype(np.int64))
 
 
-def _climbed(domain: Domain, node: CodeArray, values: CodeArray) -> CodeArray:
+def _climbed(domain: Attribute, node: CodeArray, values: CodeArray) -> CodeArray:
     """Level of the lowest node above both a node and a value."""
-    tree, leaf = domain.hierarchy, domain.leaf_of_code
-    if tree is None or leaf is None:
-        raise ColumnError(f"column '{domain.name}' has no hierarchy")
-    at, where = node.astype(np.int64), leaf[values]
-    for _ in range(tree.height + 1):
-        outside = (where < tree.first_leaf[at]) | (where >= tree.first_leaf[at] + tree.leaf_count[at])
-        if not outside.any():
-            break
-        at[outside] = tree.parent[at[outside]]
-    return tree.level[at]
+    tree, leaf = domain.tree()
+    level: CodeArray = tree.level[tree.lowest_above(node, leaf[values])]
+    return level

@@ -23,8 +23,8 @@ import numpy as np
 from duckdb_anon.measures.risk.covering import common_node, replaced_rows, require_columns
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import BoolArray, Domain, ReadColumn, ReadTable
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 ALL = "(all)"
 
@@ -83,7 +83,7 @@ def _set_sizes(released: ReadColumn) -> FloatArray:
     return sizes
 
 
-def _domain_size(domain: Domain, codes: CodeArray) -> int:
+def _domain_size(domain: Attribute, codes: CodeArray) -> int:
     if domain.hierarchy is not None:
         return domain.hierarchy.leaves
     return len(np.unique(codes))
@@ -94,7 +94,7 @@ def _covered(size: FloatArray, domain: int) -> tuple[FloatArray, FloatArray, Flo
     return (size - 1) / domain, np.where(wide, size / domain, 0.0), wide.astype(np.float64)
 
 
-def _span(domain: Domain, codes: CodeArray) -> tuple[float, float]:
+def _span(domain: Attribute, codes: CodeArray) -> tuple[float, float]:
     """Range of the original's finite values, and what ILoss divides by."""
     finite = codes[codes < domain.special_from]
     span = float(domain.positions[finite.max()] - domain.positions[finite.min()]) if len(finite) else 0.0
@@ -102,12 +102,12 @@ def _span(domain: Domain, codes: CodeArray) -> tuple[float, float]:
 
 
 def _interval(
-    domain: Domain, codes: CodeArray, lower: CodeArray, upper: CodeArray
+    domain: Attribute, codes: CodeArray, lower: CodeArray, upper: CodeArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     span, whole = _span(domain, codes)
     width = domain.positions[upper] - domain.positions[lower]
     # NULL or not finite at one end only cannot be told apart from anything
-    anything = (lower < 0) | ((upper >= domain.special_from) & (upper != lower))
+    anything = (lower < 0) | domain.mixed(lower, upper)
     return _ordered(np.where(anything, span, width), span, whole, anything, (lower != upper) | anything)
 
 
@@ -121,7 +121,7 @@ def _ordered(
 
 
 def _replaced(
-    domain: Domain, every: CodeArray, before: CodeArray, after: CodeArray
+    domain: Attribute, every: CodeArray, before: CodeArray, after: CodeArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     differs = before != after
     if domain.kind == "ordered":

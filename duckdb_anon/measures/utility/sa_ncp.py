@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.forest import Forest, forest_of
 from duckdb_anon.measures.risk.covering import source_rows
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
@@ -44,7 +44,7 @@ class Published:
         rows: number of released rows.
     """
 
-    forest: Forest
+    forest: Hierarchy
     person: IntArray
     item: IntArray
     row: IntArray
@@ -69,17 +69,17 @@ def read_published(function: str, original: ReadTable, release: ReadTable, name:
             f"{function}: '{name}' of the release holds no lists of nodes; give a release with a row a person, made "
             "without explode"
         )
-    forest = forest_of([domain.hierarchy])
+    forest = domain.hierarchy.squeezed
     leaf = domain.leaf_of_code[original.columns[name].value_codes()]
     owner = original.columns[person].value_codes().astype(np.int64)
-    pairs = np.unique(owner * forest.items + leaf)
+    pairs = np.unique(owner * forest.leaves + leaf)
     row = np.repeat(np.arange(release.rows), np.diff(released.offsets))
     # a node of a chain and the lowest of the chain cover the same leaves
     first = domain.hierarchy.first_leaf[released.node]
     count = domain.hierarchy.leaf_count[released.node]
-    above = forest.path[:, first]
+    above = forest.ancestors[:, first]
     node = above[(forest.leaf_count[above] == count).argmax(axis=0), np.arange(len(first))]
-    return Published(forest, pairs // forest.items, pairs % forest.items, row, node.astype(np.int32), release.rows)
+    return Published(forest, pairs // forest.leaves, pairs % forest.leaves, row, node.astype(np.int32), release.rows)
 
 
 def replaced_by(function: str, published: Published, person_of_row: IntArray) -> FloatArray:
@@ -92,8 +92,8 @@ def replaced_by(function: str, published: Published, person_of_row: IntArray) ->
     known = np.sort(person_of_row[published.row] * nodes + published.node)
     covering = np.zeros(len(published.item), dtype=np.int64)
     loss = np.zeros(len(published.item))
-    for depth in range(len(forest.path)):
-        node = forest.path[depth][published.item].astype(np.int64)
+    for depth in range(len(forest.ancestors)):
+        node = forest.ancestors[depth][published.item]
         wanted = published.person * nodes + node
         place = np.minimum(np.searchsorted(known, wanted), max(0, len(known) - 1))
         found = (known[place] == wanted) & (forest.depth[node] == depth) if len(known) else np.zeros(len(node), bool)

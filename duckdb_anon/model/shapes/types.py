@@ -1,16 +1,23 @@
-"""What the text of a DuckDB type says about the cells of a column: interval, list, counts, slice, channels.
+"""What the text of a DuckDB type says: kind of its values, and of a column's cells (interval, list, counts, slice).
 
-Nothing here looks at data, and nothing depends on how the text is spaced or quoted. Cost: the length of the text.
+The one reader of types: planner, coding, shapes, rewrites and servers ask it. Nothing here looks at data, and nothing
+depends on how the text is spaced or quoted. Cost: the length of the text.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 _BOX = re.compile(r'STRUCT\(\s*"?lower"?\s+(.+?),\s*"?upper"?\s+(.+)\)', re.IGNORECASE | re.DOTALL)
 _BAG = re.compile(r"MAP\((.+),\s*U?BIGINT\)", re.IGNORECASE | re.DOTALL)
 _INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", re.IGNORECASE)
-_NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)", re.IGNORECASE)
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)", re.IGNORECASE)
+_NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]|INTERVAL|VARIANT", re.IGNORECASE | re.DOTALL)
+_ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)", re.IGNORECASE)
+
+Kind = Literal["ordered", "nominal", ""]
+Spread = Literal["discrete", "continuous", "nominal"]
 
 
 def is_integer(duckdb_type: str) -> bool:
@@ -28,7 +35,91 @@ def is_number(duckdb_type: str) -> bool:
     >>> is_number('DECIMAL(9,2)'), is_number('VARCHAR')
     (True, False)
     """
-    return _NUMBER.fullmatch(duckdb_type.strip()) is not None
+    text = duckdb_type.strip()
+    return is_integer(text) or text.upper() in ("FLOAT", "DOUBLE") or decimal_type(text) is not None
+
+
+def decimal_type(duckdb_type: str) -> tuple[int, int] | None:
+    """Give width and places of DECIMAL(width, places), or None for any other type.
+
+    >>> decimal_type('DECIMAL(9,2)'), decimal_type('DOUBLE')
+    ((9, 2), None)
+    """
+    found = _DECIMAL.fullmatch(duckdb_type.strip())
+    return (int(found.group(1)), int(found.group(2))) if found else None
+
+
+def is_moment(duckdb_type: str) -> bool:
+    """Tell whether a type holds dates, times of day or timestamps, of any unit and zone.
+
+    >>> is_moment('TIMESTAMP WITH TIME ZONE'), is_moment('INTERVAL')
+    (True, False)
+    """
+    text = duckdb_type.strip().upper()
+    return text == "DATE" or text.startswith("TIME")
+
+
+def is_text(duckdb_type: str) -> bool:
+    """Tell whether the values of a type are texts, declared ones (ENUM) among them.
+
+    >>> is_text("ENUM('low', 'high')"), is_text('VARCHAR[]')
+    (True, False)
+    """
+    return duckdb_type.strip().upper() == "VARCHAR" or is_enum(duckdb_type)
+
+
+def is_enum(duckdb_type: str) -> bool:
+    """Tell whether a type declares its texts.
+
+    >>> is_enum("ENUM('low', 'it''s', 'a)')"), is_enum("ENUM('a')[]")
+    (True, False)
+    """
+    return _ENUM.fullmatch(duckdb_type.strip()) is not None
+
+
+def without_enums(duckdb_type: str) -> str:
+    """Give a type with VARCHAR in place of every ENUM in it, whose texts tell values nobody may have.
+
+    >>> without_enums("STRUCT(a ENUM('x', 'y'), b INTEGER)")
+    'STRUCT(a VARCHAR, b INTEGER)'
+    """
+    return _ENUM.sub("VARCHAR", duckdb_type)
+
+
+def is_nested(duckdb_type: str) -> bool:
+    """Tell whether a type has no plain values: a STRUCT, MAP, UNION or list, INTERVAL, VARIANT.
+
+    >>> is_nested('INTEGER[]'), is_nested('INTEGER')
+    (True, False)
+    """
+    return _NESTED.fullmatch(duckdb_type.strip()) is not None
+
+
+def kind_of_type(duckdb_type: str) -> Kind:
+    """Tell ordered types (numbers, dates, times) from nominal ones; '' when the type is unknown.
+
+    >>> kind_of_type('DECIMAL(9,2)'), kind_of_type('VARCHAR')
+    ('ordered', 'nominal')
+    """
+    if not duckdb_type:
+        return ""
+    if is_number(duckdb_type) or is_moment(duckdb_type) or duckdb_type.strip().upper() == "BIGNUM":
+        return "ordered"
+    return "nominal"
+
+
+def spread_of(duckdb_type: str) -> Spread:
+    """Tell how the values of a type fill an interval: counted, measured, or not at all.
+
+    >>> spread_of('INTEGER'), spread_of('DATE'), spread_of('DOUBLE'), spread_of('VARCHAR')
+    ('discrete', 'discrete', 'continuous', 'nominal')
+    """
+    text = duckdb_type.strip().upper()
+    if kind_of_type(text) != "ordered":
+        return "nominal"
+    decimal = decimal_type(text)
+    whole = is_integer(text) or text in ("DATE", "BIGNUM") or (decimal is not None and decimal[1] == 0)
+    return "discrete" if whole else "continuous"
 
 
 def is_channels(duckdb_type: str) -> bool:

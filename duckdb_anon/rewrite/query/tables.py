@@ -6,7 +6,6 @@ written before a single row is read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,25 +16,17 @@ from duckdb_anon.model.shapes.types import bag_type, box_type, list_type, struct
 
 __all__ = [
     "Bounds",
-    "Scale",
     "TableInfo",
     "bag_type",
     "box_type",
     "contents_of",
     "list_type",
-    "scale_of",
     "struct_fields",
 ]
 
-Scale = Literal["discrete", "continuous", "nominal"]
 Bounds = Literal["none", "hard", "sure", "likely"]
 """Which low and high a rewritten query gives: none; hard bounds; hard bounds where there are any, else 95% intervals;
 95% intervals where there are any, else hard bounds."""
-
-_INTEGERS = frozenset(
-    "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT BIGNUM".split()
-)
-_DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -71,21 +62,6 @@ class TableInfo:
     def spelled(self, column: str) -> str:
         """Give a column's own spelling."""
         return next((name for name, _ in self.columns if name.lower() == column.lower()), column)
-
-
-def scale_of(duckdb_type: str) -> Scale:
-    """Tell how the values of a type fill an interval: counted, measured, or not at all.
-
-    >>> scale_of('INTEGER'), scale_of('DATE'), scale_of('DOUBLE'), scale_of('VARCHAR')
-    ('discrete', 'discrete', 'continuous', 'nominal')
-    """
-    upper = duckdb_type.upper()
-    decimal = _DECIMAL.fullmatch(upper)
-    if upper in _INTEGERS or upper == "DATE" or (decimal and int(decimal.group(1)) == 0):
-        return "discrete"
-    if decimal or upper in ("FLOAT", "DOUBLE") or upper.startswith("TIME"):
-        return "continuous"
-    return "nominal"
 
 
 def contents_of(release: TableInfo, original: TableInfo) -> Contents:

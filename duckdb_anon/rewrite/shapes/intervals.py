@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.tables import scale_of
+from duckdb_anon.model.shapes.types import is_moment, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
@@ -35,7 +35,7 @@ class IntervalPart(Part):
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """List the whole numbers or days in each box."""
-        if scale_of(self.kind) != "discrete":
+        if spread_of(self.kind) != "discrete":
             raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
         inside = f"range(_low::hugeint::bigint, _high::hugeint::bigint + 1)::{self.kind}[]"
         if self.kind.upper() == "DATE":
@@ -89,7 +89,7 @@ class IntervalPart(Part):
 
     def boundable(self, value: exp.Expr) -> bool:
         """Whether ends are known of a value in a box that could be anything: numbers only."""
-        numeric = scale_of(self.kind) != "nominal" and not self.kind.upper().startswith(("DATE", "TIME"))
+        numeric = spread_of(self.kind) != "nominal" and not is_moment(self.kind)
         return linear(value) is not None or _constants(value) is not None or (numeric and _is_number(value))
 
     def _listed(self, request: Request) -> exp.Expr:
@@ -141,7 +141,7 @@ class _Form:
 
     @property
     def discrete(self) -> bool:
-        return scale_of(self.kind) == "discrete"
+        return spread_of(self.kind) == "discrete"
 
     def pieces(self) -> list[Interval]:
         """The intervals asked for; for a counted type closed ones, neighbours joined."""

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from duckdb_anon.model.shapes.types import is_moment
 from duckdb_anon.rewrite.query.template import number
 
 Number = Fraction
@@ -163,7 +164,7 @@ def constant(node: exp.Expr, kind: str) -> Number | None:
         inner = constant(node.this, kind)
         return -inner if inner is not None else None
     upper = kind.upper()
-    dated = upper == "DATE" or upper.startswith("TIME")
+    dated = is_moment(upper)
     if isinstance(node, exp.Literal) and not node.is_string:
         return None if dated else Fraction(node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from duckdb_anon.engine.coding import canonical_order, code_column
-from duckdb_anon.engine.trees import Tree
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.hierarchy import Hierarchy
 
 
 def test_ordered_codes_rise_with_the_value() -> None:
@@ -68,7 +68,7 @@ def test_text_cannot_be_ordered() -> None:
 
 
 def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own() -> None:
-    tree = Tree("t", (("*", "A", "a1"), ("*", "A", "a2"), ("*", "B", "b1")))
+    tree = Hierarchy.of_paths((("*", "A", "a1"), ("*", "A", "a2"), ("*", "B", "b1")), "t")
     a = code_column("f", "a", pa.array(["b1", None, "a1"]), "hierarchy", tree)
     assert a.hierarchy is not None
     assert a.leaf_of_code is not None
@@ -79,7 +79,7 @@ def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own() -> None:
 
 
 def test_padded_branches_are_one_node() -> None:
-    tree = Tree("t", (("*", "A", "a1"), ("*", "b", "b")))
+    tree = Hierarchy.of_paths((("*", "A", "a1"), ("*", "b", "b")), "t")
     a = code_column("f", "a", pa.array(["b"]), "hierarchy", tree)
     assert a.hierarchy is not None
     assert a.hierarchy.labels == ("*", "A", "a1", "b")
@@ -87,7 +87,7 @@ def test_padded_branches_are_one_node() -> None:
 
 def test_values_missing_from_the_tree_are_counted_not_quoted() -> None:
     with pytest.raises(ColumnError) as caught:
-        code_column("f", "a", pa.array(["hidden", "b"]), "hierarchy", Tree("t", (("*", "b"),)))
+        code_column("f", "a", pa.array(["hidden", "b"]), "hierarchy", Hierarchy.of_paths([("*", "b")], "t"))
     assert "1 distinct value(s) of 'a'" in str(caught.value)
     assert "hidden" not in str(caught.value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from duckdb_anon.engine.trees import number_tree, read_tree
+from duckdb_anon.engine.trees import read_tree
 from duckdb_anon.model.errors import ParameterError
 
 
@@ -14,7 +14,7 @@ def rows(*paths: tuple[str, ...]) -> pa.StructArray:
 
 
 def test_short_branch_padded_with_its_leaf_is_one_node() -> None:
-    tree = number_tree(read_tree("f", "t", rows(("a", "a", "*"), ("b1", "b", "*"), ("b2", "b", "*"))))
+    tree = read_tree("f", "t", rows(("a", "a", "*"), ("b1", "b", "*"), ("b2", "b", "*")))
     assert sorted(tree.labels) == ["*", "a", "b", "b1", "b2"]
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attacks import ColumnScore
 from duckdb_anon.measures.risk.published_cells import PublishedCells
-from duckdb_anon.model.reading import Domain
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 SMOOTHING = 0.02
 BINS = 100
@@ -47,7 +46,7 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
     return partial(_by_bin_or_equal, ratio, bin_of_code, cells, stay)
 
 
-def _bins(domain: Domain, codes: CodeArray) -> tuple[IntArray, int]:
+def _bins(domain: Attribute, codes: CodeArray) -> tuple[IntArray, int]:
     """Bin of each code, and how many there are."""
     size = domain.size
     if domain.kind == "ordered" and size > BINS:

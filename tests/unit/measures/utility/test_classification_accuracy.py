@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from duckdb_anon.measures.utility.plain_rows import drawn_codes, numbers
-from duckdb_anon.model.reading import Domain, ReadColumn
+from duckdb_anon.model.reading import ReadColumn
+from duckdb_anon.model.table import Attribute
 
 pytest.importorskip("sklearn")
 
@@ -96,8 +97,10 @@ def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection) -> None:
         people.execute(call.format("class", ", folds := 601")).fetchall()
 
 
-def _domain(positions: list[float]) -> Domain:
-    return Domain("x", "ordered", np.array(positions), len(positions), -1, True)
+def _domain(positions: list[float]) -> Attribute:
+    return Attribute(
+        "x", "ordered", np.zeros(0, np.int32), np.array(positions), len(positions), -1, np.zeros(len(positions))
+    )
 
 
 def test_intervals_become_their_middle_and_draws_stay_inside() -> None:

@@ -1,0 +1,83 @@
+"""What DuckDB's values look like in Arrow: one array of plain values, numbers behind dates and times, types by name.
+
+Types are told apart by their DuckDB text everywhere (`model.shapes.types`); `type_text` gives it for columns that only
+Arrow has seen. Cost: a pass over the values that are changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckdb_anon.model.table import FloatArray
+
+_INTEGERS = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
+_UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return enums as text, extension types as their storage, and -0.0 as 0.0."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_floating(array.type):
+        array = pc.add(array, pa.scalar(0.0, array.type))
+    return array
+
+
+def type_text(kind: pa.DataType) -> str:
+    """DuckDB's text of a type.
+
+    >>> type_text(pa.list_(pa.int32())), type_text(pa.decimal128(9, 2)), type_text(pa.timestamp("us"))
+    ('INTEGER[]', 'DECIMAL(9,2)', 'TIMESTAMP')
+    """
+    if pa.types.is_struct(kind):
+        fields = ", ".join(f'"{field.name.replace(chr(34), chr(34) * 2)}" {type_text(field.type)}' for field in kind)
+        return f"STRUCT({fields})"
+    if pa.types.is_map(kind):
+        return f"MAP({type_text(kind.key_type)}, {type_text(kind.item_type)})"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"{type_text(kind.value_type)}[]"
+    if pa.types.is_integer(kind):
+        return ("U" if pa.types.is_unsigned_integer(kind) else "") + _INTEGERS[str(kind).removeprefix("u")]
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return _UNITS[kind.unit] if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
+    if pa.types.is_floating(kind):
+        return "FLOAT" if kind == pa.float32() else "DOUBLE"
+    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return "DATE" if pa.types.is_date(kind) else "TIME"
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "VARCHAR"
+    return str(kind).upper()
+
+
+def step_type(kind: pa.DataType) -> pa.DataType:
+    """The type of `steps`: whole numbers for dates and times, the type itself for all others."""
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_temporal(kind) else kind
+
+
+def steps(values: pa.Array) -> pa.Array:
+    """Dates and times as the whole numbers they are kept as, other values as they are.
+
+    >>> steps(pa.array([1, None], pa.date32())).to_pylist(), steps(pa.array(["a"])).to_pylist()
+    ([1, None], ['a'])
+    """
+    kind = step_type(values.type)
+    return values if kind == values.type else values.cast(kind)
+
+
+def as_numbers(values: pa.Array) -> FloatArray:
+    """Numbers, decimals, dates and times as float64."""
+    values = steps(values)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
+    return numbers
