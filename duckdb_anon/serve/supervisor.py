@@ -25,8 +25,16 @@ _START = 60.0  # seconds a worker may take to start
 _CLOSE = 15.0  # seconds a worker may take to close
 _SOON = 10.0  # a worker that lives for less has failed soon
 _LONGEST_PAUSE = 5.0
-# Fewer maps that nobody uses, so that the limit speaks of what queries take.
-_LEAN = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "4"}
+# Memory that a query has given back goes to the system at once: the limit speaks of what queries take, and allocators
+# (DuckDB's jemalloc, the system's) by default keep maps that nobody uses, until nothing is left of it.
+_LEAN = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "DUCKDB_JE_MALLOC_CONF": "retain:false,dirty_decay_ms:0,muzzy_decay_ms:0,narenas:4,tcache_max:1024",
+    "MALLOC_ARENA_MAX": "4",
+    "MALLOC_MMAP_THRESHOLD_": "131072",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
+}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ import duckdb
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import Limits, bound_this_process, resident
 from duckdb_anon.serve.server import Analyst, Curator, listen
+
+
+_ANSWER = 30.0  # seconds a server may take to answer for the first time
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ def main() -> int:
     try:
         served = _open(job)
         listen(served, job.address, job.token)
+        _wait_for_answer(job.address)
         # before the process is bounded, and before the first statement can take what there is
         threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()
         bounded = job.role == "curator" or bound_this_process(Limits(job.memory).memory_bytes)
@@ -63,6 +68,26 @@ def _open(job: Job) -> Analyst | Curator:
     if job.role == "curator":
         return Curator(job.database)
     return Analyst(job.database, Limits(job.memory, job.threads))
+
+
+def _wait_for_answer(address: str) -> None:
+    """Return once the server answers, so that all its threads are there before memory is bounded.
+
+    Quack says that it serves before it has made them; one that finds no room for its stack ends its server, and
+    connections are then accepted by the system and answered by nobody.
+
+    Raises:
+        AnonError: when it answers nothing.
+    """
+    host, port = address.rsplit(":", 1)
+    try:
+        with socket.create_connection((host, int(port)), timeout=_ANSWER) as asked:
+            asked.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            answered = asked.recv(1)
+    except OSError:
+        answered = b""
+    if not answered:
+        raise AnonError(f"serve: Quack does not answer at {address}; is it the version for this DuckDB?")
 
 
 def _end_with_supervisor(ended: threading.Event, role: str) -> None:

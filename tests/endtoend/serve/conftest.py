@@ -48,12 +48,13 @@ create table notes as select 'top secret' as note;
 """
 
 
-@dataclass(frozen=True)
+@dataclass
 class Endpoint:
     """A running server, and the stock shell as its client."""
 
     uri: str
     process: subprocess.Popen[str]
+    said: str = ""  # on standard error, once it has ended
 
     def attached(self, script: str, from_file: bool = False) -> subprocess.CompletedProcess[str]:
         """Run a script in the stock shell, attached to the server as r."""
@@ -63,20 +64,22 @@ class Endpoint:
         """The rows that such a script ends with."""
         return rows_of(self.attached(script))
 
-    def ask(self, query: str, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
-        """Send one query to the server through the stock shell."""
-        return stock_shell(f"from quack_query('{self.uri}', $text${query}$text$, token := '{token}');")
+    def ask(self, query: str, token: str = TOKEN, patience: float = 60) -> subprocess.CompletedProcess[str]:
+        """Send one query to the server through the stock shell, which waits `patience` seconds."""
+        text = f"from quack_query('{self.uri}', $text${query}$text$, token := '{token}');"
+        return stock_shell(text, patience=patience)
 
     def asked_from_a_file(self, query: str) -> subprocess.CompletedProcess[str]:
         """Send a query that is too long for a command line."""
-        return stock_shell(f"from quack_query('{self.uri}', $text${query}$text$, token := '{TOKEN}');", True)
+        text = f"from quack_query('{self.uri}', $text${query}$text$, token := '{TOKEN}');"
+        return stock_shell(text, True, patience=180)  # the client reads it slowly, too
 
     def rows(self, query: str) -> list[list[str]]:
         """The rows of a query's answer."""
         return rows_of(self.ask(query))
 
 
-def stock_shell(script: str, from_file: bool = False) -> subprocess.CompletedProcess[str]:
+def stock_shell(script: str, from_file: bool = False, patience: float = 60) -> subprocess.CompletedProcess[str]:
     """Run a script in the stock shell with the Quack extension loaded."""
     loads = ""
     for name in ("httpfs", "quack"):
@@ -88,12 +91,12 @@ def stock_shell(script: str, from_file: bool = False) -> subprocess.CompletedPro
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
             file.write(loads + script)
             file.flush()
-            return _run([str(SHELL), "-csv", "-bail", "-f", file.name])
-    return _run([str(SHELL), "-csv", "-c", loads + script])
+            return _run([str(SHELL), "-csv", "-bail", "-f", file.name], patience)
+    return _run([str(SHELL), "-csv", "-c", loads + script], patience)
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def _run(command: list[str], patience: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
 
 
 def rows_of(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
@@ -133,10 +136,12 @@ def _served(file: Path, role: str, *options: str) -> Iterator[Endpoint]:
     try:
         said = process.stdout.readline()
         assert said.startswith(f"{role} endpoint at "), process.stderr.read()
-        yield Endpoint(f"quack:localhost:{port}", process)
+        endpoint = Endpoint(f"quack:localhost:{port}", process)
+        yield endpoint
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=20) == 0
+        endpoint.said = process.stderr.read()
         process.stdout.close()
         process.stderr.close()
 

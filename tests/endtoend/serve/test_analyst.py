@@ -69,13 +69,23 @@ def test_query_that_runs_too_long_is_ended_and_the_endpoint_is_there_again(folde
 
 
 def test_memory_of_queries_is_limited_and_the_endpoint_survives(folder: Path, serve: Any) -> None:
-    with serve(folder / "releases.duckdb", "analyst", "--memory", "150MB", "--timeout", "15") as endpoint:
-        done = endpoint.ask(LARGE)
-        assert done.returncode == 1
-        # refused more memory, or ended where it goes on trying to do without
-        assert "failed to allocate" in done.stderr or "was ended" in done.stderr or "started again" in done.stderr
-        assert str(folder) not in done.stderr
-        assert endpoint.rows("select count(*) from covered") == [["2000"]]
+    with serve(folder / "releases.duckdb", "analyst", "--memory", "80MB", "--threads", "1") as endpoint:
+        for _ in range(2):
+            done = endpoint.ask(LARGE)
+            assert done.returncode == 1
+            assert "failed to allocate" in done.stderr
+            assert str(folder) not in done.stderr
+            assert endpoint.rows("select count(*) from covered") == [["2000"]]
+        worker = Path(f"/proc/{endpoint.process.pid}/task/{endpoint.process.pid}/children").read_text().split()
+        assert len(worker) == 1  # the first one still: nothing had to be ended
+    assert "start" not in endpoint.said
+
+
+def test_endpoint_answers_from_the_moment_it_says_it_is_there(folder: Path, serve: Any) -> None:
+    # the server's threads are made while it starts; memory is bounded only after
+    for memory in ("1MB", "20MB", "80MB"):
+        with serve(folder / "releases.duckdb", "analyst", "--memory", memory, "--threads", "1") as endpoint:
+            assert endpoint.ask("select 1 as one", patience=20).stdout.split() == ["one", "1"], memory
 
 
 @pytest.mark.parametrize(
