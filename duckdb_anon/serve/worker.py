@@ -22,7 +22,6 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import Limits, bound_this_process, resident
 from duckdb_anon.serve.server import Analyst, Curator, listen
 
-
 _ANSWER = 30.0  # seconds a server may take to answer for the first time
 
 
