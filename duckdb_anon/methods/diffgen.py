@@ -22,6 +22,7 @@ import numpy as np
 from duckdb_anon.kernels.differential_privacy.budget import Budget
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
+from duckdb_anon.kernels.differential_privacy.written import MAX_CELLS, check_written
 from duckdb_anon.kernels.slicing.boxed import box_plans, cell_layout
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
@@ -99,13 +100,9 @@ def _check_size(predictors: list[Predictor], shape: tuple[int, ...], params: Par
     cells = prod(shape)
     flat = [p for p in predictors if not p.numeric and p.tree is None]
     entries = sum(cells // len(p.cut) * int(p.high - p.low) for p in flat)
-    if cells + entries > params["max_cells"]:
-        lists = f" with lists of {entries} values in all" if flat else ""
-        less = " or give hierarchies, whose nodes are single labels," if flat else ""
-        raise RequirementError(
-            f"diffgen: {cells} cells{lists} would be released, all of them with noise, and max_cells := "
-            f"{params['max_cells']}; lower specializations := {params['specializations']}{less} or raise max_cells"
-        )
+    less = " or give hierarchies, whose nodes are single labels," if flat else ""
+    remedy = f"lower specializations := {params['specializations']}{less}"
+    check_written("diffgen", cells, entries, params["max_cells"], remedy)
 
 
 def _boxes(attribute: Attribute, predictor: Predictor, place: IntArray) -> Cells:
@@ -199,9 +196,7 @@ METHOD = Method(
             "declared",
             ("declared", "observed"),
         ),
-        Parameter(
-            "max_cells", "most cells and entries of lists of values that are written", "integer", 1_000_000, low=1
-        ),
+        MAX_CELLS,
     ),
     layout=layout,
     release=release,

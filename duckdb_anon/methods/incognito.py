@@ -10,7 +10,8 @@ Paper: LeFevre, DeWitt and Ramakrishnan (2005), Incognito: efficient full-domain
 l-diversity as in Machanavajjhala et al. (2006). Departures: DuckDB counts the table once and all other counts are
 rolled up from that; of the minimal nodes the one with the least normalized certainty penalty (Xu et al. 2006)
 is taken, a suppressed row counting as wholly generalized; ties go to the smaller height, then to the
-first attribute least generalized. Cost: exponential in the attributes at worst.
+first attribute least generalized. Cost: exponential in the attributes at worst; how many level vectors may have to be
+visited is known before the search, shown as its phase, and bounded by `max_nodes`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,18 @@ import numpy as np
 from duckdb_anon.kernels.groups import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
 from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
-from duckdb_anon.kernels.lattice import Counter, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
+from duckdb_anon.kernels.lattice import (
+    Counter,
+    cheapest,
+    failing_rows,
+    ladder_of,
+    minimal_nodes,
+    most_nodes,
+    valid_nodes,
+)
 from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
 from duckdb_anon.kernels.slicing.boxed import box_plans
+from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
@@ -53,7 +63,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         of each released row.
 
     Raises:
-        RequirementError: even the whole table as one class fails.
+        RequirementError: even the whole table as one class fails, or the search may visit more than `max_nodes`.
     """
     if table.combinations is None:
         raise TypeError(f"{NAME} works on a table whose combinations are counted")
@@ -61,7 +71,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     counter = Counter([ladder_of(a, params["branching"]) for a in table.qi], sensitive, table.combinations)
     _check_whole(counter, requirement)
     allowed = int(params["max_suppression"] * table.rows)
-    levels = _best_node(counter, requirement, allowed)
+    monotone = allowed == 0 or _monotone_with_suppression(requirement)
+    _check_nodes(counter, monotone, params["max_nodes"])
+    levels = _best_node(counter, requirement, allowed, monotone)
     published = {
         ladder.attribute.name: ladder.cells(level) for ladder, level in zip(counter.ladders, levels, strict=True)
     }
@@ -85,9 +97,22 @@ def _check_whole(counter: Counter, requirement: Requirement) -> None:
         raise RequirementError(f"{NAME}: the whole table fails the requirement: {requirement.attained(whole)}")
 
 
-def _best_node(counter: Counter, requirement: Requirement, allowed: int) -> Levels:
+def _check_nodes(counter: Counter, monotone: bool, most: int) -> None:
+    """Say how many level vectors the search may visit, or refuse it."""
+    nodes = most_nodes((ladder.height for ladder in counter.ladders), monotone=monotone)
+    progress.say(f"levels, at most {nodes:,} to visit")
+    if nodes > most:
+        high = max(counter.ladders, key=lambda ladder: ladder.height)
+        raise RequirementError(
+            f"{NAME}: the search may visit {nodes:,} level vectors of {len(counter.ladders)} quasi-identifiers, and "
+            f"max_nodes := {most:,}; name fewer columns in qi, give '{high.attribute.name}' ({high.height + 1} levels) "
+            "fewer by a larger branching or a flatter hierarchy, raise max_nodes, or use mondrian, whose cost does not "
+            "grow so"
+        )
+
+
+def _best_node(counter: Counter, requirement: Requirement, allowed: int, monotone: bool) -> Levels:
     """The valid node of least loss; without suppression only minimal ones can have it."""
-    monotone = allowed == 0 or _monotone_with_suppression(requirement)
 
     def passes(found: FrequencySet) -> bool:
         return int(failing_rows(found, counter.table_counts, requirement).sum()) <= allowed
@@ -150,6 +175,10 @@ METHOD = Method(
         Parameter(
             "branching", "intervals of an ordered column without hierarchy merged from level to level, 2 or more",
             "integer", 4, low=2,
+        ),
+        Parameter(
+            "max_nodes", "most level vectors the search may visit; more are refused before it starts", "integer",
+            250_000, low=1,
         ),
     ),
     layout=layout,

@@ -17,10 +17,11 @@ from fractions import Fraction
 import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
+from duckdb_anon.kernels.differential_privacy.written import MAX_CELLS, check_written
 from duckdb_anon.kernels.groups import KAnonymity
 from duckdb_anon.kernels.slicing.boxed import cell_layout
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Source, Whole
+from duckdb_anon.model.cells import ROWS, Cells, Coded, Source, ValueSet, Whole
 from duckdb_anon.model.entries import REQUIRED, Method, Parameter, Params
 from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import CodedTable
@@ -37,11 +38,14 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         rng: source of randomness.
 
     Raises:
-        RequirementError: the table has fewer than k rows.
+        RequirementError: the table has fewer than k rows, or more would be written than `max_cells`.
     """
     group, of_row = boxed_groups(NAME, table, np.arange(table.rows), KAnonymity(params["k"]), params)
     sensitive = table.sensitive[0]
     groups, values = int(group.max()) + 1, sensitive.domain
+    listed = sum(int(box.offsets[-1]) for box in of_row.values() if isinstance(box, ValueSet))
+    remedy = f"raise k := {params['k']} or give hierarchies, whose nodes are single labels,"
+    check_written(NAME, groups * values, listed * values, params["max_cells"], remedy)
     counts = np.bincount(group * values + sensitive.codes, minlength=groups * values)
     mechanisms = Mechanisms(NAME, rng if params.get("seed") is not None else None)
     changed = 2 if params["neighbours"] == "replace" else 1
@@ -71,6 +75,7 @@ METHOD = Method(
             "add",
             ("add", "replace"),
         ),
+        MAX_CELLS,
     ),
     layout=layout_of(NAME, cell_layout),
     release=release,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, product
+from math import prod
 
 from duckdb_anon.kernels.lattice.frequency import Counter, FrequencySet, Levels, Subset
 
@@ -39,6 +40,15 @@ def valid_nodes(
             for subset in combinations(every, size)
         }
     return valid[every]
+
+
+def most_nodes(heights: Iterable[int], *, monotone: bool = True) -> int:
+    """How many nodes a search may visit at most: every level vector, of every subset of the attributes if monotone.
+
+    >>> most_nodes([1, 2]), most_nodes([1, 2], monotone=False)
+    (11, 6)
+    """
+    return prod(height + 2 for height in heights) - 1 if monotone else prod(height + 1 for height in heights)
 
 
 def minimal_nodes(valid: set[Levels]) -> list[Levels]:

@@ -69,7 +69,7 @@ def _plain_p(function: str, given: Any) -> float | dict[str, float] | None:
 
 
 def _check_shares(function: str, shares: Any) -> None:
-    wrong = [p for p in shares if not 0.0 <= p <= 1.0]
+    wrong = [p for p in shares if not 0.0 < p <= 1.0]
     if wrong:
         raise ParameterError(f"{function}: p := {wrong[0]:g} is no probability; take a number in (1/domain size, 1]")
 

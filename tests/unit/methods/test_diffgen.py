@@ -243,3 +243,13 @@ def test_without_opendp_the_error_says_what_to_install(
                 people.execute(f"from {call}").fetchall()
     finally:
         mechanisms_module._loaded.cache_clear()
+
+
+@pytest.mark.parametrize("method", ["laplace_on_groups('wide', 40, 50.0", "diffgen('wide', 50.0, domain := 'observed'"])
+def test_max_cells_bounds_what_is_written(people: duckdb.DuckDBPyConnection, method: str) -> None:
+    people.execute("create table wide as select i % 40 as a, i % 30 as b, i % 9 as class from range(4000) r(i)")
+    call = f"{method}, qi := ['a', 'b'], categorical := ['a'], sensitive := 'class', seed := 1, max_cells := {{}})"
+    written = people.execute(f"select sum(1 + len(a)) from {call.format(10**6)}").fetchone()[0]
+    assert people.execute(f"select sum(1 + len(a)) from {call.format(written)}").fetchone() == (written,)
+    with pytest.raises(duckdb.Error, match=rf"max_cells := {written - 1}; .* or raise max_cells"):
+        people.execute(f"from {call.format(written - 1)}").fetchall()

@@ -208,3 +208,12 @@ def test_same_seed_same_release(patients: duckdb.DuckDBPyConnection) -> None:
 def test_wrong_calls_say_what_is_allowed(patients: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
         patients.execute(f"from rr_distort({arguments})").fetchall()
+
+
+@pytest.mark.parametrize("given", ["0", "0.0", "{'gender': 0}", "map {'gender': 0.0::decimal(3, 1)}", "-0.1"])
+@pytest.mark.parametrize("function", ["rr_distort", "rr_risk"])
+def test_a_probability_of_nothing_is_refused(patients: duckdb.DuckDBPyConnection, function: str, given: str) -> None:
+    with pytest.raises(
+        duckdb.Error, match=rf"{function}: p := -?0(\.1)? is no probability; take a number in \(1/domain"
+    ):
+        patients.execute(f"from {function}('patients', p := {given})").fetchall()
