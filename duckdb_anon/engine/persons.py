@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.model.description import read_description
 from duckdb_anon.model.entries import Entry, Method
-from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
+from duckdb_anon.model.shapes import Contents
 from duckdb_anon.model.table import Attribute, CodeArray
 
-METHODS_OF_PERSONS = ("mondrian", "one_to_m_generalize", "rmr")
+METHODS_OF_PERSONS = (
+    "muco", "mondrian", "incognito", "anatomy", "slicing", "merging", "one_to_m_generalize", "rmr"
+)  # fmt: skip
 """Methods that protect persons, as messages name them."""
 MEASURES_OF_PERSONS = ("kl_diversity", "km_anonymity", "fragment_risk")
 """Measures of risk that count persons, as messages name them."""
@@ -69,6 +74,56 @@ def refusing(entry: Entry, select: str, table: str, name: str) -> str:
     text = f"{entry.name}: {_takes_rows(entry)}, but '{name}' says that persons have several; {_instead(entry)}"
     counted = f"(select count(distinct {ident(name)}) < count(*) from {table})"
     return f"from ({select}) as _anon_answer where case when {counted} then error({literal(text)}) else true end"
+
+
+def check_described(entry: Entry, relation: Relation) -> None:
+    """Refuse to count rows of a release whose description says that persons were counted, and which names none.
+
+    Raises:
+        ParameterError: naming what counts persons.
+    """
+    description = read_description(relation.comment)
+    if entry.unit != "any" and description is not None and description.persons:
+        raise ParameterError(
+            f"{entry.name}: {relation.given} was made counting persons and no column says whose its rows are, so rows "
+            f"would be counted; make the same call with CREATE TABLE checked AS FROM {description.method}(..., row_id "
+            ":= true), and ask k_anonymity('checked', original := '...') or another measure that takes original"
+        )
+
+
+def with_persons(entry: Entry, release: Relation, contents: Contents, original: Relation, person: str | None) -> str:
+    """A release with the persons of its rows, as a SELECT in parentheses.
+
+    Args:
+        entry: the function called.
+        release: made with row_id := true.
+        contents: what it carries.
+        original: what it was made of.
+        person: the column of the original that says whose row it is.
+
+    Raises:
+        ColumnError: the original has no person column, or the release no row numbers.
+    """
+    if person is None:
+        raise ColumnError(
+            f"{entry.name}: no column of {original.given} says whose row it is; say person := '...' or COMMENT ON "
+            "COLUMN ... IS 'anon: person'"
+        )
+    if not contents.source:
+        raise ColumnError(
+            f"{entry.name}: {release.given} has no column row_id to find the persons of its rows by; make it with "
+            "row_id := true, for your own checks alone"
+        )
+    if contents.slices() and "sensitive" in getattr(entry, "needs", ()):
+        raise ColumnError(
+            f"{entry.name}: in {release.given} row_id is permuted like every slice and does not say whose a sensitive "
+            "value is; k_anonymity tells the persons of its buckets"
+        )
+    whose = f"select {ident(person)} as _anon_person, row_number() over () - 1 as _anon_rn from {original.sql}"
+    return (
+        f"(select _anon_r.*, _anon_o._anon_person from {release.sql} as _anon_r join ({whose}) as _anon_o "
+        f"on _anon_o._anon_rn = _anon_r.{ident(contents.source)})"
+    )
 
 
 def _takes_rows(entry: Entry) -> str:

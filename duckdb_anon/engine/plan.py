@@ -14,7 +14,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.decode import Decoder, layout_of
 from duckdb_anon.engine.known import require_known_values
 from duckdb_anon.engine.labels import with_labels_of
-from duckdb_anon.engine.persons import refusing
+from duckdb_anon.engine.persons import check_described, refusing, with_persons
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, begin, note
 from duckdb_anon.engine.roles import (
@@ -65,6 +65,10 @@ FORCE = Parameter(
     "boolean",
     False,
 )
+ORIGINAL = Parameter(
+    "original",
+    "the table a release with row_id was made of, whose person column says whose the rows are",
+)
 _ASKER = "asker: current_connection_id()"
 """Field of a call that says whose interrupt stops it."""
 
@@ -85,6 +89,8 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
         added += (ROW_ID, FORCE)
     if isinstance(entry, (Method, Report)):
         added += (SEED,)
+    if isinstance(entry, PureSql):
+        added += (ORIGINAL,)
     added = tuple(p for p in added if p.name not in taken)
     if isinstance(entry, PureSql):
         # the macro's own order, as the stock shell takes it: (tbl, qi, sensitive, ...)
@@ -105,9 +111,14 @@ class Context:
         """Resolve the table argument `parameter` (or `given` in its place)."""
         return self.catalog.relation(self.function, parameter, given or self.arguments.get(parameter))
 
-    def roles(self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False) -> Roles:
-        """Resolve roles of `relation` from comments and this call's role arguments."""
-        checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
+    def roles(
+        self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False, only: Collection[str] = ()
+    ) -> Roles:
+        """Resolve roles of `relation` from comments and this call's role arguments, or `only` some of these."""
+        checked = {
+            p.name: p.check(self.function, self.arguments.get(p.name) if p.name in only or not only else None)
+            for p in ROLE_PARAMETERS
+        }
         return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
 
     def contents(self, relation: Relation) -> Contents:
@@ -328,6 +339,8 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
         roles = context.roles(relation, needs=entry.needs)
+        if roles.person is None:
+            check_described(entry, relation)
         return (
             f"with {_run_ctes(entry, context, relation, roles, params, relation.columns)},\n"
             f"{_report_select(entry, roles.qi + roles.sensitive)}"
@@ -341,6 +354,8 @@ def _plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
     relations += [context.relation(name) for name in read[len(relations) :]]
+    for other in relations if roles.person is None else ():
+        check_described(entry, other)
     if entry.literals and not is_release(labelled.comment):
         # a query names values: one that the release shows as something else would be answered for certain and wrong
         for other in relations:
@@ -422,22 +437,32 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
     contents = context.contents(relation)
     refuse(entry.name, relation.given, contents, entry.answers)
+    source, whose = relation, None
+    if params["original"] is not None:
+        original = context.relation("original", params["original"])
+        whose = context.roles(original, only=("person",)).person
+        joined = with_persons(entry, relation, contents, original, whose.name if whose else None)
+        source = replace(relation, sql=joined, text=joined, columns={**relation.columns, "_anon_person": ""})
+        context = replace(context, arguments={**context.arguments, "person": None})
     slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
     flat = replace(relation, columns=context.catalog.flattened(relation.columns)) if slices else relation
     roles = context.roles(flat, needs=entry.needs, nested=True)
-    qi, text = [info.name for info in roles.qi], relation.text
+    qi, text = [info.name for info in roles.qi], source.text
     if slices:
         qi = classes_of_slices(
             slices, contents.bucket, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
         )
-        text = unsliced(relation, slices)
+        text = unsliced(source, slices)
+    by_person = "_anon_person" if whose else roles.person.name if roles.person else None
+    if by_person is None:
+        check_described(entry, relation)
     arguments = [literal(text), literal(qi)]
     if "sensitive" in entry.needs:
         arguments.append(literal(roles.one_sensitive(entry.name).name))
     # a macro with parameters of these names takes all sensitive columns, and the person column
     by_role: dict[str, Any] = {
         "sensitive": [info.name for info in roles.sensitive] or None,
-        "person": roles.person.name if roles.person else None,
+        "person": by_person,
         "hierarchy": _hierarchy_of(context, roles, params),
     }
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
@@ -452,6 +477,8 @@ def _plan_query(entry: Query, context: Context, params: Params) -> str:
         return select
     relation = context.relation(entry.tables[0])
     person = context.roles(relation, nested=True).person
+    for table in (relation, *(context.relation(name) for name in entry.tables[1:])) if person is None else ():
+        check_described(entry, table)
     return refusing(entry, select, relation.sql, person.name) if person else select
 
 

@@ -39,7 +39,8 @@ class Recorded:
     def description(self, date: str, version: str) -> Description:
         """What the release's comment says."""
         told = {name: value for name, value in self.arguments.items() if name not in HIDDEN}
-        return Description(table_name(self.given), self.entry.name, told, date, version)
+        persons = self.entry.unit == "person" and self.roles.person is not None
+        return Description(table_name(self.given), self.entry.name, told, date, version, persons)
 
     def column_comments(self) -> dict[str, str]:
         """Comment of each released column that shows one of the original's, by its name."""

@@ -8,6 +8,12 @@ quasi-identifiers) such an attacker, trained on the release alone, names .83, .5
 6 once she knows the bucket; `attribute_risk` measures it on yours. It hides no one: exact quasi-identifiers show who
 is in the table (`k_anonymity` is that of the original).
 
+Where a column says whose row it is, a bucket holds whole persons of similar quasi-identifiers, at least l of them: no
+value is had by more than 1/l of its persons nor makes more than 1/l of its rows, and no person has more than 1/l of
+them. All rows of a person share one bucket, since her exact quasi-identifiers would tie several buckets together and
+what they have in common, a chronic disease, would be hers. They do tell how many rows she has, and who has many has
+many values: what is known of all her rows together is not bounded by l.
+
 Paper: Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation. Departures: one table
 that `anatomy_qit` and `anatomy_st` read the paper's two tables from; buckets are dealt in one go, see
 `buckets.anatomize`. Cost: one sort of the rows.
@@ -15,11 +21,14 @@ that `anatomy_qit` and `anatomy_st` read the paper's two tables from; buckets ar
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 
 from duckdb_anon.kernels.anatomy import anatomize
-from duckdb_anon.kernels.groups import FrequencyDiversity, assign, sse_partition
+from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, assign, sse_partition
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
+from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError
@@ -48,7 +57,12 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """
     sensitive = table.sensitive[0]
     _refuse_null(sensitive)
-    bucket = anatomize(sensitive.codes, params["l"], rng) if params["groups"] == "table" else near(table, params, rng)
+    if table.repeated_person is not None:
+        bucket = of_persons(table, float(params["l"]), rng)
+    elif params["groups"] == "table":
+        bucket = anatomize(sensitive.codes, params["l"], rng)
+    else:
+        bucket = near(table, params, rng)
     return {
         BUCKET.key: Whole(bucket + 1),
         sensitive.name: counts_of(sensitive, bucket),
@@ -61,6 +75,14 @@ def near(table: CodedTable, params: Params, rng: np.random.Generator) -> IntArra
     codes, least = table.sensitive[0].codes, params["l"]
     group = sse_partition(table.qi, codes, FrequencyDiversity(float(least)), tick=tick, function=NAME)
     bucket = assign(group, codes, least, rng.permutation(table.rows))
+    return np.asarray(rng.permutation(int(bucket.max(initial=-1)) + 1)[bucket], dtype=np.int64)
+
+
+def of_persons(table: CodedTable, least: float, rng: np.random.Generator) -> IntArray:
+    """Buckets of whole persons; numbered at random."""
+    requirement = All((KAnonymity(ceil(least)), diverse_persons(least)))
+    codes, person = table.sensitive[0].codes, table.repeated_person
+    bucket = sse_partition(table.qi, codes, requirement, person=person, tick=tick, function=NAME)
     return np.asarray(rng.permutation(int(bucket.max(initial=-1)) + 1)[bucket], dtype=np.int64)
 
 
@@ -108,12 +130,13 @@ METHOD = Method(
     parameters=(
         Parameter("l", "sensitive values in each bucket, at least; whole, 1 or more", "integer", REQUIRED, low=1),
         Parameter(
-            "groups", "rows that may share a bucket: any of the 'table', or similar ones ('sse': cut by squared error)",
-            "text", "table", ("table", "sse"),
+            "groups", "rows that may share a bucket: any of the 'table', or similar ones ('sse': cut by squared error; "
+            "always where persons have several rows)", "text", "table", ("table", "sse"),
         ),
     ),
     layout=layout,
     release=release,
     needs=("qi", "sensitive"),
+    unit="person",
     ladders=(Ladder("l := {l}", (2, 5, 10)),),
 )  # fmt: skip

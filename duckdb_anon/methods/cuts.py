@@ -5,7 +5,7 @@ Cost: see `partition.mondrian`.
 
 from __future__ import annotations
 
-from duckdb_anon.kernels.groups import Requirement, partition, sse_partition
+from duckdb_anon.kernels.groups import Requirement, partition, sse_partition, whole_persons
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
@@ -29,7 +29,12 @@ CUTS = (
 
 
 def cut_groups(
-    function: str, qi: tuple[Attribute, ...], sensitive: CodeArray | None, requirement: Requirement, params: Params
+    function: str,
+    qi: tuple[Attribute, ...],
+    sensitive: CodeArray | None,
+    requirement: Requirement,
+    params: Params,
+    person: CodeArray | None = None,
 ) -> IntArray:
     """Group of each record; every group satisfies the requirement.
 
@@ -39,17 +44,20 @@ def cut_groups(
         sensitive: sensitive code of each record, shape (n,); None where there is none.
         requirement: what every group must satisfy.
         params: `cut` and `width`, see `CUTS`.
+        person: person of each record, where persons have several: a group holds whole persons then, and the
+            requirement counts persons.
 
     Raises:
         RequirementError: the records as one group fail; the message says what they could meet.
     """
     codes = sensitive if requirement.needs_sensitive else None
     if params["cut"] == "sse":
-        return sse_partition(qi, codes, requirement, tick=tick, function=function)
+        return sse_partition(qi, codes, requirement, person=person, tick=tick, function=function)
     return partition(
-        qi,
+        qi if person is None else whole_persons(qi, person),
         codes,
         requirement,
+        person=person,
         cut=params["cut"],
         width=params["width"],
         tick=tick,

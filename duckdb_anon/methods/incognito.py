@@ -67,11 +67,13 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """
     if table.combinations is None:
         raise TypeError(f"{NAME} works on a table whose combinations are counted")
-    requirement, sensitive = asked(NAME, table, params)
-    counter = Counter([ladder_of(a, params["branching"]) for a in table.qi], sensitive, table.combinations)
+    person = table.repeated_person
+    requirement, sensitive = asked(NAME, table, params, persons=person is not None)
+    ladders = [ladder_of(a, params["branching"]) for a in table.qi]
+    counter = Counter(ladders, sensitive, table.combinations, person)
     _check_whole(counter, requirement)
     allowed = int(params["max_suppression"] * table.rows)
-    monotone = allowed == 0 or _monotone_with_suppression(requirement)
+    monotone = (allowed == 0 and person is None) or _monotone_with_suppression(requirement)
     _check_nodes(counter, monotone, params["max_nodes"])
     levels = _best_node(counter, requirement, allowed, monotone)
     published = {
@@ -79,11 +81,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     }
     kept = np.arange(table.rows, dtype=np.int64)
     if allowed:
-        kept = _kept_rows(classes_of(list(published.values())), sensitive, requirement)
+        kept = _kept_rows(classes_of(list(published.values())), sensitive, requirement, person)
         if table.rows - len(kept) > allowed:
             raise RequirementError(f"{NAME}: {table.rows - len(kept)} rows would be suppressed, {allowed} may be")
         published = {name: _rows_of(cells, kept) for name, cells in published.items()}
-    recheck(NAME, list(published.values()), sensitive, kept, requirement)
+    recheck(NAME, list(published.values()), sensitive, kept, requirement, person)
     published |= {a.name: Coded(a.name, a.codes[kept]) for a in table.sensitive}
     if params["max_suppression"] > 0:
         published[SUPPRESSED.key] = Whole(np.full(len(kept), table.rows - len(kept), dtype=np.int64))
@@ -130,10 +132,12 @@ def _monotone_with_suppression(requirement: Requirement) -> bool:
     return isinstance(requirement, (KAnonymity, DistinctDiversity))
 
 
-def _kept_rows(class_of_row: IntArray, sensitive: CodeArray | None, requirement: Requirement) -> IntArray:
+def _kept_rows(
+    class_of_row: IntArray, sensitive: CodeArray | None, requirement: Requirement, person: CodeArray | None
+) -> IntArray:
     """Rows whose class satisfies the requirement."""
-    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
-    held = requirement.holds(Groups(class_of_row, sensitive, counts))
+    whole = Groups(np.zeros(len(class_of_row), dtype=np.int64), sensitive, person=person)
+    held = requirement.holds(Groups(class_of_row, sensitive, whole.table_counts, person))
     return np.flatnonzero(held[class_of_row]).astype(np.int64)
 
 
@@ -145,8 +149,9 @@ def _rows_of(cells: Cells, rows: IntArray) -> Cells:
 
 
 def combinations(roles: Roles, params: Params) -> tuple[ColumnInfo, ...]:
-    """What DuckDB counts: the quasi-identifiers, and what l and t speak of."""
-    return roles.qi + (() if params["l"] is None and params["t"] is None else roles.sensitive)
+    """What DuckDB counts: the quasi-identifiers, what l and t speak of, and whose rows they are."""
+    whose = () if roles.person is None else (roles.person,)
+    return roles.qi + (() if params["l"] is None and params["t"] is None else roles.sensitive) + whose
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
@@ -185,5 +190,6 @@ METHOD = Method(
     release=release,
     refine=refine,
     combinations=combinations,
+    unit="person",
     ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
 )  # fmt: skip

@@ -4,7 +4,8 @@ Releases every quasi-identifier value drawn from its record's row of a random ou
 insensitive columns and the number of rows are untouched. Guarantee: every table satisfies
 delta-probability, so that no record has more than the share delta in the mass of a published value of its
 group, and no record keeps all its quasi-identifiers (except rows counted as stuck). Delta is not a bound on the
-risk of re-identification: it bounds one attribute's table as if groups were known.
+risk of re-identification: it bounds one attribute's table as if groups were known. Persons with several rows are
+refused: shares are those of rows.
 
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where that saves most
 (`cut := 'loss'`) instead of at medians; `balance` mixes the cheapest table with one that keeps each group's
@@ -59,6 +60,11 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
 
     Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse in every group.
     """
+    if table.repeated_person is not None:
+        raise ParameterError(
+            f"{function}: tables := 'linear' bounds the share of a row, and persons have several here; leave it out, so "
+            "that delta counts persons"
+        )
     # dealing needs whole numbers of different sensitive values
     least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
     sensitive: CodeArray | None = None

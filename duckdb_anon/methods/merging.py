@@ -6,7 +6,9 @@ Algorithms 1 and 2). Guarantees: in every bucket no sensitive value has a share 
 linked to one with probability above 1/l by the shares of its bucket, fakes counted as records (a bound on the
 shares, not on what other buckets let infer: see `attribute_risk`); no row contradicts a validity rule with
 certainty. Within a generalized cell, parts have at least k rows, fakes counted, which takes buckets of as many
-(`min_bucket` is raised); that is no guarantee of the whole table.
+(`min_bucket` is raised); that is no guarantee of the whole table. Where a column says whose row it is, buckets hold
+whole persons and l and `min_bucket` count them as in slicing, a fake being one more row of the person it copies; cells
+are not generalized then, for their parts are of rows.
 
 Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the
 check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;
@@ -25,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
 from duckdb_anon.kernels.slicing.covers import Cover
 from duckdb_anon.kernels.slicing.fakes import Records, taken, with_fakes
@@ -61,13 +64,15 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
 
     `min_bucket` is at least k where cells may be generalized: the parts of a cell are parts of its bucket.
     """
-    diverse = FrequencyDiversity(float(params["l"]))
+    person = table.repeated_person
+    diverse = FrequencyDiversity(float(params["l"])) if person is None else diverse_persons(float(params["l"]))
     return cut_groups(
         NAME,
         tuple(taken(attribute, records.qi_row) for attribute in table.qi),
         table.sensitive[0].codes[records.sensitive_row],
         All((KAnonymity(params["min_bucket"]), diverse)) if params["min_bucket"] > 1 else diverse,
         params,
+        None if person is None else person[records.qi_row],
     )
 
 
@@ -121,6 +126,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
     records = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)
     boxed = _boxed(table, params, grouping)
+    if boxed and table.repeated_person is not None:
+        raise RequirementError(
+            f"{NAME}: persons have several rows, and rules, unseen_pairs and force_k make parts of k rows; leave them "
+            "out, so that l and min_bucket count persons"
+        )
     least = max(params["min_bucket"], params["k"]) if boxed else params["min_bucket"]
     bucket = buckets(table, records, {**params, "min_bucket": least})
     rules = rules_of(table, params)
@@ -271,5 +281,6 @@ METHOD = Method(
     needs=("qi", "sensitive"),
     settle=settle,
     conditions=conditions,
+    unit="person",
     ladders=(Ladder("l := {l}", (2, 5, 10), finds_columns=True),),
 )

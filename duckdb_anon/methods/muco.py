@@ -11,6 +11,13 @@ delta 1/5, 1/10, 1/20: census, 40,152 rows: .144, .082, .035 (without the repair
 .116, .065, .038 (.110, .057, .034). Each sensitive column is frequency l-diverse in every group. A quasi-identifier
 tuple may come out as it was: the bound is on linking it to a person, not on its being seen.
 
+Where a column says whose row it is, groups hold whole persons: at least 1/delta of them, none with more than the share
+delta of the group's rows, so that a row said to be hers is hers with that probability; of her attributes that change,
+the median or most frequent value decides her group. l counts persons and rows: no value is had by more than 1/l of the
+persons, nor shown in more than 1/l of the rows. What is constant over a person's rows (sex, birth year) is permuted row
+by row, for no released column says which rows are one person's. Who has many rows has many values: what is known of
+all her rows together is not bounded by l.
+
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4; their own tables, which change values as little as delta
 allows, are `tables := 'linear'` (see `linear_tables`). Departures: least change is not least error at equal risk, so
 the tables are uniform, drawn without replacement; groups are cut by squared error (`kernels.groups.sse`).
@@ -26,7 +33,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.cover import Cover
-from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, sse_partition
+from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, RowShare, sse_partition
+from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.permutation import permuted, repaired, uniform_cover
 from duckdb_anon.methods import linear_tables
@@ -51,8 +59,8 @@ LINEAR = (
 )  # fmt: skip
 GROUPING = (
     Parameter(
-        "delta", "largest share of one record in a published value, in (0, 1]; groups have at least 1/delta rows",
-        "fraction", REQUIRED, high=1, above=0,
+        "delta", "largest share of one record in a published value, in (0, 1]; groups have at least 1/delta rows "
+        "(persons, where a column says whose row it is)", "fraction", REQUIRED, high=1, above=0,
     ),
     Parameter("l", "frequency l-diversity of each sensitive column in the groups (default: 2; linear: ceil(1/delta), "
               "which is the least)", "number", low=1),
@@ -87,15 +95,21 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     """
     if params["tables"] == "linear":
         return linear_tables.groups_of(table, params, function)
+    person = table.repeated_person
     parts: list[Requirement] = [KAnonymity(ceil(1 / params["delta"]))]
+    if person is not None:
+        parts.append(RowShare(float(1 / params["delta"]), "person"))
     least = DEFAULT_L if params["l"] is None else params["l"]
     sensitive: CodeArray | None = None
     if table.sensitive and least > 1:
-        sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
+        diverse = FrequencyDiversity(least) if person is None else diverse_persons(least)
+        sensitive, each = every_column(table.sensitive, lambda _: diverse)
         parts += each
     try:
-        return sse_partition(table.qi, sensitive, joined(parts), tick=tick, function=function)
+        return sse_partition(table.qi, sensitive, joined(parts), person=person, tick=tick, function=function)
     except RequirementError as error:
+        if person is not None:
+            raise
         most = table.rows / max((int(np.bincount(a.codes).max()) for a in table.sensitive), default=1)
         if table.rows < ceil(1 / params["delta"]):
             raise RequirementError(f"{error}; delta := 1/{table.rows} is the strictest it can have") from error
@@ -188,6 +202,7 @@ METHOD = Method(
     layout=layout,
     release=release,
     refine=refine,
+    unit="person",
     ladders=(Ladder("delta := 1/{n}", (5, 10, 20)),),
 )  # fmt: skip
 

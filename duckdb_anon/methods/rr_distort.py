@@ -15,6 +15,10 @@ hierarchy, else the values of the table; a binned column has one of its own valu
 answered for those. Without bins the domain may be large: 851 wages of 40,152 persons at p = 0.8 give a mean with
 half the standard error of 72 bins of equal width. Finding p for `l` is what needs few combinations of QI values.
 
+A table in which persons have several rows is refused. Draws of their own for each row average out: who has one
+diagnosis in twenty rows shows it in the most of them. One draw for all of them would keep it, but rows that share
+draws are no longer independent, and every standard error reckoned from the release would be too small.
+
 Paper: Guo, Ying and Wu (2011), sections III and IV. Departures: several sensitive columns share the QI
 channels and each is held to the bound; ordered columns may be binned first; `target` and `min_count` relax
 the bound where randomizing the sensitive column alone cannot meet it. Cost: O(n) draws per column; finding p

@@ -8,6 +8,10 @@ attacker of `attribute_risk` names .31 of the values where the bucket's shares a
 found by k-medoids on 1 - phi squared; the sensitive attribute is clustered like any other, or set alone.
 Buckets are Mondrian cuts that never separate equal values, so the diversity test is local to a bucket (see
 `slices.diversity`). Columns are not generalized.
+Where a column says whose row it is, buckets hold whole persons: no sensitive value is had by more than 1/l of a
+bucket's persons nor shown in more than 1/l of its rows, and no person has more than 1/l of them; the sensitive
+attribute stands alone then. No released column says which rows are one person's, so that what is constant over hers
+(sex, birth year) is permuted with its column, row by row. What is known of all her rows together is not bounded by l.
 Departures: cuts are taken a level at a time, with a local test the result is that of the paper's queue; they
 are made where boxes would save most unless `cut := 'median'`.
 Cost: O(d n log n).
@@ -20,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.slicing.columns import related_columns
 from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
@@ -30,6 +35,7 @@ from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodedTable, IntArray
 
 NAME = "slicing"
@@ -60,9 +66,12 @@ def last_column_part(table: CodedTable, partners: tuple[str, ...]) -> IntArray:
 
 def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:
     """Bucket of each row; every bucket satisfies slicing's l-diversity."""
-    sensitive = table.sensitive[0]
+    sensitive, least = table.sensitive[0], float(params["l"])
+    person = table.repeated_person
+    if person is not None:
+        return cut_groups(NAME, table.qi, sensitive.codes, diverse_persons(least), params, person)
     pair, combined = np.unique(part * sensitive.domain + sensitive.codes, return_inverse=True)
-    diverse = ConditionalDiversity(float(params["l"]), pair // sensitive.domain)
+    diverse = ConditionalDiversity(least, pair // sensitive.domain)
     return cut_groups(NAME, table.qi, combined.astype(np.int32), diverse, params)
 
 
@@ -86,6 +95,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         grouping = find_grouping(table, params, alone=alone)
     else:
         grouping = checked_grouping(NAME, params["columns"], names, sensitive.name, alone=False)
+    if grouping.partners and table.repeated_person is not None:
+        raise RequirementError(
+            f"{NAME}: persons have several rows, and l counts them where the sensitive column stands alone; say "
+            f"sensitive_column := 'alone', or give '{sensitive.name}' a column of its own in columns := [...]"
+        )
     part = last_column_part(table, grouping.partners)
     bucket = buckets(table, params, part)
     orders = [shuffled_slots(bucket, rng) for _ in grouping.columns]
@@ -100,7 +114,7 @@ def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict
     """Columns of the call, checked, or found in the table's rows."""
     if params["columns"] is None:
         roles.one_sensitive(NAME)
-        grouping = find_grouping(rows(), params, alone=params["sensitive_column"] == "alone")
+        grouping = find_grouping(rows(), params, alone=params["sensitive_column"] == "alone" or bool(roles.person))
     else:
         grouping = _given(roles, params)
     return {"columns": [list(column) for column in grouping.columns]}
@@ -144,5 +158,6 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive"),
     settle=settle,
+    unit="person",
     ladders=(Ladder("l := {l}, sensitive_column := 'alone'", (2, 5, 10), finds_columns=True),),
 )

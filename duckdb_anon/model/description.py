@@ -32,6 +32,7 @@ _NAME = rf"(?:{_QUOTED}|{_BARE})(?:\.(?:{_QUOTED}|{_BARE}))*"
 _RELEASE = re.compile(r"\banon:\s*release\b", re.IGNORECASE)
 _OF = re.compile(rf"\s+of\s+(a query|{_NAME})", re.IGNORECASE)
 _BY = re.compile(r"\s+by\s+(\w+)\s*\(", re.IGNORECASE)
+_PERSONS = re.compile(r"\s+counting\s+persons\b", re.IGNORECASE)
 _ON = re.compile(r"\s+on\s+(\d{4}-\d{2}-\d{2})")
 _WITH = re.compile(r"\s+with\s+duckdb-anon\s+([\w.+!-]+)")
 _ATTRIBUTES = re.compile(r"\banon:\s*attributes\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
@@ -77,6 +78,7 @@ class Description:
         parameters: arguments of the call by name, as numbers, texts, lists and mappings; never a seed.
         date: the day it was made, ISO 8601; '' where nothing is said.
         version: of the package that made it; '' where nothing is said.
+        persons: whether the method counted persons, whose column was not released.
     """
 
     original: str = ""
@@ -84,6 +86,7 @@ class Description:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     date: str = ""
     version: str = ""
+    persons: bool = False
 
     @property
     def call(self) -> str:
@@ -102,6 +105,7 @@ class Description:
         said = (
             ("of", self.original),
             ("by", self.call),
+            ("counting", "persons" if self.persons else ""),
             ("on", self.date),
             ("with duckdb-anon", self.version),
         )
@@ -136,11 +140,13 @@ def read_description(comment: str | None) -> Description | None:
         read = _arguments(comment, by.end())
         if read is not None:
             said["method"], (parameters, at) = by.group(1).lower(), read
+    if (persons := _PERSONS.match(comment, at)) is not None:
+        at = persons.end()
     if (on := _ON.match(comment, at)) is not None:
         said["date"], at = on.group(1), on.end()
     if (version := _WITH.match(comment, at)) is not None:
         said["version"] = version.group(1)
-    return Description(parameters=parameters, **said)
+    return Description(parameters=parameters, persons=persons is not None, **said)
 
 
 def attributes_comment(labels: Mapping[str, Label]) -> str:

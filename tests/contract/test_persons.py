@@ -68,6 +68,70 @@ def test_a_method_of_rows_refuses_persons_with_several_and_names_others(
         ).fetchall()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "mondrian('visits', k := 5)",
+        "incognito('visits', k := 5)",
+        "muco('visits', 0.2, l := 1)",
+        "anatomy('visits', 1)",
+        "slicing('visits', 1)",
+        "merging('visits', 1, min_bucket := 5, fake := 0)",
+    ],
+)
+def test_no_class_of_the_counterexample_is_one_person(visits: duckdb.DuckDBPyConnection, call: str) -> None:
+    """Every class of rows is one person; who counts persons joins them, or promises no more than the table can."""
+    visits.execute(f"create or replace table made as from {call[:-1]}, row_id := true)")
+    columns = [name for name, *_ in visits.execute("describe made").fetchall()]
+    whose = "(select pid, row_number() over () - 1 as row_id from visits)"
+    key = "bucket" if "bucket" in columns else "made.age::varchar"
+    least = visits.execute(
+        f"select min(n) from (select count(distinct pid) as n from made join {whose} using (row_id) group by {key})"
+    ).fetchall()[0][0]
+    # muco shows single ages, each of which moves through a group of five persons; a bucket of one person is l = 1
+    assert least >= {"muco": 1, "anatomy": 1, "slicing": 1}.get(call.split("(")[0], 5)
+    for level in ("2", "1.5"):
+        name = call.split("(")[0]
+        if name not in ("incognito", "merging", "anatomy"):
+            more = {"mondrian": f"k := 5, l := {level}", "muco": f"0.2, l := {level}", "slicing": level}[name]
+            with pytest.raises(duckdb.Error, match="whole table fails"):
+                visits.execute(f"from {name}('visits', {more})").fetchall()
+
+
+def test_a_release_that_counted_persons_is_not_checked_by_rows(visits: duckdb.DuckDBPyConnection) -> None:
+    said = duckdb_anon.release(visits, "boxes", "mondrian('visits', k := 5)", replace=True)
+    assert "counting persons" in said
+    for entry in CLASSES:
+        with pytest.raises(duckdb.Error, match=rf"{entry.name}: boxes was made counting persons"):
+            visits.execute(f"from {entry.name}('boxes')").fetchall()
+    plain = "'(select age, disease from visits)', 'boxes', qi := ['age'], sensitive := 'disease'"
+    for name in ("linkage_risk", "singling_out", "inference"):
+        with pytest.raises(duckdb.Error, match=f"{name}: boxes was made counting persons"):
+            visits.execute(f"from {name}({plain})").fetchall()
+    with pytest.raises(duckdb.Error, match="has no column row_id"):
+        visits.execute("from k_anonymity('boxes', original := 'visits')").fetchall()
+    visits.execute("create or replace table checked as from mondrian('visits', k := 5, row_id := true)")
+    assert visits.execute("from k_anonymity('checked', ['age'])").fetchall()[0][0] >= 25
+    persons = visits.execute("from k_anonymity('checked', ['age'], original := 'visits')").fetchall()[0][0]
+    assert 5 <= persons < 25
+    with pytest.raises(duckdb.Error, match=r"no column of .* says whose row it is"):
+        visits.execute("from k_anonymity('checked', ['age'], original := '(select age from visits)')").fetchall()
+    assert visits.execute("from relative_error('select count(*) from visits', 'visits', 'boxes')").fetchall()
+
+
+def test_a_sliced_release_tells_the_persons_of_its_buckets(visits: duckdb.DuckDBPyConnection) -> None:
+    visits.execute("create or replace table sliced_k as from merging('visits', 1, min_bucket := 7, row_id := true)")
+    found = visits.execute("from k_anonymity('sliced_k', ['age'], original := 'visits')").fetchall()
+    whose = "(select pid, row_number() over () - 1 as row_id from visits)"
+    counted = visits.execute(
+        f"select min(n) from (select count(distinct pid) as n from sliced_k join {whose} using (row_id) "
+        "group by bucket)"
+    ).fetchall()
+    assert found == counted and found[0][0] >= 7
+    with pytest.raises(duckdb.Error, match="row_id is permuted like every slice"):
+        visits.execute("from l_diversity('sliced_k', ['age'], 'disease', original := 'visits')").fetchall()
+
+
 @pytest.mark.parametrize("name", MEASURES_OF_ROWS)
 def test_a_measure_of_rows_refuses_persons_with_several(visits: duckdb.DuckDBPyConnection, name: str) -> None:
     # compare asks other measures, any of which may be the first to refuse

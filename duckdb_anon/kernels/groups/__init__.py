@@ -5,6 +5,7 @@ from duckdb_anon.kernels.groups.box_cells import BoxLoss, box_loss, boxes
 from duckdb_anon.kernels.groups.closeness import TCloseness
 from duckdb_anon.kernels.groups.marginal import OfColumn, combine
 from duckdb_anon.kernels.groups.mondrian import partition
+from duckdb_anon.kernels.groups.persons import RowShare, whole_persons
 from duckdb_anon.kernels.groups.requirements import (
     All,
     DistinctDiversity,
@@ -28,6 +29,7 @@ __all__ = [
     "OfColumn",
     "RecursiveDiversity",
     "Requirement",
+    "RowShare",
     "TCloseness",
     "assign",
     "box_loss",
@@ -35,4 +37,5 @@ __all__ = [
     "combine",
     "partition",
     "sse_partition",
+    "whole_persons",
 ]

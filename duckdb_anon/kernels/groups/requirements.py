@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,10 @@ class Groups:
         for key in keys:
             number = np.unique(number * (int(key.max(initial=0)) + 1) + key, return_inverse=True)[1].astype(np.int64)
         return np.unique(number, return_index=True)[1].astype(np.int64)
+
+    def of_rows(self, value: Literal["person", "value"]) -> Groups:
+        """The same groups where rows are counted: by the sensitive value, or by the person in its place."""
+        return Groups(self._group_of_row, self._person if value == "person" else self._sensitive)
 
     def seen_through(self, code_of: CodeArray) -> Groups:
         """Return the same groups with other sensitive codes, `code_of` their old ones.

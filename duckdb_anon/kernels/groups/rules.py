@@ -23,6 +23,7 @@ from duckdb_anon.kernels.groups.sorting import sort_codes
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 SIZE, FREQUENCY, DISTINCT, ENTROPY, RECURSIVE, EQUAL, ORDERED, HIERARCHICAL, CONDITIONAL, COMMON, LINKABLE = range(11)
+PERSON_ROWS, VALUE_ROWS = 11, 12  # shares of rows even where persons are counted
 TOLERANCE = 1e-9
 _NUMBERS = 4
 
@@ -145,7 +146,8 @@ class Tally(NamedTuple):
     @staticmethod
     def of(rules: Rules) -> Tally:
         """Make space for checking these rules."""
-        domain = max(int(rules.views.max(initial=0)), int(rules.codes.max(initial=0))) + 2
+        codes = (rules.views, rules.codes, rules.person)
+        domain = max(int(each.max(initial=0)) for each in codes) + 2
         most = 2 + int(rules.number[:, 0].max(initial=0)) if len(rules.kind) else 2
         met = max(int(rules.person.max(initial=-1)), int(rules.pair.max(initial=-1))) + 1
         small = np.zeros(min(most, 2 + len(rules.views[0]) + domain), dtype=np.int64)
@@ -189,13 +191,15 @@ def satisfied(rules: Rules, tally: Tally, sensitive: IntArray, row: IntArray, st
             continue
         view, touched, total = rules.column[r], 0, 0
         tally.check[0] += 1
+        of_persons = rules.kind[r] == PERSON_ROWS
+        once = persons and not of_persons and rules.kind[r] != VALUE_ROWS
         for i in range(start, stop):
-            if persons:
+            if once:
                 pair = rules.pair[view, row[i]]
                 if tally.seen[pair] == tally.check[0]:
                     continue
                 tally.seen[pair] = tally.check[0]
-            code = rules.views[view, sensitive[i]]
+            code = rules.person[row[i]] if of_persons else rules.views[view, sensitive[i]]
             if tally.rows[code] == 0:
                 tally.touched[touched] = code
                 touched += 1
@@ -214,6 +218,8 @@ def _holds(rules: Rules, r: int, tally: Tally, touched: int, size: int, total: i
     kind, first, second = rules.kind[r], rules.number[r, 0], rules.number[r, 1]
     if kind == DISTINCT:
         return touched >= first - TOLERANCE
+    if kind == PERSON_ROWS or kind == VALUE_ROWS:
+        return _largest(tally, touched) * int(first) <= total * int(second)
     if kind == FREQUENCY:
         return _largest(tally, touched) * int(first) <= size * int(second)
     if kind == ENTROPY:

@@ -20,7 +20,8 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.features import features_of
 from duckdb_anon.kernels.groups.marginal import OfColumn
-from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, Groups, Requirement
+from duckdb_anon.kernels.groups.persons import RowShare, whole_persons
+from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, Groups, KAnonymity, Requirement
 from duckdb_anon.kernels.groups.sse_cuts import cut_all
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
@@ -45,11 +46,13 @@ class Diversity:
         codes: code of each row, shape (n,).
         l: 1 or more.
         part_of_code: part of each code; None: all codes are of one part.
+        person: person of each row, who counts once for each code and part; None: rows are counted.
     """
 
     codes: CodeArray
     l: float  # noqa: E741 - the letter of the papers
     part_of_code: IntArray | None = None
+    person: CodeArray | None = None
 
 
 def sse_partition(
@@ -57,6 +60,7 @@ def sse_partition(
     sensitive: CodeArray | None,
     requirement: Requirement,
     *,
+    person: CodeArray | None = None,
     tick: Callable[[], None] | None = None,
     function: str = "sse_partition",
 ) -> IntArray:
@@ -66,6 +70,8 @@ def sse_partition(
         qi: the quasi-identifiers, each with n codes.
         sensitive: sensitive code of each row, shape (n,), or None if the requirement does not ask for it.
         requirement: least rows, shares of sensitive values, or several of these.
+        person: person of each row, where persons have several rows: groups hold whole persons then, and the
+            requirement counts persons.
         tick: called before the work, to poll for interrupts.
         function: name used in messages.
 
@@ -84,30 +90,38 @@ def sse_partition(
     if not qi:
         raise ParameterError(f"{function}: there is no quasi-identifier; name some with qi := [...]")
     rows = len(qi[0].codes)
-    counts = np.zeros(0, dtype=np.int64) if sensitive is None else np.bincount(sensitive)
     if rows == 0:
         return np.empty(0, dtype=np.int64)
-    whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, counts)
+    whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, person=person)
     if not requirement.holds(whole).all():
         raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
-    group = sse_groups(qi, requirement.min_size, _diversities(function, requirement, sensitive), tick)
-    if not requirement.holds(Groups(group, sensitive, counts)).all():
+    attributes = qi if person is None else whole_persons(qi, person)
+    group = sse_groups(attributes, requirement.min_size, _diversities(function, requirement, sensitive, person), tick)
+    if not requirement.holds(Groups(group, sensitive, whole.table_counts, person)).all():
         raise RequirementError(f"{function}: the finished groups fail the requirement; nothing is released")
     return group
 
 
-def _diversities(function: str, requirement: Requirement, sensitive: CodeArray | None) -> list[Diversity]:
-    """What a requirement asks beside rows, as shares of codes."""
+def _diversities(
+    function: str, requirement: Requirement, sensitive: CodeArray | None, person: CodeArray | None
+) -> list[Diversity]:
+    """What a requirement asks beside rows, as shares of codes; k persons are shares of 1 / k of them."""
     if isinstance(requirement, All):
-        return [found for part in requirement.parts for found in _diversities(function, part, sensitive)]
+        return [found for part in requirement.parts for found in _diversities(function, part, sensitive, person)]
+    if person is not None and isinstance(requirement, KAnonymity):
+        return [Diversity(person, requirement.k, person=person)]
+    if person is not None and isinstance(requirement, RowShare) and requirement.of == "person":
+        return [Diversity(person, requirement.least)]
     if not requirement.needs_sensitive:
         return []
     if sensitive is not None and isinstance(requirement, OfColumn):
-        return _diversities(function, requirement.part, requirement.code_of[sensitive])
-    if sensitive is not None and isinstance(requirement, FrequencyDiversity):
+        return _diversities(function, requirement.part, requirement.code_of[sensitive], person)
+    if sensitive is not None and isinstance(requirement, RowShare):
         return [Diversity(sensitive, requirement.least)]
+    if sensitive is not None and isinstance(requirement, FrequencyDiversity):
+        return [Diversity(sensitive, requirement.least, person=person)]
     if sensitive is not None and isinstance(requirement, Parted):
-        return [Diversity(sensitive, requirement.l, requirement.part_of_code)]
+        return [Diversity(sensitive, requirement.l, requirement.part_of_code, person)]
     raise ParameterError(
         f"{function}: cut := 'sse' keeps groups of at least k rows and frequency l-diversity, not "
         f"{type(requirement).__name__}; say cut := 'loss'"
@@ -147,7 +161,7 @@ def sse_groups(
     asked = _numbered(diversities, rows)
     group = cut_all(
         codes, scaled.first_code, scaled.start, scaled.feature, scaled.value, scaled.count, scaled.most, nominal,
-        asked.codes, asked.part, asked.l, least, SAMPLE,
+        asked.codes, asked.part, asked.l, asked.once, least, SAMPLE,
     )  # fmt: skip
     return np.asarray(group, dtype=np.int64)
 
@@ -170,16 +184,21 @@ class _Numbered:
         codes: shape (n, diversities).
         part: number of the part of each code, shape (codes,).
         l: numerator and denominator of the l of each code, shape (codes, 2).
+        once: number of the person's code and of the person's part of each row, numbered through for each diversity,
+            -1 where rows are counted; shape (n, 2 diversities), (n, 0) where all count rows.
     """
 
     codes: CodeArray
     part: IntArray
     l: IntArray  # noqa: E741 - the letter of the papers
+    once: CodeArray
 
 
 def _numbered(diversities: Sequence[Diversity], rows: int) -> _Numbered:
     codes = np.empty((rows, len(diversities)), dtype=np.int32)
     parts, limits, offset = [np.zeros(0, dtype=np.int64)], [np.zeros((0, 2), dtype=np.int64)], 0
+    counted = any(diversity.person is not None for diversity in diversities)
+    once = np.full((rows, 2 * len(diversities) if counted else 0), -1, dtype=np.int32)
     for s, diversity in enumerate(diversities):
         domain = int(diversity.codes.max(initial=0)) + 1
         codes[:, s] = diversity.codes + offset
@@ -188,4 +207,14 @@ def _numbered(diversities: Sequence[Diversity], rows: int) -> _Numbered:
         exact = Fraction(diversity.l).limit_denominator(_DENOMINATOR)
         limits.append(np.tile(np.array([[exact.numerator, exact.denominator]], dtype=np.int64), (domain, 1)))
         offset += domain
-    return _Numbered(codes, np.concatenate(parts), np.concatenate(limits))
+        if diversity.person is not None:
+            once[:, 2 * s] = _pairs(diversity.person, diversity.codes)
+            once[:, 2 * s + 1] = _pairs(diversity.person, own[diversity.codes]) + once[:, 2 * s].max(initial=-1) + 1
+    return _Numbered(codes, np.concatenate(parts), np.concatenate(limits), once)
+
+
+def _pairs(person: CodeArray, code: CodeArray | IntArray) -> CodeArray:
+    """Number of each row's person and code together."""
+    key = person.astype(np.int64) * (int(code.max(initial=0)) + 1) + code
+    number: CodeArray = np.unique(key, return_inverse=True)[1].astype(np.int32)
+    return number

@@ -22,7 +22,7 @@ _UP_TO, _ONE, _FREQUENT = 0, 1, 2
 @compiled
 def cut_all(
     codes: Array, first_code: Array, start: Array, feature: Array, value: Array, features: int, most: int,
-    nominal: Array, several: Array, part: Array, limit: Array, least: int, sample: int,
+    nominal: Array, several: Array, part: Array, limit: Array, once: Array, least: int, sample: int,
 ) -> Array:  # fmt: skip
     """Cut rows into groups.
 
@@ -39,6 +39,7 @@ def cut_all(
         several: code of each row and diversity, the codes of all diversities numbered through; like `codes`.
         part: part of each of these codes.
         limit: numerator and denominator of the l of each of these codes, shape (codes, 2).
+        once: what of a row counts once in a part, for its code and its code's part, see `sse._Numbered`; like `codes`.
         least: fewest rows of a group.
         sample: rows a cut is chosen by, at most.
 
@@ -51,13 +52,19 @@ def cut_all(
     rows = np.empty(n, dtype=np.int32)
     for i in range(n):
         rows[i] = i
-    spare = np.empty((n, 1 + d + several.shape[1]), dtype=np.int32)
+    spare = np.empty((n, 1 + d + several.shape[1] + once.shape[1]), dtype=np.int32)
     # all of these hold zeros between uses
     sums = np.zeros(features)
     left_sums = np.zeros(features)
     left_code = np.zeros(first_code[d], dtype=np.int64)
     counts = np.zeros((2, len(part)), dtype=np.int64)
     parts = np.zeros((2, len(part)), dtype=np.int64)
+    ids = 0
+    for s in range(once.shape[1]):
+        for i in range(n):
+            ids = max(ids, once[i, s] + 1)
+    # the last check that met each of them on each side; the last place numbers the checks
+    seen = np.zeros((2, ids + 1), dtype=np.int64)
     starts = np.empty(n // least + 2, dtype=np.int64)
     starts[0], starts[1] = n, 0
     waiting = 1
@@ -67,7 +74,7 @@ def cut_all(
         if hi - lo >= 2 * least:
             middle = _cut_one(
                 rows, lo, hi, spare, codes, first_code, start, feature, value, most, nominal, several, part, limit,
-                least, sample, sums, left_sums, left_code, counts, parts,
+                once, least, sample, sums, left_sums, left_code, counts, parts, seen,
             )  # fmt: skip
         if middle < 0:
             for i in range(lo, hi):
@@ -84,8 +91,8 @@ def cut_all(
 @compiled
 def _cut_one(
     rows: Array, lo: int, hi: int, spare: Array, codes: Array, first_code: Array, start: Array, feature: Array,
-    value: Array, most: int, nominal: Array, several: Array, part: Array, limit: Array, least: int, sample: int,
-    sums: Array, left_sums: Array, left_code: Array, counts: Array, parts: Array,
+    value: Array, most: int, nominal: Array, several: Array, part: Array, limit: Array, once: Array, least: int,
+    sample: int, sums: Array, left_sums: Array, left_code: Array, counts: Array, parts: Array, seen: Array,
 ) -> int:  # fmt: skip
     """Put the rows of the best allowed cut's left part first; return where the right part starts, -1 for no cut."""
     m = hi - lo
@@ -111,8 +118,8 @@ def _cut_one(
             for i in range(lo, hi):
                 left += left_code[codes[i, a]]
             allowed = left >= least and m - left >= least
-            if allowed and _diverse(lo, hi, codes, a, left_code, several, part, limit, counts, parts):
-                return _split(rows, codes, several, lo, hi, spare, a, left_code)
+            if allowed and _diverse(lo, hi, codes, a, left_code, several, part, limit, once, counts, parts, seen):
+                return _split(rows, codes, several, once, lo, hi, spare, a, left_code)
         if size == m:
             return -1
         size = m
@@ -277,16 +284,26 @@ def _mark(
 
 @compiled
 def _diverse(
-    lo: int, hi: int, codes: Array, a: int, left_code: Array, several: Array, part: Array, limit: Array, counts: Array,
-    parts: Array,
+    lo: int, hi: int, codes: Array, a: int, left_code: Array, several: Array, part: Array, limit: Array, once: Array,
+    counts: Array, parts: Array, seen: Array,
 ) -> bool:  # fmt: skip
     """Whether the rows of both sides satisfy every diversity; `counts` and `parts` hold a row a side."""
-    held = True
+    held, persons, last = True, once.shape[1] > 0, seen.shape[1] - 1
     for s in range(several.shape[1]):
+        seen[0, last] += 1
+        check = seen[0, last]
         for i in range(lo, hi):
             side, code = left_code[codes[i, a]], several[i, s]
-            counts[side, code] += 1
-            parts[side, part[code]] += 1
+            own = once[i, 2 * s] if persons else np.int32(-1)
+            if own < 0 or seen[side, own] != check:
+                counts[side, code] += 1
+                if own >= 0:
+                    seen[side, own] = check
+            own = once[i, 2 * s + 1] if persons else np.int32(-1)
+            if own < 0 or seen[side, own] != check:
+                parts[side, part[code]] += 1
+                if own >= 0:
+                    seen[side, own] = check
         for i in range(lo, hi):
             side, code = left_code[codes[i, a]], several[i, s]
             if counts[side, code] * limit[code, 0] > parts[side, part[code]] * limit[code, 1]:
@@ -304,10 +321,10 @@ def _diverse(
 
 @compiled
 def _split(
-    rows: Array, codes: Array, several: Array, lo: int, hi: int, spare: Array, a: int, left_code: Array
+    rows: Array, codes: Array, several: Array, once: Array, lo: int, hi: int, spare: Array, a: int, left_code: Array
 ) -> int:  # fmt: skip
     """Left rows first, both parts in their old order; return where the right part starts."""
-    d, many = codes.shape[1], several.shape[1]
+    d, many, more = codes.shape[1], several.shape[1], once.shape[1]
     middle, right = lo, 0
     for i in range(lo, hi):
         if left_code[codes[i, a]] == 1:
@@ -316,6 +333,8 @@ def _split(
                 codes[middle, q] = codes[i, q]
             for s in range(many):
                 several[middle, s] = several[i, s]
+            for s in range(more):
+                once[middle, s] = once[i, s]
             middle += 1
         else:
             spare[right, 0] = rows[i]
@@ -323,6 +342,8 @@ def _split(
                 spare[right, 1 + q] = codes[i, q]
             for s in range(many):
                 spare[right, 1 + d + s] = several[i, s]
+            for s in range(more):
+                spare[right, 1 + d + many + s] = once[i, s]
             right += 1
     for i in range(right):
         rows[middle + i] = spare[i, 0]
@@ -330,4 +351,6 @@ def _split(
             codes[middle + i, q] = spare[i, 1 + q]
         for s in range(many):
             several[middle + i, s] = spare[i, 1 + d + s]
+        for s in range(more):
+            once[middle + i, s] = spare[i, 1 + d + many + s]
     return middle

@@ -20,7 +20,7 @@ from duckdb_anon.model.table import FloatArray, IntArray
 def failing_rows(found: FrequencySet, table_counts: IntArray, requirement: Requirement) -> IntArray:
     """Rows of each group of a frequency set, 0 where the group satisfies the requirement."""
     groups = found.groups(table_counts)
-    rows: IntArray = np.where(requirement.holds(groups), 0, groups.sizes)
+    rows: IntArray = np.where(requirement.holds(groups), 0, found.sizes)
     return rows
 
 
@@ -60,7 +60,7 @@ def _loss_of_level(counter: Counter) -> list[FloatArray]:
 
 def _loss(counter: Counter, found: FrequencySet, node: Levels, requirement: Requirement) -> float:
     """Mean NCP with suppressed rows counted as 1, rounded so that ties are ties."""
-    sizes = found.groups(counter.table_counts).sizes
+    sizes = found.sizes
     failing = failing_rows(found, counter.table_counts, requirement)
     parts = [
         ladder.ncp(level)[place[found.starts]]

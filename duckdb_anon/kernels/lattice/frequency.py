@@ -32,40 +32,62 @@ class FrequencySet:
 
     Attributes:
         places: place of each attribute of the subset, shape (attributes, combinations).
-        sensitive: sensitive code of each combination.
+        cell: sensitive code of each combination; of persons, that times their number plus the person.
         rows: number of rows of each.
         starts: first combination of each group, a group being equal places.
+        persons: number of persons of the table where some have several rows, 0 where rows are persons.
     """
 
     places: CodeArray
-    sensitive: IntArray
+    cell: IntArray
     rows: IntArray
     starts: IntArray
+    persons: int = 0
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each group, whoever is counted."""
+        sizes: IntArray = np.add.reduceat(self.rows, self.starts) if len(self.starts) else self.starts
+        return sizes.astype(np.int64)
 
     def groups(self, table_counts: IntArray) -> Groups:
         """The groups, ready to be put before a requirement."""
-        sizes = np.add.reduceat(self.rows, self.starts) if len(self.starts) else self.starts
         group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.rows)))
-        cells = SensitiveCells(group, self.sensitive, self.rows, offsets_of(group, len(sizes)))
-        return Groups.of_cells(cells, table_counts, sizes.astype(np.int64))
+        if self.persons:
+            return Groups(group, self.cell // self.persons, table_counts, self.cell % self.persons)
+        cells = SensitiveCells(group, self.cell, self.rows, offsets_of(group, len(self.starts)))
+        return Groups.of_cells(cells, table_counts, self.sizes)
 
 
 class Counter:
     """Counts combinations for any subset of the attributes at any levels."""
 
-    def __init__(self, ladders: Sequence[Ladder], sensitive: CodeArray | None, table: Combinations) -> None:
+    def __init__(
+        self,
+        ladders: Sequence[Ladder],
+        sensitive: CodeArray | None,
+        table: Combinations,
+        person: CodeArray | None = None,
+    ) -> None:
         """Take the table as it was counted.
 
         Args:
             ladders: levels of each quasi-identifier, n codes each.
             sensitive: sensitive code of each row, shape (n,), None if nothing depends on it.
-            table: combinations of quasi-identifiers and sensitive values.
+            table: combinations of quasi-identifiers and sensitive values, and of persons where they are given.
+            person: person of each row, shape (n,), where persons have several: groups then count persons.
         """
         rows, counts = table.rows, table.counts
         codes = np.zeros(len(rows), dtype=np.int64) if sensitive is None else sensitive[rows].astype(np.int64)
         self.ladders = tuple(ladders)
-        self.table_counts = np.bincount(codes, weights=counts).astype(np.int64)
-        self._domain = max(1, len(self.table_counts))
+        self._persons = 0 if person is None else int(person.max(initial=0)) + 1
+        if person is None:
+            self.table_counts = np.bincount(codes, weights=counts).astype(np.int64)
+        else:
+            whole = np.zeros(len(rows), dtype=np.int64)
+            self.table_counts = Groups(whole, codes, person=person[rows]).table_counts
+            codes = codes * self._persons + person[rows]
+        self._domain = int(codes.max(initial=0)) + 1
         self.every = tuple(range(len(ladders)))
         places = [ladder.place_of_code[0][ladder.attribute.codes[rows]] for ladder in ladders]
         self._base = {self.every: self._counted(np.array(places, dtype=np.int32), codes, counts)}
@@ -77,7 +99,7 @@ class Counter:
             larger = tuple(sorted((*subset, added)))
             source = self.base(larger)
             kept = np.delete(source.places, larger.index(added), axis=0)
-            self._base[subset] = self._counted(kept, source.sensitive, source.rows)
+            self._base[subset] = self._counted(kept, source.cell, source.rows)
         return self._base[subset]
 
     def at(self, subset: Subset, levels: Levels) -> FrequencySet:
@@ -94,9 +116,9 @@ class Counter:
                 for i, a, b, row in zip(subset, low, high, finer.places, strict=True)
             ]
         )
-        return self._counted(places, finer.sensitive, finer.rows)
+        return self._counted(places, finer.cell, finer.rows)
 
-    def _counted(self, places: CodeArray, sensitive: IntArray, rows: IntArray) -> FrequencySet:
+    def _counted(self, places: CodeArray, cell: IntArray, rows: IntArray) -> FrequencySet:
         """Merge equal combinations."""
         key, keys = np.zeros(len(rows), dtype=np.int64), 1
         for place in places:
@@ -105,7 +127,7 @@ class Counter:
                 _, key = np.unique(key, return_inverse=True)
                 keys = int(key.max()) + 1
             key, keys = key * size + place, keys * size
-        key = key * self._domain + sensitive
+        key = key * self._domain + cell
         if keys * self._domain <= 8 * len(key):
             total = np.bincount(key, weights=rows)
             found = np.flatnonzero(total)
@@ -118,4 +140,4 @@ class Counter:
             starts = run_starts(sorted_key)
             found, first = sorted_key[starts], order[starts]
             counts = np.add.reduceat(rows[order], starts) if len(starts) else starts
-        return FrequencySet(places[:, first], sensitive[first], counts, run_starts(found // self._domain))
+        return FrequencySet(places[:, first], cell[first], counts, run_starts(found // self._domain), self._persons)
