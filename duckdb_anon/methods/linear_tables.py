@@ -62,8 +62,8 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     """
     if table.repeated_person is not None:
         raise ParameterError(
-            f"{function}: tables := 'linear' bounds the share of a row, and persons have several here; leave it out, so "
-            "that delta counts persons"
+            f"{function}: tables := 'linear' bounds the share of a row, and persons have several here; leave it out, "
+            "so that delta counts persons"
         )
     # dealing needs whole numbers of different sensitive values
     least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
