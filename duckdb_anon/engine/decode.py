@@ -89,12 +89,16 @@ class Decoder:
         lists.append(f"unnest({self.ask(kind)}) as _v{len(lists)}")
         return f"_v{len(lists) - 1}"
 
-    def dictionary(self, attribute: str, declared_type: str = "") -> str:
-        """SQL of the list of values of `attribute`, by code; with a type, declared values no row has follow."""
+    def dictionary(self, attribute: str, declared_type: str = "", *, new: bool = False) -> str:
+        """SQL of the list of values of `attribute`, by code.
+
+        Values that no row has follow: with a type, those the column declares; with `new`, those the method makes.
+        """
         if attribute not in self.dictionaries:
             self.ask("i")
             number = self.counts["i"]
             more = f"(select {self.ask('s')}::{declared_type}[] from _anon_r)" if declared_type else ""
+            more = f"(select {self._new_values(attribute).partition('.')[2]} from _anon_new)" if new else more
             self.dictionaries[attribute] = (number, more)
         return f"_anon_dict.d{self.dictionaries[attribute][0]}"
 
@@ -121,7 +125,7 @@ class Decoder:
             if plan.cells is c.Node:
                 return self._framed(plan, f"{labels}[{self.grouped(plan.frame, 'i')} + 1]")
             return self._framed(plan, f"list_select({labels}, {self.grouped(plan.frame, 'l')})")
-        return self._valued(plan, self.dictionary(attribute, plan.declared_type))
+        return self._valued(plan, self.dictionary(attribute, plan.declared_type, new=plan.cells is c.Interval))
 
     def _new_values(self, attribute: str) -> str:
         """SQL of the list of new values of one column: their texts, cast to the type it has when the call runs."""
@@ -166,8 +170,8 @@ class Decoder:
         parts = [
             "_anon_r as materialized (select r from _anon_run where "
             "case when r.error is null then true else error(r.error) end)",
-            *self._dictionary_ctes(),
             *self._new_value_ctes(),
+            *self._dictionary_ctes(),
             f"_anon_rows as (select {', '.join(['unnest(range(r.n)) as _ord', *self.row_lists])} from _anon_r)",
             *(frame.sql(values) for frame in self.frames.values()),
             f"_anon_cells as (select _ord{looked_up} from _anon_rows{values}{framed})",
@@ -300,6 +304,9 @@ class Packer:
             self.lists.i.append(self.source_row[self.attributes[attribute].first_row])
             if plan.declared_type:
                 self.lists.s.append(self.attributes[attribute].declared)
+            if isinstance(cells, c.Interval):
+                scale = self.attributes[attribute].scale
+                self.lists.s.append(texts(scale, cells.new) if scale is not None and cells.new is not None else [])
         if isinstance(cells, c.Coded):
             self.lists.i.append(cells.codes[self.order])
         elif isinstance(cells, c.Channel):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from duckdb_anon.kernels.groups import Requirement, boxes
+from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees.recheck import recheck
 from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.kernels.slicing.fakes import taken
@@ -22,8 +23,8 @@ from duckdb_anon.model.table import CodedTable, IntArray
 
 
 def parameters(*own: Parameter) -> tuple[Parameter, ...]:
-    """Parameters of a method on k-anonymous groups: k, its own, how groups are cut."""
-    return (Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1), *own, *CUTS)
+    """Parameters of a method on k-anonymous groups: k, its own, how groups are cut, and the ends of their boxes."""
+    return (Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1), *own, *CUTS, EDGES)
 
 
 def layout_of(name: str, columns: Callable[[str, Roles], tuple[ColumnPlan, ...]] = record_layout) -> Layout:
@@ -56,14 +57,14 @@ def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator
 def boxed_groups(
     function: str, table: CodedTable, rows: IntArray, requirement: Requirement, params: Params
 ) -> tuple[IntArray, dict[str, Interval | ValueSet | Node]]:
-    """Cut rows of a table into groups and put a tight box around each.
+    """Cut rows of a table into groups and put a box around each.
 
     Args:
         function: SQL function, for messages.
         table: quasi-identifiers and one sensitive attribute.
         rows: the rows that take part, shape (records,).
         requirement: what every group, and every class of equal boxes, must satisfy.
-        params: `cut` and `width`.
+        params: `k`, `cut`, `width` and `edges`.
 
     Returns:
         Group of each record, and the boxes by quasi-identifier.
@@ -74,7 +75,7 @@ def boxed_groups(
     qi = tuple(taken(a, rows) for a in table.qi)
     sensitive = table.sensitive[0].codes[rows]
     group = cut_groups(function, qi, sensitive, requirement, params)
-    published = boxes(qi, group)
+    published = with_edges(table, boxes(qi, group), params, table.repeated_person)
     cells: list[Cells] = list(published.values())
     recheck(function, cells, sensitive, np.arange(len(rows), dtype=np.int64), requirement)
     return group, published

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.groups import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
+from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.lattice import (
@@ -79,6 +80,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     published = {
         ladder.attribute.name: ladder.cells(level) for ladder, level in zip(counter.ladders, levels, strict=True)
     }
+    published = with_edges(table, published, params, person)
     kept = np.arange(table.rows, dtype=np.int64)
     if allowed:
         kept = _kept_rows(classes_of(list(published.values())), sensitive, requirement, person)
@@ -185,6 +187,7 @@ METHOD = Method(
             "max_nodes", "most level vectors the search may visit; more are refused before it starts", "integer",
             250_000, low=1,
         ),
+        EDGES,
     ),
     layout=layout,
     release=release,

@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
-from duckdb_anon.kernels.slicing.covers import Cover
+from duckdb_anon.kernels.slicing.covers import Cover, as_cells
 from duckdb_anon.kernels.slicing.fakes import Records, taken, with_fakes
 from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
 from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
@@ -150,7 +151,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     rows = {name: records.qi_row[order] for order, c in zip(orders, grouping.qi, strict=False) for name in c}
     rows[sensitive.name] = records.sensitive_row[orders[-1]]
     kept = shuffled_slots(bucket, rng)
-    cells = sliced_cells(grouping, slots.bucket, rows, covers, records.qi_row[kept])
+    printed = with_edges(table, {name: as_cells(cover) for name, cover in covers.items()}, params)
+    cells = sliced_cells(grouping, slots.bucket, rows, printed, records.qi_row[kept])
     cells[SOURCE.key] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
     return cells
 
@@ -275,6 +277,7 @@ METHOD = Method(
         Parameter("force_k", "attributes whose columns are always made k-anonymous cell by cell", "names"),
         Parameter("min_bucket", "least number of rows of a bucket", "integer", 1, low=1),
         *CUTS,
+        EDGES,
     ),
     layout=layout,
     release=release,

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.groups import boxes, partition
+from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees import asked, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.slicing.boxed import record_layout
@@ -76,7 +77,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         tick=tick,
         function=NAME,
     )
-    published: dict[str, Cells] = {**boxes(table.qi, group)}
+    published: dict[str, Cells] = {**with_edges(table, boxes(table.qi, group), params, person)}
     rows = np.arange(table.rows, dtype=np.int64)
     recheck(NAME, list(published.values()), sensitive, rows, requirement, person)
     published |= {a.name: Coded(a.name, a.codes) for a in table.sensitive}
@@ -115,6 +116,7 @@ METHOD = Method(
             None,
             ("range", "distinct", "spread"),
         ),
+        EDGES,
     ),
     layout=layout,
     release=release,

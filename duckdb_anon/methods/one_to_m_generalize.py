@@ -28,6 +28,7 @@ from duckdb_anon.kernels.groups import (
     Groups,
     Requirement,
 )
+from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees.recheck import classes_of
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model.cells import Cells
@@ -79,7 +80,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     requirement: Requirement = _REQUIREMENT[params["diversity"]](params["l"])
     _check_table(codes, requirement, params["k"])
     group = cut_groups(NAME, tuple(of_persons(a, row) for a in table.qi), codes, requirement, params)
-    boxes: dict[str, Cells] = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
+    tight = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
+    boxes: dict[str, Cells] = {**with_edges(table, tight, params, attribute.codes)}
     if not requirement.holds(Groups(classes_of(list(boxes.values())), codes, np.bincount(codes))).all():
         raise RequirementError(f"{NAME}: finished classes fail l = {params['l']:g}; nothing is released")
     lists = NodeLists(persons.forest, prints.offsets, prints.nodes, prints.fingerprint_of_person)
@@ -119,6 +121,7 @@ METHOD = Method(
             ("frequency", "distinct", "entropy"),
         ),
         *CUTS,
+        EDGES,
         CHANGING,
         EXPLODE,
     ),

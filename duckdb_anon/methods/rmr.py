@@ -23,6 +23,7 @@ from duckdb_anon.kernels.fingerprints.clusters import clusters_of, merge_up_to
 from duckdb_anon.kernels.fingerprints.hashing import starts
 from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
 from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
@@ -60,7 +61,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     if np.bincount(group).min() < params["k"]:
         raise RequirementError(f"{NAME}: finished clusters fail k = {params['k']}; nothing is released")
     lists = publish_in_groups(persons, group, params["k"], params["m"])
-    boxes: dict[str, Cells] = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
+    tight = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
+    boxes: dict[str, Cells] = {**with_edges(table, tight, params, attribute.codes)}
     return released(table, lists, boxes, row, params, rng)
 
 
@@ -122,6 +124,7 @@ METHOD = Method(
         Parameter(
             "rejected", "after a rejected merge: 'stop', or 'skip' the cluster", "text", "stop", ("stop", "skip")
         ),
+        EDGES,
         CHANGING,
         EXPLODE,
     ),

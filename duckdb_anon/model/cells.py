@@ -66,12 +66,14 @@ class Interval:
 
     `lower`, `upper` hold one code a group. lower = -1: NULL and values mixed, published as
     {lower: NULL, upper: NULL}, which covers everything. A group of NULLs only is published as NULL.
+    Codes from `Attribute.domain` on are values that no row has: new[code - domain], on the attribute's scale.
     """
 
     attribute: str
     lower: CodeArray
     upper: CodeArray
     index: IntArray
+    new: Numbers | None = None
 
 
 @dataclass(frozen=True)

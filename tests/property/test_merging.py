@@ -23,7 +23,7 @@ from tests.reference.plain_slices import plain_shares
 
 DEFAULTS: dict[str, Any] = {
     parameter.name: parameter.default for parameter in (*merging.METHOD.parameters, *slicing.METHOD.parameters)
-}
+} | {"edges": "tight"}
 
 
 @st.composite

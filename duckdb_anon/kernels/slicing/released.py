@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from duckdb_anon.kernels.groups.packed import count_cells
-from duckdb_anon.kernels.slicing.covers import Cover, as_cells, covers_codes
+from duckdb_anon.kernels.slicing.covers import Cover, covers_codes
 from duckdb_anon.kernels.slicing.grouping import Grouping
 from duckdb_anon.kernels.slicing.shuffle import is_bucket_permutation
 from duckdb_anon.model.cells import ROWS, Cells, Source, Struct, Whole
@@ -74,7 +74,7 @@ def check_parts(function: str, covers: Sequence[Cover], bucket: IntArray, k: int
 
 
 def sliced_cells(
-    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], covers: Mapping[str, Cover], kept: IntArray
+    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], covers: Mapping[str, Cells], kept: IntArray
 ) -> dict[str, Cells]:
     """Cells of a sliced release.
 
@@ -82,11 +82,11 @@ def sliced_cells(
         grouping: which attributes share a column.
         bucket: bucket of each slot.
         rows: source row of each slot by attribute.
-        covers: generalized attributes by name; the others print the value of their source row.
+        covers: cells of generalized attributes by name; the others print the value of their source row.
         kept: source row of each slot for insensitive columns and `row_id`, permuted like a column of its own.
     """
     cells: dict[str, Cells] = {BUCKET.key: Whole(bucket)}
     for name, column in grouping.named().items():
-        cells[name] = Struct({a: as_cells(covers[a]) if a in covers else Source(rows[a]) for a in column})
+        cells[name] = Struct({a: covers[a] if a in covers else Source(rows[a]) for a in column})
     cells[ROWS] = Source(kept)
     return cells

@@ -12,7 +12,7 @@ from tests.reference.merging import FEMALE_DISEASES, HOSPITAL_A, HOSPITAL_B
 ROLES = "qi := ['zip', 'age', 'sex'], sensitive := 'disease'"
 EXAMPLE = (
     f"{ROLES}, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0, columns := [['age', 'sex'], ['zip']], "
-    "force_k := ['zip'], "
+    "force_k := ['zip'], edges := 'tight', "
     "rules := [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']]"
 )
 

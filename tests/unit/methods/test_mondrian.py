@@ -150,7 +150,7 @@ def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(
     order = "['UHRSWORK', 'EDUC', 'RACE', 'MARST', 'AGE', 'SEX', 'RELATE']"
     census.execute(
         f"create or replace table r as from mondrian('census', l := {least}, width := 'spread', qi := {order}, "
-        "row_id := true)"
+        "row_id := true, edges := 'tight')"
     )
     assert census.execute(f"select classes from class_statistics('r', {CENSUS})").fetchone() == (groups,)
     loss = "select round(iloss, 4) from information_loss('census', 'r') where attribute = '(all)'"

@@ -121,7 +121,7 @@ def test_changing_quasi_identifiers_are_an_error_that_counts_persons(hospital: d
 @pytest.mark.parametrize(("changing", "upper"), [("first", 18), ("last", 40), ("set", 40)])
 def test_changing_says_which_values_the_box_must_cover(hospital: duckdb.DuckDBPyConnection, changing: str, upper: int):
     hospital.execute("insert into patients values ('Bob', 40, 'M', 12000, 'a1')")
-    call = f"one_to_m_generalize('patients', 2, 3, changing := '{changing}', qi := ['age', 'gender'])"
+    call = f"one_to_m_generalize('patients', 2, 3, changing := '{changing}', qi := ['age', 'gender'], edges := 'tight')"
     men = hospital.execute(f"select distinct age from {call} where gender = ['M']").fetchall()
     assert [age["upper"] for (age,) in men] == [upper]
     if changing == "set":
