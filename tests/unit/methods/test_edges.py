@@ -31,7 +31,7 @@ def con(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     source = f"read_csv('{shared_data / 'adult.csv'}')"
     con.execute(
         "create table t as select age::tinyint as age, capital_gain::double as gain, fnlwgt as weight, sex, occupation "
-        f"from {source} limit 4000"
+        f"from {source} where occupation is not null limit 4000"
     )
     con.execute("update t set age = 123 where rowid = 17")
     con.execute("update t set gain = 84321 where rowid = 40")
