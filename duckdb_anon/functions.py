@@ -20,7 +20,8 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import feed, interrupt, run
 from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.plan import Context, parameters_of, plan, task_function
+from duckdb_anon.engine.context import Context
+from duckdb_anon.engine.plan import parameters_of, plan, task_function
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.sqlfiles import macro_statements
 from duckdb_anon.model.entries import Entry, Method, PureSql, Query, Report, Task

@@ -16,7 +16,7 @@ from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.functions import load
 from duckdb_anon.misnamed import explained
-from duckdb_anon.model.shapes.types import decimal_type, is_nested
+from duckdb_anon.model.shapes.types import decimal_type, is_nested, is_timestamp, is_zoned
 
 _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "TINYINT": types.SmallInteger, "SMALLINT": types.SmallInteger, "INTEGER": types.Integer, "BIGINT": types.BigInteger,
@@ -140,7 +140,7 @@ def _type_of(kind: str) -> types.TypeEngine[Any]:
     if is_nested(kind) and kind not in _TYPES:
         return types.NullType()
     known = _TYPES.get(kind.split("(")[0])
-    if kind.startswith("TIMESTAMP WITH"):
+    if is_timestamp(kind) and is_zoned(kind):
         return types.DateTime(timezone=True)
     return known() if known else types.NullType()
 

@@ -16,6 +16,7 @@ from duckdb_anon.engine.arrow import as_numbers, plain, steps, type_text
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.scales import scale_of
 from duckdb_anon.engine.trees import labelled, tree_leaves
+from duckdb_anon.kernels.keys import joint
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes.types import is_number, kind_of_type, spread_of
@@ -156,13 +157,5 @@ def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArr
     """
     if not attributes:
         return np.argsort(source_row, kind="stable")
-    keys: list[IntArray] = []
-    size = 1
-    for attribute in attributes:
-        if not keys or size * attribute.domain > 2**62:
-            keys.append(attribute.codes.astype(np.int64))
-            size = attribute.domain
-        else:
-            keys[-1] = keys[-1] * attribute.domain + attribute.codes
-            size *= attribute.domain
-    return np.lexsort((source_row, *reversed(keys))).astype(np.int64)
+    key = joint([attribute.codes for attribute in attributes], [attribute.size for attribute in attributes])
+    return np.lexsort((source_row, key)).astype(np.int64)

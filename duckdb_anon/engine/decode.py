@@ -21,9 +21,8 @@ import numpy as np
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.scales import texts
 from duckdb_anon.model import cells as c
-from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.entries import ColumnPlan
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.table import Attribute, IntArray
 
 Array = np.ndarray[Any, Any]
@@ -331,23 +330,3 @@ class Packer:
         if frame not in self.frames:
             self.frames.add(frame)
             self.lists.i += [index[self.order], np.array([groups], dtype=np.int64)]
-
-
-def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Released columns of a call, `row_id` last when asked for."""
-    layout = entry.layout(roles, params)
-    if params["row_id"]:
-        layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)
-    names = [plan.name.lower() for plan in layout]
-    twice = sorted({n for n in names if names.count(n) > 1})
-    if twice:
-        raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}; rename the source's")
-    return layout
-
-
-def length(cells: Any) -> int:
-    """Number of released rows of some cells."""
-    if isinstance(cells, c.Struct):
-        return length(next(iter(cells.fields.values())))
-    per_row = {c.Source: "rows", c.Coded: "codes", c.Whole: "values", c.Real: "values"}.get(type(cells), "index")
-    return len(vars(cells)[per_row])

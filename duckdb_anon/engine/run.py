@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
-from duckdb_anon.engine.decode import Lists, Packer, layout_of, length
+from duckdb_anon.engine.decode import Lists, Packer
 from duckdb_anon.engine.feed import Feed
+from duckdb_anon.engine.layout import layout_from, length
 from duckdb_anon.engine.persons import check_coded, check_persons
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
@@ -27,7 +28,7 @@ from duckdb_anon.engine.trees import read_tree
 from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
-from duckdb_anon.model.entries import ColumnInfo, Method, Params, Report, Roles
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.errors import AnonError, RequirementError, unexpected
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes import Contents, read, refuse
@@ -115,7 +116,7 @@ def run_call(
                 rows = coded_table(
                     entry.name, roles, tables[0], forest, extra["conditions"], canonical=params["seed"] is not None
                 )
-                count, lists = _method(entry, roles, params, *rows, counted)
+                count, lists = _method(entry, params, layout_from(extra["layout"]), *rows, counted)
             else:
                 count, lists = _report(entry, roles, params, tables, forest, extra)
             return _answer(entry.name, count, lists)
@@ -127,8 +128,8 @@ def run_call(
 
 def _method(
     entry: Method,
-    roles: Roles,
     params: Params,
+    layout: Sequence[ColumnPlan],
     table: CodedTable,
     source_row: IntArray,
     counted: pa.StructArray | None,
@@ -142,7 +143,6 @@ def _method(
     attributes = {a.name: a for a in table.qi + table.sensitive}
     if table.person is not None:
         attributes[table.person.name] = table.person
-    layout = layout_of(entry, roles, params)
     count = length(next(iter(cells.values())))
     packer = Packer(attributes, source_row, rng.permutation(count))
     for plan in layout:

@@ -28,6 +28,7 @@ from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Stru
 from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.shapes import COUNT
+from duckdb_anon.model.shapes.types import is_moment
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
 SPENDING = (
@@ -155,7 +156,7 @@ def _check_bounds(roles: Roles, params: Params) -> None:
 
 
 def _is_time(info: ColumnInfo) -> bool:
-    return info.type.startswith(("DATE", "TIME"))
+    return is_moment(info.type)
 
 
 def _check_declared(roles: Roles, params: Params) -> None:

@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.groups.persons import diverse_persons
+from duckdb_anon.kernels.keys import compact, joint
 from duckdb_anon.kernels.slicing.columns import related_columns
 from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
 from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
 from duckdb_anon.kernels.slicing.released import check_columns, check_diversity, sliced_cells
 from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
-from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods.cuts import CUTS, cut_groups
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
@@ -57,11 +57,7 @@ def find_grouping(table: CodedTable, params: Params, *, alone: bool) -> Grouping
 
 def last_column_part(table: CodedTable, partners: tuple[str, ...]) -> IntArray:
     """Number of each row's combination of the attributes that share the sensitive column."""
-    part = np.zeros(table.rows, dtype=np.int64)
-    for attribute in table.qi:
-        if attribute.name in partners:
-            part = compact(part * attribute.domain + attribute.codes)
-    return part
+    return compact(joint([a.codes for a in table.qi if a.name in partners], rows=table.rows))
 
 
 def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:

@@ -101,7 +101,7 @@ def publish(
         known = _Originals(con, releases, originals)
         for table in releases:
             refuse(con, table, known.of(table), allow_unchanged)
-        trees = _Trees(con, {table.name.lower() for table in releases})
+        trees = _CopiedTables(con, {table.name.lower() for table in releases})
         rows = {table.name: _copy(con, table, trees) for table in releases}
         shapes = known.shapes()
         for original, shown in shapes:
@@ -166,7 +166,7 @@ class _Originals:
 
 
 @dataclass
-class _Trees:
+class _CopiedTables:
     """Hierarchies that comments name, copied once each; `taken` are names of other tables."""
 
     con: duckdb.DuckDBPyConnection
@@ -238,7 +238,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[Table]:
     return found
 
 
-def _copy(con: duckdb.DuckDBPyConnection, table: Table, trees: _Trees) -> int:
+def _copy(con: duckdb.DuckDBPyConnection, table: Table, trees: _CopiedTables) -> int:
     target = f"{_TARGET}.main.{ident(table.name)}"
     # the type of an enum tells values that nobody has any more
     columns = [
@@ -252,14 +252,14 @@ def _copy(con: duckdb.DuckDBPyConnection, table: Table, trees: _Trees) -> int:
 
 
 def _comment(
-    con: duckdb.DuckDBPyConnection, target: str, comments: Iterable[tuple[str, str | None]], trees: _Trees
+    con: duckdb.DuckDBPyConnection, target: str, comments: Iterable[tuple[str, str | None]], trees: _CopiedTables
 ) -> None:
     for column, text in comments:
         if text:
             con.execute(f"comment on column {target}.{ident(column)} is {literal(trees.renamed(text))}")
 
 
-def _write_shape(con: duckdb.DuckDBPyConnection, original: Table, shown: Sequence[str], trees: _Trees) -> None:
+def _write_shape(con: duckdb.DuckDBPyConnection, original: Table, shown: Sequence[str], trees: _CopiedTables) -> None:
     """Create the view that has the original's name and columns and answers with an error."""
     if original.name.lower() in trees.taken:
         raise AnonError(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from duckdb_anon.kernels.keys import compact
 from duckdb_anon.kernels.slicing.matching import record_association
-from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.methods import merging, slicing
 from duckdb_anon.model.cells import ROWS, Interval, Node, Source, Struct, ValueSet
 from duckdb_anon.model.errors import RequirementError

@@ -16,6 +16,7 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
 from duckdb_anon.kernels.groups.rules import Rule
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.table import CodeArray, IntArray
 
 
@@ -65,8 +66,5 @@ def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, .
     >>> rows.tolist(), [codes.tolist() for codes in of_column]
     ([1, 0, 1], [[0, 1], [2, 2]])
     """
-    rows = first = np.zeros(len(columns[0]), dtype=np.int64)
-    for codes in columns:
-        key = rows * (int(codes.max(initial=0)) + 1) + codes
-        _, first, rows = np.unique(key, return_index=True, return_inverse=True)
+    rows, first = keys_of(columns)
     return rows.astype(np.int32), tuple(codes[first] for codes in columns)

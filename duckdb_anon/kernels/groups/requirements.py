@@ -35,6 +35,7 @@ from duckdb_anon.kernels.groups.rules import (
     TOLERANCE,
     Rule,
 )
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
@@ -98,10 +99,7 @@ class Groups:
         """One row of each person with each combination of keys."""
         if self._person is None:
             raise ValueError("every row is a person here")
-        number = self._person.astype(np.int64)
-        for key in keys:
-            number = np.unique(number * (int(key.max(initial=0)) + 1) + key, return_inverse=True)[1].astype(np.int64)
-        return np.unique(number, return_index=True)[1].astype(np.int64)
+        return keys_of([self._person, *keys]).first
 
     def of_rows(self, value: Literal["person", "value"]) -> Groups:
         """The same groups where rows are counted: by the sensitive value, or by the person in its place."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.sorting import sort_codes
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 SIZE, FREQUENCY, DISTINCT, ENTROPY, RECURSIVE, EQUAL, ORDERED, HIERARCHICAL, CONDITIONAL, COMMON, LINKABLE = range(11)
@@ -117,9 +118,7 @@ def _starts(arrays: Sequence[IntArray] | Sequence[FloatArray]) -> IntArray:
 
 
 def _pairs(person: CodeArray, code: IntArray) -> IntArray:
-    key = person.astype(np.int64) * (int(code.max(initial=0)) + 1) + code
-    pair: IntArray = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    return pair
+    return keys_of([person, code]).of_row
 
 
 class Tally(NamedTuple):

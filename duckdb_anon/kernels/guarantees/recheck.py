@@ -7,17 +7,14 @@ cells, and one pass over the rows for the requirement.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from duckdb_anon.kernels.groups import Groups, Requirement
+from duckdb_anon.kernels.keys import keys_of, keys_of_lists
 from duckdb_anon.model.cells import Cells, Coded, Interval, Node, ValueSet
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, IntArray
-
-_KEYS = 2**62
 
 
 def recheck(
@@ -65,23 +62,12 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
         raise ValueError("classes need a published quasi-identifier")
     index = [_index(cells) for cells in published]
     shared = index[0] is not None and all(each is index[0] for each in index)
-    key, keys = np.zeros(1, dtype=np.int64), 1
+    columns = []
     for cells, of_row in zip(published, index, strict=True):
         column = _identity(cells)
-        if of_row is not None and not shared:
-            column = column[of_row]
-        if keys * (int(column.max(initial=0)) + 1) >= _KEYS:
-            key, column = _numbered(key), _numbered(column)
-            keys = int(key.max(initial=0)) + 1
-        bound = int(column.max(initial=0)) + 1
-        key, keys = key * bound + column, keys * bound
-    key = _numbered(key)
+        columns.append(column if of_row is None or shared else column[of_row])
+    key = keys_of(columns).of_row
     return key if not shared or index[0] is None else _used(key[index[0]])
-
-
-def _numbered(key: IntArray) -> IntArray:
-    """Number equal keys alike, from 0 on, in their order."""
-    return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
 
 def _used(number: IntArray) -> IntArray:
@@ -107,22 +93,5 @@ def _identity(cells: Cells) -> IntArray:
         _, label = np.unique(np.asarray(cells.labels, dtype=object).astype(str), return_inverse=True)
         return label[cells.node].astype(np.int64)
     if isinstance(cells, ValueSet):
-        return _sets(cells.offsets, cells.codes)
+        return keys_of_lists(cells.offsets, cells.codes).of_row
     raise TypeError(f"{type(cells).__name__} cells are no quasi-identifier")
-
-
-def _sets(offsets: IntArray, codes: NDArray[Any]) -> IntArray:
-    """Number the sets codes[offsets[g]:offsets[g + 1]], equal sets alike."""
-    sizes = np.diff(offsets)
-    number = np.zeros(len(sizes), dtype=np.int64)
-    used = 0
-    for size in np.unique(sizes):
-        mine = np.flatnonzero(sizes == size)
-        if size:
-            members = np.sort(codes[offsets[mine][:, None] + np.arange(size)], axis=1)
-            row = np.ascontiguousarray(members).view(np.dtype((np.void, members.itemsize * int(size)))).ravel()
-            number[mine] = used + np.unique(row, return_inverse=True)[1]
-        else:
-            number[mine] = used
-        used = int(number[mine].max()) + 1
-    return number

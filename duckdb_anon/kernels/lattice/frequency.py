@@ -18,12 +18,12 @@ import numpy as np
 from duckdb_anon.kernels.groups import Groups
 from duckdb_anon.kernels.groups.packed import offsets_of, order_by, run_starts
 from duckdb_anon.kernels.groups.requirements import SensitiveCells
+from duckdb_anon.kernels.keys import joint
 from duckdb_anon.kernels.lattice.levels import Ladder
 from duckdb_anon.model.table import CodeArray, Combinations, IntArray
 
 Subset = tuple[int, ...]
 Levels = tuple[int, ...]
-_KEYS = 2**62
 
 
 @dataclass(frozen=True)
@@ -120,15 +120,8 @@ class Counter:
 
     def _counted(self, places: CodeArray, cell: IntArray, rows: IntArray) -> FrequencySet:
         """Merge equal combinations."""
-        key, keys = np.zeros(len(rows), dtype=np.int64), 1
-        for place in places:
-            size = int(place.max(initial=0)) + 1
-            if keys * size * self._domain >= _KEYS:
-                _, key = np.unique(key, return_inverse=True)
-                keys = int(key.max()) + 1
-            key, keys = key * size + place, keys * size
-        key = key * self._domain + cell
-        if keys * self._domain <= 8 * len(key):
+        key = joint([*places, cell], [*(int(p.max(initial=0)) + 1 for p in places), self._domain], len(rows))
+        if int(key.max(initial=0)) < 8 * len(key):
             total = np.bincount(key, weights=rows)
             found = np.flatnonzero(total)
             some_row = np.empty(len(total), dtype=np.int64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from duckdb_anon.kernels.keys import joint
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 
@@ -65,7 +66,7 @@ class Occupied:
         The folded attribute has a value for each combination that occurs, however large the product is.
         """
         rest = [k for k in range(len(self.sizes)) if k not in axes]
-        key = joint_key([self.cell_codes[k] for k in rest], [self.sizes[k] for k in rest], len(self.cell_count))
+        key = joint([self.cell_codes[k] for k in rest], [self.sizes[k] for k in rest], len(self.cell_count))
         values, place = np.unique(key, return_inverse=True)
         codes = np.concatenate([place[None, :].astype(np.int32), self.cell_codes[list(axes)]])
         return replace(self, sizes=(len(values), *(self.sizes[k] for k in axes)), cell_codes=codes)
@@ -83,7 +84,7 @@ def occupied_cells(
         sensitive_size: its domain size.
     """
     records = len(sensitive)
-    cell_of_row = joint_key(qi, sizes, records)
+    cell_of_row = joint(qi, sizes, records)
     _, first_row, cell_of_row, cell_count = np.unique(
         cell_of_row, return_index=True, return_inverse=True, return_counts=True
     )
@@ -98,19 +99,3 @@ def occupied_cells(
         pair % sensitive_size,
         pair_count.astype(np.int64),
     )
-
-
-def joint_key(columns: Sequence[CodeArray], sizes: Sequence[int], rows: int) -> IntArray:
-    """Return one int64 key a row, equal for equal rows and ordered like the columns, first one slowest.
-
-    Keys are made dense again whenever the next factor would leave 63 bits.
-    """
-    key = np.zeros(rows, dtype=np.int64)
-    span = 1
-    for codes, size in zip(columns, sizes, strict=True):
-        if span * size >= 2**62:
-            distinct, key = np.unique(key, return_inverse=True)
-            span = len(distinct)
-        key = key * np.int64(size) + codes
-        span *= size
-    return key

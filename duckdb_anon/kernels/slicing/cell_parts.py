@@ -17,8 +17,9 @@ import numpy as np
 from duckdb_anon.kernels.groups.packed import ranges, run_starts
 from duckdb_anon.kernels.groups.requirements import BoolArray
 from duckdb_anon.kernels.groups.widths import box_width
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.kernels.slicing.covers import EXACT, width_of
-from duckdb_anon.kernels.slicing.subgroups import compact, median_parts
+from duckdb_anon.kernels.slicing.subgroups import median_parts
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 
@@ -57,9 +58,7 @@ def parts_of_cells(rows: CellRows, k: int) -> IntArray:
         Part of each row, 0, 1, 2, ... or EXACT for rows that keep their values, shape (rows,). A part has at
         least k rows unless its whole cell has fewer.
     """
-    combination = compact(rows.bucket)
-    for i in range(len(rows.attributes)):
-        combination = compact(combination * width_of(rows.attributes[i]) + rows.axis(i))
+    combination = keys_of([rows.bucket, *(rows.axis(i) for i in range(len(rows.attributes)))]).of_row
     kept = (np.bincount(combination) >= k)[combination]
     part = np.full(len(kept), EXACT, dtype=np.int64)
     left = np.flatnonzero(~kept)

@@ -27,7 +27,7 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
 from duckdb_anon.kernels.groups.rules import CONDITIONAL, Rule
-from duckdb_anon.kernels.slicing.subgroups import compact
+from duckdb_anon.kernels.keys import compact
 from duckdb_anon.model.table import FloatArray, IntArray
 
 _TOLERANCE = 1e-9

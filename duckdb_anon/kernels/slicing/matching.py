@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.groups.packed import offsets_of, ranges, run_starts
-from duckdb_anon.kernels.slicing.subgroups import compact
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.table import FloatArray, IntArray
 
 _CHUNK = 1 << 21
@@ -67,10 +67,7 @@ def record_association(table: SlicedShares, parts: Sequence[IntArray]) -> FloatA
         table: the sliced table.
         parts: part number of each record in each column, numbered as in `table`, each of shape (records,).
     """
-    whole = compact(parts[0])
-    for part in parts[1:]:
-        whole = compact(whole * (int(part.max()) + 1) + part)
-    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    inverse, first = keys_of(parts)
     distinct = [np.asarray(part, dtype=np.int64)[first] for part in parts]
     result = np.zeros(len(first))
     offsets = [

@@ -19,10 +19,10 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.packed import run_starts
 from duckdb_anon.kernels.groups.requirements import BoolArray
+from duckdb_anon.kernels.keys import compact
 from duckdb_anon.kernels.slicing.cell_parts import CellRows, parts_of_cells
 from duckdb_anon.kernels.slicing.covers import EXACT, Cover, box_cover, certain, exact_cover, loss_of
 from duckdb_anon.kernels.slicing.rules import Rules
-from duckdb_anon.kernels.slicing.subgroups import compact
 from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 

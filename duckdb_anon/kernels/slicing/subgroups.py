@@ -16,12 +16,8 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.packed import run_starts
 from duckdb_anon.kernels.groups.requirements import BoolArray
+from duckdb_anon.kernels.keys import compact
 from duckdb_anon.model.table import FloatArray, IntArray
-
-
-def compact(ids: IntArray) -> IntArray:
-    """Renumber ids 0, 1, 2, ... in their order."""
-    return np.unique(ids, return_inverse=True)[1].astype(np.int64, copy=False)
 
 
 def median_parts(set_of_item: IntArray, axes: Sequence[FloatArray], spans: Sequence[float], k: int) -> IntArray:

@@ -9,34 +9,10 @@ Cost: O(rows * attributes * n / 64) for the bits and O(distinct rows * n) for th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.model.table import CodeArray, IntArray
-
 _BLOCK = 4096
-
-
-def group_rows(codes: Sequence[CodeArray]) -> tuple[IntArray, IntArray]:
-    """Number the distinct combinations of codes.
-
-    Returns:
-        group of each row, and a row of each group.
-    """
-    key = np.zeros(len(codes[0]), dtype=np.int64)
-    size = 1
-    for column in codes:
-        width = int(column.max(initial=0)) + 2
-        if size > 2**62 // width:
-            # combinations that occur are never more than rows, so numbering them anew leaves room
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            size = int(key.max(initial=0)) + 1
-        key = key * width + (column.astype(np.int64) + 1)
-        size *= width
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    return group.astype(np.int64), first.astype(np.int64)
 
 
 def packed(matches: NDArray[np.bool_]) -> NDArray[np.uint8]:

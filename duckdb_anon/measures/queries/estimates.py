@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
+from duckdb_anon.kernels.keys import keys_of_lists
 from duckdb_anon.kernels.randomized_response.shares import InvertedValues
 from duckdb_anon.measures.queries.overlaps import Intervals, Lists, Members
 from duckdb_anon.measures.queries.products import BLOCK, Part, Product, summed
@@ -262,17 +263,8 @@ def _node_lists(column: ReadColumn, values: FloatArray | None) -> tuple[Lists, I
 def _different(members: IntArray, counts: FloatArray, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Rows with different members: starts of each in a list of entries, those entries, and which one each row has."""
     length = np.diff(offsets)
-    # two random projections tell lists apart but for a chance of about 2^-100
-    mark = np.random.default_rng(0).integers(0, 2**62, size=(2, int(members.max(initial=0)) + 1))
-    key = [_sums(mark[k][members] * counts.astype(np.int64), offsets) for k in (0, 1)]
-    _, first, cell_of_row = np.unique(np.stack([*key, length]), axis=1, return_index=True, return_inverse=True)
+    cell_of_row, first = keys_of_lists(offsets, members, counts.astype(np.int64))
     size = length[first]
     starts = np.concatenate([[0], np.cumsum(size)])
     entry = np.arange(starts[-1]) - np.repeat(starts[:-1], size) + np.repeat(offsets[first], size)
-    return starts, entry, cell_of_row.ravel().astype(np.int64)
-
-
-def _sums(values: IntArray, offsets: IntArray) -> IntArray:
-    running = np.concatenate([[0], np.cumsum(values)])
-    sums: IntArray = running[offsets[1:]] - running[offsets[:-1]]
-    return sums
+    return starts, entry, cell_of_row

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.measures.queries.answers import group_rows, packed
+from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.measures.queries.answers import packed
 from duckdb_anon.measures.queries.workload import BoolArray, Workload
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray, IntArray
@@ -44,7 +45,7 @@ def summed(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> Fl
 
     Equal rows are added up first; queries go in batches that bound the memory of the shares.
     """
-    group, first = group_rows([part.cell_of_row.astype(np.int32) for part in parts])
+    group, first = keys_of([part.cell_of_row for part in parts])
     sums = np.bincount(group, weights, minlength=len(first))
     answers = np.zeros(workload.n)
     wide = max((part.cells for part in parts if part.asked is None), default=1)

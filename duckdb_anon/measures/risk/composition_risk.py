@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.groups.packed import ranges
-from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.risk.evidence import Evidence, evidence
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError
@@ -77,8 +77,8 @@ def _victims(
     first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray, *, weighted: bool
 ) -> tuple[float, float, int]:
     """True candidates, all candidates, and persons left with their own value alone."""
-    key, _ = mixed_key([*persons, secret], None)
-    _, example, multiplicity = np.unique(key, return_index=True, return_counts=True)
+    alike = keys_of([*persons, secret])
+    example, multiplicity = alike.first, np.bincount(alike.of_row)
     true, total, alone = 0.0, 0.0, 0
     for block in _blocks(first, second, len(example)):
         who = example[block]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from duckdb_anon.kernels.keys import keys_of, keys_of_lists
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
 from duckdb_anon.model.shapes import SOURCE
@@ -66,20 +67,6 @@ def replaced_rows(function: str, original: ReadTable, release: ReadTable, names:
     return source_rows(function, original, release)
 
 
-def mixed_key(columns: Sequence[IntArray], sizes: Sequence[int] | None) -> tuple[IntArray, int]:
-    """Number the distinct rows of several code columns: key of each row, and how many keys there are."""
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    keys = 1
-    for k, column in enumerate(columns):
-        size = int(sizes[k]) if sizes is not None else int(column.max(initial=0)) + 1
-        key = key * size + column
-        keys *= size
-        if keys > 4 * len(key) + 1024:
-            _, key = np.unique(key, return_inverse=True)
-            keys = int(key.max(initial=-1)) + 1
-    return key.astype(np.int64, copy=False), keys
-
-
 @dataclass
 class DistinctBoxes:
     """The different boxes of a release.
@@ -114,13 +101,11 @@ def distinct_boxes(original: ReadTable, release: ReadTable, qi: Sequence[str]) -
     if missing:
         raise ColumnError(f"the release has no column {', '.join(missing)}; it cannot be compared on it")
     columns = [release.columns[name] for name in qi]
-    keys = [cell_numbers(column, release.rows) for column in columns]
-    key, _ = mixed_key(keys, None)
-    _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
-    return DistinctBoxes(len(first), of_row.astype(np.int64), columns, first.astype(np.int64))
+    keys = keys_of([cell_numbers(column) for column in columns])
+    return DistinctBoxes(keys.number, keys.of_row, columns, keys.first)
 
 
-def cell_numbers(column: ReadColumn, rows: int) -> IntArray:
+def cell_numbers(column: ReadColumn) -> IntArray:
     """A number for each row, equal where the published cells are equal."""
     if column.shape == "value" and column.codes is not None:
         return column.codes.astype(np.int64)
@@ -131,16 +116,7 @@ def cell_numbers(column: ReadColumn, rows: int) -> IntArray:
     members = column.node if column.codes is None else column.codes
     if column.offsets is None or members is None:
         raise ColumnError(f"column '{column.domain.name}' is {column.shape}; releases of rows and boxes are read")
-    # the members of a set, in order, as text of fixed width: equal bytes for equal sets
-    lengths = np.diff(column.offsets)
-    width = int(lengths.max(initial=1))
-    table = np.full((rows, width), -1, dtype=np.int32)
-    inside = np.arange(len(members)) - np.repeat(column.offsets[:-1], lengths)
-    row = np.repeat(np.arange(rows), lengths)
-    order = np.lexsort((members, row))
-    table[row, inside] = members[order]
-    _, key = np.unique(np.ascontiguousarray(table).view(np.dtype((np.void, 4 * width))).ravel(), return_inverse=True)
-    return key.astype(np.int64)
+    return keys_of_lists(column.offsets, members).of_row
 
 
 def covers(column: ReadColumn, rows: IntArray) -> BoolArray:

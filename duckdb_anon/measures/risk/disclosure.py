@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, mixed_key, require_columns, source_rows
+from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, require_columns, source_rows
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.progress import tick
@@ -155,15 +156,15 @@ class _Rows:
         """Whether the own row matches, number of matches, and matches with the target's most exposed secret."""
         use = np.flatnonzero(known)
         both = [np.concatenate([self.ours[a], self.theirs[a][targets]]) for a in use]
-        key, keys = mixed_key(both, [self.sizes[a] for a in use])
-        published, asked = key[: self.rows], key[self.rows :]
+        alike = keys_of(both, [self.sizes[a] for a in use])
+        keys, published, asked = alike.number, alike.of_row[: self.rows], alike.of_row[self.rows :]
         matches = np.bincount(published, minlength=keys)[asked].astype(np.float64)
         with_secret = np.zeros(len(targets))
         for secret in self.secrets:
             values = np.concatenate([secret.code, secret.theirs[targets]])
-            pair, pairs = mixed_key([np.concatenate([published[secret.of_row], asked]), values], [keys, secret.domain])
+            pair, first = keys_of([np.concatenate([published[secret.of_row], asked]), values], [keys, secret.domain])
             entries = len(secret.code)
-            held = np.bincount(pair[:entries], weights=secret.share, minlength=pairs).astype(np.float64)
+            held = np.bincount(pair[:entries], weights=secret.share, minlength=len(first)).astype(np.float64)
             with_secret = np.maximum(with_secret, held[pair[entries:]])
         own = self.own[targets]
         return (own >= 0) & (published[own] == asked), matches, with_secret
@@ -190,8 +191,7 @@ class _Boxes:
         """As `_Rows.match`; targets with equal known values and secrets are matched once."""
         use = np.flatnonzero(known).tolist()
         columns = [self.theirs[a][targets].astype(np.int64) for a in use]
-        key, _ = mixed_key([*columns, *(secret.theirs[targets] for secret in self.secrets)], None)
-        _, first, index = np.unique(key, return_index=True, return_inverse=True)
+        index, first = keys_of([*columns, *(secret.theirs[targets] for secret in self.secrets)])
         matches = np.zeros(len(first))
         with_secret = np.zeros(len(first))
         step = max(1, _BLOCK // self.boxes.number)

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.measures.risk.covering import DistinctBoxes, distinct_boxes, mixed_key
+from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.measures.risk.covering import DistinctBoxes, distinct_boxes
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
@@ -205,7 +206,7 @@ def _sliced(overlap: ReadTable, release: ReadTable, qi: list[str], sensitive: st
     class_of_row = bucket.astype(np.int64)
     if own in groups:
         partners = distinct_boxes(overlap, release, [qi[a] for a in groups[own]])
-        _, class_of_row = np.unique(mixed_key([class_of_row, partners.of_row], None)[0], return_inverse=True)
+        class_of_row = keys_of([class_of_row, partners.of_row]).of_row
     classes = int(class_of_row.max()) + 1
     one_row = np.unique(class_of_row, return_index=True)[1]
     bucket_size = np.bincount(bucket)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import mixed_key, require_columns, source_rows
+from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.measures.risk.covering import require_columns, source_rows
 from duckdb_anon.measures.risk.published_cells import PublishedCells, published_cells
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.reading import ReadColumn, ReadTable
@@ -177,7 +178,7 @@ def _ordinary(
     counted = any(release.columns[name].shape == "counts" for name in sensitive)
     bucket = bucket if counted else None
     keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
-    _, first, unit = np.unique(mixed_key(keys, None)[0], return_index=True, return_inverse=True)
+    unit, first = keys_of(keys)
     cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
     size = np.bincount(unit, weights=weight).astype(np.float64)
     boxes = not all(c.plain for c in columns)

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.risk.covering import cell_numbers, common_node, covers
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import BoolArray, ReadColumn
@@ -143,8 +144,8 @@ def published_cells(column: ReadColumn, rows: int) -> PublishedCells:
     """
     if column.shape == "counts":
         raise ColumnError(f"column '{column.domain.name}' of the release holds counts, not values or boxes")
-    _, first, of_row = np.unique(cell_numbers(column, rows), return_index=True, return_inverse=True)
-    return PublishedCells(column, first.astype(np.int64), of_row.astype(np.int64))
+    keys = keys_of([cell_numbers(column)])
+    return PublishedCells(column, keys.first, keys.of_row)
 
 
 def _climbed(domain: Attribute, node: CodeArray, values: CodeArray) -> CodeArray:

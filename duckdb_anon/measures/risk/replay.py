@@ -16,6 +16,7 @@ from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.model.description import read_description
 from duckdb_anon.model.entries import Params, Roles
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.shapes.types import is_nested
 
 _OWN = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
 
@@ -95,4 +96,4 @@ def _described(release: Any) -> str:
 
 
 def _nested(kind: str) -> bool:
-    return kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
+    return is_nested(kind)

@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.groups.packed import offsets_of
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.kernels.slicing.matching import Shares, SlicedShares, record_association
-from duckdb_anon.measures.risk.covering import DistinctBoxes, distinct_boxes, mixed_key
+from duckdb_anon.measures.risk.covering import DistinctBoxes, distinct_boxes
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import ReadTable
@@ -76,7 +77,7 @@ def _parts(
 ) -> tuple[IntArray, sparse.csr_matrix, DistinctBoxes]:
     """Part number of each record, and which of the release's distinct cells cover each part."""
     codes = [original.columns[name].value_codes().astype(np.int64) for name in names]
-    _, first, value = np.unique(mixed_key(codes, None)[0], return_index=True, return_inverse=True)
+    value, first = keys_of(codes)
     boxes = distinct_boxes(original, release, names)
     covered = boxes.covers(0)[codes[0][first]]
     for a in range(1, len(names)):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.keys import keys_of, keys_of_lists
 from duckdb_anon.kernels.randomized_response.channel import Channel, inverse_terms
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.reading import ReadColumn, ReadTable
@@ -134,7 +135,11 @@ def _lists(column: ReadColumn) -> tuple[FloatArray, IntArray]:
         raise ColumnError(f"column '{column.domain.name}' is {column.shape} and has no distribution")
     row = np.repeat(np.arange(len(column.offsets) - 1), np.diff(column.offsets))
     weight = np.ones(len(row)) if column.counts is None else column.counts.astype(np.float64)
-    key, cell_of_row = _same_lists(column, row, weight)
+    members = column.codes if column.codes is not None else column.node
+    if members is None:
+        raise ColumnError(f"column '{column.domain.name}' has no members")
+    same = keys_of_lists(column.offsets, members, weight.astype(np.int64))
+    cell_of_row, key = same.as_they_come()
     shares = np.zeros((len(key), column.domain.size))
     mine = np.isin(row, key)
     place = np.searchsorted(key, row[mine])
@@ -145,33 +150,9 @@ def _lists(column: ReadColumn) -> tuple[FloatArray, IntArray]:
     return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300), cell_of_row
 
 
-def _same_lists(column: ReadColumn, row: IntArray, weight: FloatArray) -> tuple[IntArray, IntArray]:
-    """Rows that stand for the distinct lists, ascending, and which of them each row equals."""
-    members = column.codes if column.codes is not None else column.node
-    if members is None or column.offsets is None:
-        raise ColumnError(f"column '{column.domain.name}' has no members")
-    rows = len(column.offsets) - 1
-    # two random projections tell lists apart but for a chance of about 2^-100
-    rng = np.random.default_rng(0)
-    token = rng.integers(1, 2**62, size=(2, int(members.max(initial=0)) + 1), dtype=np.uint64)
-    sums = np.zeros((2, rows), dtype=np.uint64)
-    for k in range(2):
-        np.add.at(sums[k], row, token[k][members] * weight.astype(np.uint64))
-    pairs = np.ascontiguousarray(sums.T).view(np.dtype((np.void, 16))).ravel()
-    _, first, of_row = np.unique(pairs, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[order] = np.arange(len(first))
-    return first[order].astype(np.int64), rank[of_row]
-
-
 def _spread(function: str, parts: list[_Part], sizes: tuple[int, ...], weights: FloatArray) -> FloatArray:
     """Sum over the distinct combinations of cells of weight times the outer product of their shares."""
-    key = np.zeros(len(weights), dtype=np.int64)
-    for part in parts:
-        key = key * len(part.shares) + part.cell_of_row
-        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    _, first = np.unique(key, return_index=True)
+    key, first = keys_of([part.cell_of_row for part in parts], [len(part.shares) for part in parts])
     weight = np.bincount(key, weights=weights)
     if all(_is_identity(part) for part in parts):
         exact = np.ravel_multi_index([part.cell_of_row[first] for part in parts], sizes)

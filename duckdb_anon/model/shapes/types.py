@@ -59,6 +59,24 @@ def is_moment(duckdb_type: str) -> bool:
     return text == "DATE" or text.startswith("TIME")
 
 
+def is_timestamp(duckdb_type: str) -> bool:
+    """Tell whether a type holds timestamps, of any unit and zone.
+
+    >>> is_timestamp('TIMESTAMP_NS'), is_timestamp('DATE')
+    (True, False)
+    """
+    return duckdb_type.strip().upper().startswith("TIMESTAMP")
+
+
+def is_zoned(duckdb_type: str) -> bool:
+    """Tell whether the times of a type have a zone.
+
+    >>> is_zoned('TIMESTAMP WITH TIME ZONE'), is_zoned('TIMESTAMP')
+    (True, False)
+    """
+    return is_moment(duckdb_type) and duckdb_type.strip().upper().endswith(" WITH TIME ZONE")
+
+
 def is_text(duckdb_type: str) -> bool:
     """Tell whether the values of a type are texts, declared ones (ENUM) among them.
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_moment, spread_of
+from duckdb_anon.model.shapes.types import is_moment, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
@@ -76,7 +76,7 @@ class IntervalPart(Part):
         """SELECT cell, low, high, unbounded: the ends of each distinct box."""
         missing = f"column {self.columns[0]} has no box with known ends".replace("'", "''")
         # moments are measured in microseconds, so that lengths are numbers
-        shown = "epoch_us({})" if self.kind.upper().startswith("TIMESTAMP") else "{}"
+        shown = "epoch_us({})" if is_timestamp(self.kind) else "{}"
         low = (
             f"coalesce(_cell.lower, min(_cell.lower) over (), case when _cell is not null then error('{missing}') end)"
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from duckdb_anon.kernels.keys import joint
 from duckdb_anon.kernels.randomized_response.channel import Channel
-from duckdb_anon.kernels.randomized_response.occupied import joint_key, occupied_cells
+from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability, require_dense
 from duckdb_anon.model.errors import ParameterError
 from tests.reference.randomized import PAPER_TABLE, channel_matrix, kronecker, reconstruction, risk, rows_of
@@ -92,7 +93,7 @@ def test_joint_keys_stay_distinct_beyond_63_bits() -> None:
     rng = np.random.default_rng(1)
     columns = [rng.integers(0, 1000, 50).astype(np.int32) for _ in range(9)]
     columns = [np.concatenate([c, c]) for c in columns]
-    key = joint_key(columns, [1_000_000] * 9, 100)
+    key = joint(columns, [1_000_000] * 9)
     assert len(np.unique(key)) == 50
     assert (key[:50] == key[50:]).all()
 

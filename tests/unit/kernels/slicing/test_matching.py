@@ -7,9 +7,9 @@ import pytest
 
 from duckdb_anon.kernels.groups.mondrian import partition
 from duckdb_anon.kernels.groups.requirements import KAnonymity
+from duckdb_anon.kernels.keys import compact
 from duckdb_anon.kernels.slicing import matching
 from duckdb_anon.kernels.slicing.matching import record_association
-from duckdb_anon.kernels.slicing.subgroups import compact
 from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, association, hospital
 from tests.reference.plain_slices import plain_shares
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.slicing.subgroups import compact, median_parts
+from duckdb_anon.kernels.keys import compact
+from duckdb_anon.kernels.slicing.subgroups import median_parts
 
 
 def test_parts_have_k_items_and_stay_inside_their_set() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.measures.queries.answers import group_rows
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.queries.overlaps import Intervals, Members
 from duckdb_anon.measures.queries.workload import Workload
 
@@ -19,7 +19,7 @@ def test_group_rows_survives_products_of_domains_beyond_64_bits() -> None:
     rng = np.random.default_rng(1)
     columns = [rng.integers(0, 2**31 - 3, 50).astype(np.int32) for _ in range(5)]
     twice = [np.concatenate([c, c]) for c in columns]
-    group, first = group_rows(twice)
+    group, first = keys_of(twice)
     assert len(first) == 50
     assert (group[:50] == group[50:]).all()
 

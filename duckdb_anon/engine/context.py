@@ -1,0 +1,96 @@
+"""What a planner can ask while it plans a call: tables, roles, trees, and what a release carries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
+from duckdb_anon.engine.known import require_known_values
+from duckdb_anon.engine.labels import with_labels_of
+from duckdb_anon.engine.roles import (
+    ROLE_PARAMETERS,
+    labels_of,
+    resolve_roles,
+)
+from duckdb_anon.model.entries import (
+    ColumnInfo,
+    Roles,
+)
+from duckdb_anon.model.shapes import Contents, read
+from duckdb_anon.rewrite.query.tables import TableInfo
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a planner can ask: relations, roles, and the raw arguments of the call."""
+
+    function: str
+    catalog: Catalog
+    arguments: Mapping[str, Any]
+
+    def relation(self, parameter: str, given: object = None) -> Relation:
+        """Resolve the table argument `parameter` (or `given` in its place)."""
+        return self.catalog.relation(self.function, parameter, given or self.arguments.get(parameter))
+
+    def roles(
+        self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False, only: Collection[str] = ()
+    ) -> Roles:
+        """Resolve roles of `relation` from comments and this call's role arguments, or `only` some of these."""
+        checked = {
+            p.name: p.check(self.function, self.arguments.get(p.name) if p.name in only or not only else None)
+            for p in ROLE_PARAMETERS
+        }
+        return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
+
+    def contents(self, relation: Relation) -> Contents:
+        """What a table carries of whose original nothing is known but the roles it is given."""
+        checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
+        labelled, sensitive, trees = labels_of(self.function, relation, checked)
+        return read(
+            relation.columns,
+            None,
+            labelled=labelled,
+            sensitive=sensitive,
+            trees=trees,
+            table=relation.given,
+            function=self.function,
+        )
+
+    def require_known(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
+        """Refuse a release with texts that nothing knows; `trees` names the hierarchy table of attributes."""
+        found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()}
+        require_known_values(self.function, self.catalog, original, release, found)
+
+    def plain_info(self, relation: Relation) -> TableInfo:
+        """`relation` as rewrites see it, without roles: those of a release are told by the original's."""
+        require_visible(self.function, relation)
+        return TableInfo(sql=relation.sql, columns=tuple(relation.columns.items()), given=relation.given)
+
+    def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
+        """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""
+        require_visible(self.function, relation)
+        relation = with_labels_of(relation, releases)
+        roles = self.roles(relation, nested=True)
+        named = {
+            **dict.fromkeys((info.name for info in roles.qi), "quasi"),
+            **dict.fromkeys((info.name for info in roles.sensitive), "sensitive"),
+            **dict.fromkeys((info.name for info in roles.keep), "insensitive"),
+            **dict.fromkeys(roles.identifier, "identifier"),
+        }
+        infos = [*roles.qi, *roles.sensitive, *roles.keep]
+        trees = {i.name: self.relation(f"hierarchy of {i.name}", i.hierarchy) for i in infos if i.hierarchy}
+        return TableInfo(
+            sql=relation.sql,
+            columns=tuple(relation.columns.items()),
+            roles=named,
+            hierarchies={n: TableInfo(t.sql, tuple(t.columns.items())) for n, t in trees.items()},
+            given=relation.given,
+            kinds={i.name: i.kind for i in infos if i.kind},
+        )
+
+    def tree_sql(self, info: ColumnInfo) -> str:
+        """Scalar subquery that lists the rows of a column's hierarchy table."""
+        tree = self.catalog.relation(self.function, f"hierarchy of {info.name}", info.hierarchy)
+        return f"(select list(_anon_h) from (select columns(*)::varchar from {tree.sql}) as _anon_h)"

@@ -1,0 +1,49 @@
+"""Layouts: the released columns of a call, planned once and carried to where they are filled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from duckdb_anon.model import cells as c
+from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.shapes import SOURCE
+
+
+def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Released columns of a call, `row_id` last when asked for."""
+    layout = entry.layout(roles, params)
+    if params["row_id"]:
+        layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)
+    names = [plan.name.lower() for plan in layout]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}; rename the source's")
+    return layout
+
+
+def layout_told(layout: Sequence[ColumnPlan]) -> list[dict[str, Any]]:
+    """A layout as the planned call carries it, so that it is planned once."""
+    return [{**vars(plan), "cells": plan.cells.__name__, "fields": layout_told(plan.fields)} for plan in layout]
+
+
+def layout_from(told: Sequence[Mapping[str, Any]]) -> tuple[ColumnPlan, ...]:
+    """The layout that `layout_told` has written.
+
+    >>> plan = ColumnPlan("a", c.Struct, fields=(ColumnPlan("b", c.Coded),))
+    >>> layout_from(layout_told([plan])) == (plan,)
+    True
+    """
+    return tuple(
+        ColumnPlan(**{**plan, "cells": getattr(c, plan["cells"]), "fields": layout_from(plan["fields"])})
+        for plan in told
+    )
+
+
+def length(cells: Any) -> int:
+    """Number of released rows of some cells."""
+    if isinstance(cells, c.Struct):
+        return length(next(iter(cells.fields.values())))
+    per_row = {c.Source: "rows", c.Coded: "codes", c.Whole: "values", c.Real: "values"}.get(type(cells), "index")
+    return len(vars(cells)[per_row])

@@ -1,0 +1,132 @@
+"""Plans of reports: tables as lists of what a measure reads, and a SELECT over the columns it answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.context import Context
+from duckdb_anon.engine.decode import Decoder
+from duckdb_anon.engine.labels import with_labels_of
+from duckdb_anon.engine.persons import check_described
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.roles import (
+    column_of,
+    require_free_names,
+)
+from duckdb_anon.engine.run import LIST_OF, to_json
+from duckdb_anon.engine.sent import sent_together
+from duckdb_anon.engine.statement import ASKER, run_ctes, trees_of
+from duckdb_anon.model.description import is_release
+from duckdb_anon.model.entries import (
+    ColumnInfo,
+    Report,
+    Roles,
+)
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.shapes import carriers, may_carry
+
+
+def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
+    """SQL of a report: one coded table, or several tables of any shape as lists."""
+    if not entry.tables:
+        call = to_json(entry.name, Roles(), params, {"trees": [], "threads": context.catalog.threads})
+        run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}}}) as r)"
+        return f"with {run},\n{_report_select(entry, ())}"
+    relation = context.relation(entry.tables[0])
+    if entry.reads == "coded":
+        roles = context.roles(relation, needs=entry.needs)
+        if roles.person is None:
+            check_described(entry, relation)
+        return (
+            f"with {run_ctes(entry, context, relation, roles, params, relation.columns)},\n"
+            f"{_report_select(entry, roles.qi + roles.sensitive)}"
+        )
+    relations = [relation, *(context.relation(name) for name in entry.tables[1:])]
+    labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relation
+    if not is_release(labelled.comment):
+        labelled = with_labels_of(labelled, [r for r in relations if r is not labelled])
+    flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
+    roles = context.roles(flat, needs=entry.needs, nested=True)
+    infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
+    read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
+    relations += [context.relation(name) for name in read[len(relations) :]]
+    for other in relations if roles.person is None else ():
+        check_described(entry, other)
+    if entry.literals and not is_release(labelled.comment):
+        # a query names values: one that the release shows as something else would be answered for certain and wrong
+        for other in relations:
+            if other is not relation and other.given != labelled.given:
+                context.require_known(labelled, other, {i.name: i.hierarchy for i in infos if i.hierarchy})
+    for other in relations[1:]:
+        require_free_names(entry.name, other)
+    for name, select in (entry.further(context, roles, params) if entry.further else {}).items():
+        relations.append(Relation(select, f"{select} as _anon_given", {}, {}, text=select))
+        read.append(name)
+    trees, tree_sql = trees_of(context, infos)
+    params = {**params, "tables": [r.text for r in relations], "read": read}
+    wanted = {info.name for info in infos}
+    if params.get("columns") is not None:
+        # columns named for their own sake need no role
+        params["columns"] = [column_of(entry.name, flat, name) for name in params["columns"]]
+        wanted |= set(params["columns"])
+    if not wanted:
+        raise ColumnError(
+            f"{entry.name}: no columns to compare in {relation.given}; name them in columns := [...] or label them: "
+            "COMMENT ON COLUMN ... IS 'anon: quasi'"
+        )
+    types = [relation.columns if relation.visible else None for relation in relations]
+    extra = {"trees": trees, "types": types, "labelled": sorted(wanted), "threads": context.catalog.threads}
+    call = to_json(entry.name, roles, params, extra)
+    values = sent_together(entry.name, context.catalog, relations, wanted)
+    lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog, values[k])}" for k, r in enumerate(relations))
+    run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}{lists}{tree_sql}}}) as r)"
+    return f"with {run},\n{_report_select(entry, ())}"
+
+
+def _row_list(relation: Relation, wanted: set[str], catalog: Catalog, values: Mapping[str, str]) -> str:
+    """Subquery that lists what a measure reads: labelled names, slices that hold some, and shape columns."""
+    folded = {w.lower() for w in wanted}
+    numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
+    if not relation.visible:
+        # which of these columns there are shows when the rows are read; the kernel says what is missing
+        listed_names = literal(["_anon_rn", *sorted(folded)])
+        own = literal([carrier.word for carrier in carriers()])
+        chosen = f"list_contains({listed_names}, lower(_anon_c)) or list_contains({own}, rtrim(lower(_anon_c), '_'))"
+        there = f"(select columns(lambda _anon_c: {chosen}) from {numbered})"
+        return f"(select list(_anon_t) from {there} as _anon_t)"
+    names = [
+        column
+        for column, kind in relation.columns.items()
+        if column.lower() in folded
+        or may_carry(column)
+        or folded & {f.lower() for f in catalog.flattened({column: kind})}
+    ]
+    if not any(not may_carry(name) or name.lower() in folded for name in names):
+        raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
+    pairs = ", ".join(f"{ident(name)}: {values.get(name, ident(name))}" for name in names)
+    return f"(select list({{_anon_rn: _anon_rn, {pairs}}}) from {numbered})"
+
+
+def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
+    """SELECT over the lists of a report; CODE columns become the text of the value they stand for."""
+    decoder = Decoder()
+    raw = {name: decoder.row(LIST_OF[kind]) for name, kind in entry.returns.items()}
+    has_codes = "CODE" in entry.returns.values()
+    values_of = {info.name: decoder.dictionary(info.name) for info in coded} if has_codes else {}
+    columns: dict[str, str] = {}
+    for name, kind in entry.returns.items():
+        sql = raw[name]
+        if kind == "CODE":
+            cases = "".join(f" when {literal(a)} then {v}[{sql} + 1]::varchar" for a, v in values_of.items())
+            sql = f"case {raw['attribute']}{cases} end"
+        elif kind == "BOOLEAN":
+            sql = f"{sql} <> 0"
+        elif kind == "INTEGER":
+            sql = f"{sql}::integer"
+        elif kind == "DOUBLE OR NULL":
+            sql = f"case when not isnan({sql}) then {sql} end"
+        columns[name] = decoder.value(sql)
+    return decoder.sql(columns)

@@ -1,0 +1,94 @@
+"""The SQL around one kernel: the needed columns numbered, fed vector by vector, and the call that the kernel reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.context import Context
+from duckdb_anon.engine.layout import layout_told
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.run import to_json
+from duckdb_anon.engine.sent import guards, sent
+from duckdb_anon.model.entries import (
+    ColumnInfo,
+    ColumnPlan,
+    Method,
+    Params,
+    Report,
+    Roles,
+)
+from duckdb_anon.model.shapes.types import is_enum
+
+ASKER = "asker: current_connection_id()"
+"""Field of a call that says whose interrupt stops it."""
+
+
+def every_info(roles: Roles) -> tuple[ColumnInfo, ...]:
+    """Every column with a role that is released or read."""
+    return roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
+
+
+def _without_unused(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
+    """A column of the source; an enum as text, for its type would tell values that nobody has (any more)."""
+    if is_enum(relation.columns.get(column, "")) and column not in kept_enums:
+        return f"{ident(column)}::varchar as {ident(column)}"
+    return ident(column)
+
+
+def run_ctes(
+    entry: Method | Report,
+    context: Context,
+    relation: Relation,
+    roles: Roles,
+    params: Params,
+    kept_enums: Collection[str] = (),
+    layout: Sequence[ColumnPlan] = (),
+) -> str:
+    """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table."""
+    coded = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
+    names = dict.fromkeys(info.name for info in coded + roles.keep)
+    needed = "".join(f"{_without_unused(n, relation, kept_enums)}, " for n in names)
+    values = sent(entry.name, context.catalog, relation, coded)
+    row = "".join(f", c{k}: {values[info.name]}" for k, info in enumerate(coded))
+    asked = getattr(entry, "conditions", None)
+    conditions = asked(roles, params) if asked else {}
+    for k, condition in enumerate(conditions.values()):
+        needed += f"coalesce((\n{condition}\n), false)::integer as _anon_x{k}, "
+        row += f", x{k}: _anon_x{k}"
+    trees, tree_sql = trees_of(context, coded)
+    told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout)}
+    call = to_json(entry.name, roles, params, {**told, "threads": context.catalog.threads})
+    counted = _combinations(entry, roles, params, values)
+    return (
+        f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
+        "_anon_fed as materialized (select _anon_open({asker: current_connection_id(), statement: current_query_id()}) "
+        "as _feed),\n"
+        f"_anon_run as materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {ASKER}, "
+        f"feed: (from _anon_fed), rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}}))"
+        f"{counted}{tree_sql}}}) as r from _anon_src)"
+    )
+
+
+def _guarded(function: str, infos: Sequence[ColumnInfo], call: str) -> str:
+    cases = guards(function, infos, "_anon_src")
+    return f"case{cases} else {literal(call)} end" if cases else literal(call)
+
+
+def _combinations(entry: Method | Report, roles: Roles, params: Params, values: Mapping[str, str]) -> str:
+    """Field of the call that lists a row and the number of rows of each combination of values a method asks for."""
+    asked = getattr(entry, "combinations", None)
+    if asked is None:
+        return ""
+    keys = []
+    for info in asked(roles, params):
+        keys.append(values[info.name])
+    counted = f"(select min(_anon_rn) as rn, count(*) as n from _anon_src group by {', '.join(keys)})"
+    return f", f: (select list(_anon_f) from {counted} as _anon_f)"
+
+
+def trees_of(context: Context, infos: Iterable[ColumnInfo]) -> tuple[list[str], str]:
+    """Names of the hierarchy tables of some columns, and the fields of the call that list their rows."""
+    named = {info.hierarchy: info for info in infos if info.hierarchy}
+    sql = "".join(f", h{k}: {context.tree_sql(info)}" for k, info in enumerate(named.values()))
+    return [str(name) for name in named], sql

@@ -1,0 +1,128 @@
+"""Numbering rows: which of them agree in several code columns, and which lists hold the same members.
+
+Every number is exact: equal numbers mean equal rows. Numbers follow the order of the columns, first one slowest, so
+they do not depend on the order of the rows. Cost: one pass where the columns have few combinations, else a sort of n
+integers (two where 62 bits do not tell the combinations apart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.model.table import IntArray
+
+_MOST = 2**62
+
+
+class Keys(NamedTuple):
+    """Different rows, in order.
+
+    Attributes:
+        of_row: number of each row, 0, 1, 2, ... without gaps, shape (n,).
+        first: the first row with each number, shape (numbers,).
+    """
+
+    of_row: IntArray
+    first: IntArray
+
+    @property
+    def number(self) -> int:
+        """How many different rows there are."""
+        return len(self.first)
+
+    def as_they_come(self) -> Keys:
+        """The same rows numbered in the order in which they come, `first` ascending."""
+        order = np.argsort(self.first)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return Keys(rank[self.of_row], self.first[order])
+
+
+def keys_of(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Keys:
+    """Number the different rows of several columns.
+
+    Args:
+        columns: whole numbers, shape (n,) each, one column or more.
+        sizes: exclusive bounds of the numbers from 0, where they are known.
+
+    Example:
+        >>> keys = keys_of([np.array([7, -1, 7]), np.array([2, 2, 2])])
+        >>> keys.of_row.tolist(), keys.first.tolist()
+        ([1, 0, 1], [1, 0])
+    """
+    of_row = compact(joint(columns, sizes))
+    first = np.zeros(int(of_row.max(initial=-1)) + 1, dtype=np.int64)
+    first[of_row[::-1]] = np.arange(len(of_row) - 1, -1, -1)
+    return Keys(of_row, first)
+
+
+def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, rows: int = 0) -> IntArray:
+    """One number a row, equal for equal rows and in the order of the columns, with gaps.
+
+    Args:
+        columns: as for `keys_of`; or none, for `rows` rows that are all equal.
+        sizes: as for `keys_of`.
+        rows: how many rows there are where there is no column.
+    """
+    key, span = np.zeros(len(columns[0]) if columns else rows, dtype=np.int64), 1
+    for k, column in enumerate(columns):
+        lowest = min(0, int(column.min(initial=0))) if sizes is None else 0
+        size = int(column.max(initial=0)) - lowest + 1 if sizes is None else int(sizes[k])
+        if span * size >= _MOST:
+            # combinations that occur are never more than rows, so numbering them anew leaves room
+            key = compact(key)
+            span = int(key.max(initial=-1)) + 1
+            if span * size >= _MOST:
+                column, lowest = compact(column), 0
+                size = int(column.max(initial=-1)) + 1
+        key = key * np.int64(size) + (column.astype(np.int64) - lowest)
+        span *= size
+    return key
+
+
+def compact(numbers: NDArray[Any]) -> IntArray:
+    """Renumber 0, 1, 2, ... in their order.
+
+    >>> compact(np.array([40, 7, 40])).tolist()
+    [1, 0, 1]
+    """
+    few = 4 * len(numbers) + 1024
+    if numbers.dtype.kind in "iu" and int(numbers.min(initial=0)) >= 0 and int(numbers.max(initial=0)) <= few:
+        # counting is cheaper than sorting where there are few possible numbers
+        used = np.bincount(numbers) > 0
+        number: IntArray = (np.cumsum(used) - 1)[numbers]
+        return number
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64, copy=False)
+
+
+def keys_of_lists(offsets: IntArray, *members: NDArray[Any]) -> Keys:
+    """Number the different lists, in whatever order each has its members.
+
+    Args:
+        offsets: list i has entries offsets[i] .. offsets[i + 1] - 1, shape (lists + 1,).
+        *members: one or more whole numbers an entry, such as codes, or codes and counts; they count together.
+
+    Example:
+        >>> keys_of_lists(np.array([0, 2, 3, 5]), np.array([4, 9, 4, 9, 4])).of_row.tolist()
+        [1, 0, 1]
+    """
+    sizes = np.diff(offsets)
+    list_of_entry = np.repeat(np.arange(len(sizes)), sizes)
+    entry = joint(members) if len(members) > 1 else np.asarray(members[0], dtype=np.int64)
+    entry = entry[np.lexsort((entry, list_of_entry))]
+    number = np.zeros(len(sizes), dtype=np.int64)
+    used = 0
+    for size in np.unique(sizes).tolist():
+        mine = np.flatnonzero(sizes == size)
+        if size:
+            # lists of one length, as rows of bytes
+            table = np.ascontiguousarray(entry[offsets[mine][:, None] + np.arange(size)])
+            number[mine] = used + compact(table.view(np.dtype((np.void, 8 * size))).ravel())
+        else:
+            number[mine] = used
+        used = int(number[mine].max()) + 1
+    return keys_of([number])
