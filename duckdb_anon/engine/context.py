@@ -46,8 +46,7 @@ class Context:
 
     def contents(self, relation: Relation) -> Contents:
         """What a table carries of whose original nothing is known but the roles it is given."""
-        checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
-        labelled, sensitive, trees = labels_of(self.function, relation, checked)
+        labelled, sensitive, trees = self.labelled(relation)
         return read(
             relation.columns,
             None,
@@ -57,6 +56,11 @@ class Context:
             table=relation.given,
             function=self.function,
         )
+
+    def labelled(self, relation: Relation) -> tuple[list[str], list[str], list[str]]:
+        """Columns that comments or this call give a role, those that are sensitive, those with a hierarchy."""
+        checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
+        return labels_of(self.function, relation, checked)
 
     def require_known(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
         """Refuse a release with texts that nothing knows; `trees` names the hierarchy table of attributes."""

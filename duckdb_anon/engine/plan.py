@@ -40,7 +40,7 @@ from duckdb_anon.model.entries import (
     Task,
 )
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.shapes import refuse, released_name
+from duckdb_anon.model.shapes import carriers_in_doubt, in_doubt, refuse, released_name
 from duckdb_anon.model.table import CodedTable
 
 SEED = Parameter(
@@ -216,7 +216,23 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
     given = {"person": by_role["person"], **given} if entry.unit == "person" else given
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
-    return f"from _anon_{entry.name}({', '.join(arguments)}{named})"
+    select = f"from _anon_{entry.name}({', '.join(arguments)}{named})"
+    return select if relation.visible else _told_apart(entry, context, relation, select)
+
+
+def _told_apart(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
+    """`select`, refused when it runs on a table, unseen till then, that may be a release."""
+    own = {name.lower() for names in context.labelled(relation) for name in names}
+    carriers = {name for name in carriers_in_doubt(entry.answers) if name not in own}
+    if not carriers:
+        return select
+    names = "(select json_keys(to_json(_anon_row)) from (from " + relation.sql + " limit 1) as _anon_row)"
+    doubtful = (
+        f"list_filter({names}, lambda _n: rtrim(lower(_n), '_') in ({', '.join(map(literal, sorted(carriers)))}) "
+    )
+    doubtful += f"and lower(_n) not in ({', '.join(map(literal, sorted(own) or ['']))}))"
+    told = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {literal(in_doubt(relation.given))})"
+    return f"from ({select}) as _anon_answer where case when len({doubtful}) > 0 then {told} else true end"
 
 
 def _plan_query(entry: Query, context: Context, params: Params) -> str:

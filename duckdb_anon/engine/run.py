@@ -29,9 +29,9 @@ from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
-from duckdb_anon.model.errors import AnonError, RequirementError, unexpected
+from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, unexpected
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.shapes import Contents, read, refuse
+from duckdb_anon.model.shapes import Contents, in_doubt, read, refuse
 from duckdb_anon.model.table import CodedTable, Combinations, IntArray
 
 MOST_ENTRIES = 2**31 - 1
@@ -224,6 +224,9 @@ def _shown(
             function=entry.name,
         )
         refuse(entry.name, name, contents, entry.answers)
+        doubtful = [one for one in contents.carriers if one not in (contents.channels, contents.source)]
+        if place is None and extra["types"][k] is None and doubtful:
+            raise ColumnError(f"{entry.name}: {doubtful[0]}{in_doubt(name)}")
         shown.append(contents)
     return shown
 

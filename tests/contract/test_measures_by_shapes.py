@@ -7,7 +7,6 @@ of classes, from the printed cells.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -20,119 +19,26 @@ import duckdb_anon
 from duckdb_anon.model.entries import PureSql, Query, Report
 from duckdb_anon.model.shapes.registry import SHAPES
 from duckdb_anon.registry import MEASURES
-
-Row = dict[str, Any]
-Table = dict[tuple[Any, ...], float]
-A, G, S = (1, 2, 3, 4), ("F", "M"), ("cold", "flu")
-ORIGINAL = [
-    (1, "F", "flu"), (1, "M", "cold"), (2, "F", "cold"), (2, "M", "flu"),
-    (3, "F", "flu"), (3, "F", "cold"), (4, "M", "flu"), (4, "M", "flu"),
-]  # fmt: skip
-_BOXES = [
-    ((1, 2), ["F", "M"], "flu"), ((1, 2), ["F", "M"], "cold"), ((1, 2), ["F", "M"], "cold"), ((1, 2), ["F", "M"], "flu"),
-    ((3, 4), ["F"], "flu"), ((3, 4), ["F"], "cold"), ((4, 4), ["M"], "flu"), ((4, 4), ["M"], "flu"),
-]  # fmt: skip
-_ROWS = [(2, "F", "flu"), (1, "M", "cold"), (1, "F", "cold"), (2, "M", "flu"), *ORIGINAL[4:]]
-
-
-def _box(low: int, high: int) -> str:
-    return f"{{lower: {low}, upper: {high}}}"
-
-
-def _boxes(extra: str, boxes: list[Any] = _BOXES) -> str:
-    return " union all ".join(f"select {_box(*a)} as a, {g} as g, '{s}' as s{extra}" for a, g, s in boxes)
-
-
-def _plain(extra: str) -> str:
-    return " union all ".join(f"select {a} as a, '{g}' as g, '{s}' as s{extra}" for a, g, s in _ROWS)
-
-
-RELEASES = {
-    "rows": _plain(""),
-    "boxes": _boxes(""),
-    "sampled": _boxes(", 0.5::double as sampling_rate", _BOXES[:6]),
-    "suppressed": _boxes(", 2::bigint as suppressed", _BOXES[:6]),
-    "retained": _boxes(", 0.5::double as retention"),
-    "counts": " union all ".join(
-        f"select {_box(low, low + 1)} as a, '{g}' as g, '{s}' as s, {n}::double as noisy_count"
-        for (low, g, s), n in zip(
-            itertools.product((1, 3), G, S), (1.5, -0.5, 2.0, 1.0, 0.75, 0.0, 3.0, 1.25), strict=True
-        )
-    ),
-    "buckets": " union all ".join(
-        f"select {a} as a, '{g}' as g, {i // 4}::bigint as bucket, "
-        f"{('map([$$flu$$, $$cold$$], [2::bigint, 2])', 'map([$$flu$$, $$cold$$], [3::bigint, 1])')[i // 4]} as s"
-        for i, (a, g, _) in enumerate(ORIGINAL)
-    ),
-    "sliced": " union all ".join(
-        f"select {i // 4}::bigint as bucket, {{a: {a}, g: '{g}'}} as a_g, {{s: '{ORIGINAL[i ^ 1][2]}'}} as s"
-        for i, (a, g, _) in enumerate(ORIGINAL)
-    ),
-    "randomized": _plain(
-        ", {g: {p: 0.75::double, domain: ['F', 'M']}, s: {p: 0.875::double, domain: ['cold', 'flu']}} as rr"
-    ),
-}
-NAMES = tuple(RELEASES)
-
-
-def expected(shape: str, rows: list[Row]) -> Table:
-    """Expected number of original rows with each (a, g, s)."""
-    found: Table = defaultdict(float)
-    share = {s: sum(row["s"] == s for row in rows) / len(rows) for s in S} if shape == "retained" else {}
-    for row in rows:
-        if shape == "sliced":
-            mates = [other for other in rows if other["bucket"] == row["bucket"]]
-            for other in mates:
-                found[row["a_g"]["a"], row["a_g"]["g"], other["s"]["s"]] += 1 / len(mates)
-            continue
-        weight = {
-            "sampled": lambda row: 1 / row["sampling_rate"],
-            "suppressed": lambda row: 1 + row["suppressed"] / len(rows),
-            "counts": lambda row: row["noisy_count"],
-        }.get(shape, lambda row: 1.0)(row)
-        for a, p in _values(row["a"]).items():
-            for g, q in (_inverted(row, "g", G) if shape == "randomized" else _values(row["g"])).items():
-                secret = _inverted(row, "s", S) if shape == "randomized" else _values(row["s"])
-                if shape == "retained":
-                    secret = {s: ((s == row["s"]) - (1 - row["retention"]) * share[s]) / row["retention"] for s in S}
-                for s, r in secret.items():
-                    found[a, g, s] += weight * p * q * r
-    return found
-
-
-def _values(cell: Any) -> dict[Any, float]:
-    """Values a cell may stand for."""
-    if isinstance(cell, dict) and "lower" in cell:
-        cell = list(range(cell["lower"], cell["upper"] + 1))
-    if isinstance(cell, dict):
-        return {value: count / sum(cell.values()) for value, count in cell.items()}
-    cell = cell if isinstance(cell, list) else [cell]
-    return {value: 1 / len(cell) for value in cell}
-
-
-def _inverted(row: Row, name: str, domain: tuple[str, ...]) -> dict[Any, float]:
-    """Column of the inverse of [[p, 1-p], [1-p, p]] that belongs to the released value."""
-    p = row["rr"][name]["p"]
-    return {value: (p if value == row[name] else p - 1) / (2 * p - 1) for value in domain}
+from tests.reference.tiny_releases import (
+    NAMES,
+    ORIGINAL,
+    RELEASES,
+    Row,
+    S,
+    Table,
+    expected,
+    fill,
+    printed,
+    values_of,
+)
 
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb_anon.connect()
-    connection.execute("create table tiny(a integer, g varchar, s varchar)")
-    connection.executemany("insert into tiny values (?, ?, ?)", ORIGINAL)
-    for column, role in {"a": "quasi", "g": "quasi", "s": "sensitive"}.items():
-        connection.execute(f"comment on column tiny.{column} is 'anon: {role}'")
-    for shape, sql in RELEASES.items():
-        connection.execute(f"create table {shape}_release as {sql}")
+    fill(connection)
     yield connection
     connection.close()
-
-
-def printed(con: duckdb.DuckDBPyConnection, shape: str) -> list[Row]:
-    cursor = con.execute(f"from {shape}_release")
-    names = [d[0] for d in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def shares(table: Table, keep: tuple[int, ...]) -> Table:
@@ -263,7 +169,7 @@ def _secrets(group: list[Row]) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for row in group:
         cell = row["s"]["s"] if isinstance(row["s"], dict) and "s" in row["s"] else row["s"]
-        for value, share in _values(cell).items():
+        for value, share in values_of(cell).items():
             found[value] += share
     return found
 
@@ -275,10 +181,10 @@ def check_loss(con: duckdb.DuckDBPyConnection, shape: str, table: Table) -> None
         r[0]: r[1]
         for r in con.execute(f"select attribute, ncp from information_loss('tiny', '{shape}_release')").fetchall()
     }
-    widths = [_values(row["a"] if "a" in row else row["a_g"]["a"]) for row in rows]
+    widths = [values_of(row["a"] if "a" in row else row["a_g"]["a"]) for row in rows]
     wanted = sum(w * (max(v) - min(v)) / 3 for w, v in zip(weights, widths, strict=True)) / sum(weights)
     assert told["a"] == pytest.approx(wanted)
-    sets = [_values(row["g"] if "g" in row else row["a_g"]["g"]) for row in rows]
+    sets = [values_of(row["g"] if "g" in row else row["a_g"]["g"]) for row in rows]
     wanted = sum(w * (len(v) / 2 if len(v) > 1 else 0.0) for w, v in zip(weights, sets, strict=True)) / sum(weights)
     assert told["g"] == pytest.approx(wanted)
 

@@ -16,7 +16,8 @@ is refused before it is computed (`refuse`), by name and with what answers inste
 
 A column is a carrier (a bucket, a weight, a channel) when the original has no column of that name and its type fits. A
 method that releases one plans it under `Carrier.key`; where the original has a column `bucket`, the carrier is called
-`bucket_` (`released_name`). Where nothing is known of the original, columns with a role are taken to be its own.
+`bucket_` (`released_name`). Where nothing is known of the original, columns with a role are taken to be its own, and a
+table that only shows when the call runs (temporary, CTE, DataFrame) is refused where it has another one (`in_doubt`).
 
 A new shape is one file with one `Shape`, and one line in `registry.SHAPES`. Put into the claims what the columns carry
 and what the rows weigh; queries, and the measures that answer `EVERY` shape, then read such releases.
@@ -27,7 +28,16 @@ from duckdb_anon.model.shapes.contents import Carrier, Cell, Claims, Content, Co
 from duckdb_anon.model.shapes.counts import COUNT
 from duckdb_anon.model.shapes.linked import SOURCE
 from duckdb_anon.model.shapes.randomized import CHANNELS
-from duckdb_anon.model.shapes.reading import EVERY, carriers, may_carry, read, refuse, released_name
+from duckdb_anon.model.shapes.reading import (
+    EVERY,
+    carriers,
+    carriers_in_doubt,
+    in_doubt,
+    may_carry,
+    read,
+    refuse,
+    released_name,
+)
 from duckdb_anon.model.shapes.retained import RETENTION
 from duckdb_anon.model.shapes.sampled import RATE
 from duckdb_anon.model.shapes.suppressed import SUPPRESSED
@@ -50,6 +60,8 @@ __all__ = [
     "Truth",
     "Weight",
     "carriers",
+    "carriers_in_doubt",
+    "in_doubt",
     "may_carry",
     "read",
     "refuse",

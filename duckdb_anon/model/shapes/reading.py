@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.shapes import registry
+from duckdb_anon.model.shapes.buckets import BUCKET
 from duckdb_anon.model.shapes.contents import Carrier, Claims, Contents, Shape, refuse_strangers
+from duckdb_anon.model.shapes.linked import SOURCE
 
 PLAIN = "rows"
 EVERY = ("*",)
@@ -100,6 +102,31 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
             f"(it reads {listed(_in_order(answers))}); {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
             f"{_doubt(missing, contents)}"
         )
+
+
+def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
+    """Words of the carriers that change what a measure makes of a table: those of shapes that it does not answer.
+
+    A bucket always does: it decides whether STRUCT columns are slices.
+
+    >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
+    ('bucket', 'noisy_count', 'rr')
+    """
+    changing = {c.word for s in registry.SHAPES if s.name not in answers for c in s.carriers} - {SOURCE.word}
+    return tuple(sorted({*changing, BUCKET.word} if "*" not in answers else {BUCKET.word}))
+
+
+def in_doubt(table: str) -> str:
+    """What to say, after its name, of a column that may be a release's own or an ordinary one.
+
+    >>> in_doubt("passing").split(";")[0]
+    " of passing may be a release's own column or an ordinary one, and nothing tells which"
+    """
+    return (
+        f" of {table} may be a release's own column or an ordinary one, and nothing tells which; if it is ordinary, "
+        "name it in keep := ['...']; if the table is a release, make it a committed table: a temporary table, CTE or "
+        "DataFrame has no description"
+    )
 
 
 def _doubt(missing: Collection[Shape], contents: Contents) -> str:
