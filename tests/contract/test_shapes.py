@@ -82,7 +82,7 @@ def test_what_may_be_a_carrier_of_an_unseen_table_is_refused_until_the_call_says
         columns = ", columns := ['a', 's']" if measure == "correlation" else ""
         if measure != "correlation" or name != "bucket":  # no shape of rows has a bucket alone
             with pytest.raises(
-                duckdb.Error, match=rf"{measure}: {name} of "?passing"? may be .* keep := .* committed table"
+                duckdb.Error, match=rf'{measure}: {name} of "?passing"? may be .* keep := .* committed table'
             ):
                 con.execute(f"from {measure}('passing', {roles}{columns})").fetchall()
         kept = con.execute(f"from {measure}('passing', {roles}{columns}, keep := ['{name}'])").fetchall()
