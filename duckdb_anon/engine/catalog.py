@@ -89,7 +89,13 @@ class Catalog:
         return int(found[0]) if found else None
 
     def relation(self, function: str, parameter: str, given: object) -> Relation:
-        """Resolve a `table` argument: name, file, or SELECT in parentheses."""
+        """Resolve a `table` argument: name, file, or SELECT in parentheses.
+
+        Args:
+            function: SQL function, for messages.
+            parameter: parameter that names the table, for messages.
+            given: what the call gives for it.
+        """
         if not isinstance(given, str) or not given.strip():
             raise ParameterError(
                 f"{function}: {parameter} := {given!r} is not a table; give a table or view name, a file "
@@ -119,7 +125,13 @@ class Catalog:
         return flat
 
     def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
-        """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows."""
+        """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows.
+
+        Args:
+            relation: the table.
+            columns: SELECT list; may use `_anon_rn`, the row's number.
+            most: largest number of rows.
+        """
         if self.cursor is None:
             return pa.array([], pa.struct([]))
         counted = self.cursor.execute(f"select count(*) from {relation.sql}").fetchone()

@@ -37,7 +37,14 @@ class Context:
     def roles(
         self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False, only: Collection[str] = ()
     ) -> Roles:
-        """Resolve roles of `relation` from comments and this call's role arguments, or `only` some of these."""
+        """Resolve roles of `relation` from comments and this call's role arguments, or `only` some of these.
+
+        Args:
+            relation: the table.
+            needs: roles that must be there.
+            nested: whether released columns (STRUCT, lists) may have one.
+            only: parameters that are heeded; all of them when empty.
+        """
         checked = {
             p.name: p.check(self.function, self.arguments.get(p.name) if p.name in only or not only else None)
             for p in ROLE_PARAMETERS
@@ -63,7 +70,13 @@ class Context:
         return labels_of(self.function, relation, checked)
 
     def require_known(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
-        """Refuse a release with texts that nothing knows; `trees` names the hierarchy table of attributes."""
+        """Refuse a release with texts that nothing knows; `trees` names the hierarchy table of attributes.
+
+        Args:
+            original: the original.
+            release: its release.
+            trees: hierarchy table of each attribute that has one.
+        """
         found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()}
         require_known_values(self.function, self.catalog, original, release, found)
 

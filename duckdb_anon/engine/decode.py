@@ -92,6 +92,11 @@ class Decoder:
         """SQL of the list of values of `attribute`, by code.
 
         Values that no row has follow: with a type, those the column declares; with `new`, those the method makes.
+
+        Args:
+            attribute: name of the attribute.
+            declared_type: DuckDB type, where cells may hold values that no row has.
+            new: whether new values follow.
         """
         if attribute not in self.dictionaries:
             self.ask("i")

@@ -12,7 +12,13 @@ from duckdb_anon.model.shapes import SOURCE
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Released columns of a call, `row_id` last when asked for."""
+    """Released columns of a call, `row_id` last when asked for.
+
+    Args:
+        entry: the function that is called.
+        roles: columns by role.
+        params: checked parameters of the call.
+    """
     layout = entry.layout(roles, params)
     if params["row_id"]:
         layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)

@@ -30,7 +30,13 @@ from duckdb_anon.model.shapes import carriers, may_carry
 
 
 def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
-    """SQL of a report: one coded table, or several tables of any shape as lists."""
+    """SQL of a report: one coded table, or several tables of any shape as lists.
+
+    Args:
+        entry: the function that is called.
+        context: what the planner can ask.
+        params: checked parameters of the call.
+    """
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], "threads": context.catalog.threads})
         run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}}}) as r)"

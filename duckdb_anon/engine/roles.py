@@ -45,6 +45,13 @@ def resolve_roles(
 ) -> Roles:
     """Merge comments and arguments into roles; `nested` allows released (STRUCT, list) columns.
 
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        arguments: checked role arguments of the call.
+        needs: roles that must be there.
+        nested: whether released columns (STRUCT, lists) may have one.
+
     Raises:
         ColumnError: for an unknown column or role word, a column with two roles, or a missing role.
     """
@@ -80,6 +87,11 @@ def labels_of(
     """Columns and fields that comments or arguments give a role, those that are sensitive, those with a hierarchy.
 
     Nothing is checked against the table: its columns may be inside slices.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        arguments: checked role arguments of the call.
     """
     labels = _from_comments(function, relation)
     given = {role: names for role, names in _given(arguments).items() if names is not None}
@@ -90,6 +102,11 @@ def labels_of(
 
 def require_no_identifier(function: str, relation: Relation, roles: Roles) -> None:
     """Refuse to release a column that its own comment calls an identifier.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        roles: columns by role.
 
     Raises:
         ColumnError: naming the column.
@@ -106,7 +123,13 @@ def require_no_identifier(function: str, relation: Relation, roles: Roles) -> No
 
 
 def column_of(function: str, relation: Relation, name: str) -> str:
-    """Return the column's own spelling, or raise a ColumnError with the nearest name."""
+    """Return the column's own spelling, or raise a ColumnError with the nearest name.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        name: the column as the call spells it.
+    """
     if not relation.visible:
         return name
     folded = {c.lower(): c for c in relation.columns}
@@ -147,7 +170,13 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
 
 
 def require_free_names(function: str, relation: Relation, named: Iterable[str] = ()) -> None:
-    """Raise where a column has a name the planned SQL needs for its own."""
+    """Raise where a column has a name the planned SQL needs for its own.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        named: further names the call uses.
+    """
     taken = {name: None for name in (*relation.columns, *named) if name.lower().startswith("_anon_")}
     if taken:
         raise ColumnError(f"{function}: names that begin with _anon_ are reserved; rename column {listed(taken)}")

@@ -61,7 +61,14 @@ LIST_OF = {
 
 
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
-    """Write a planned call as text that travels inside the planned SQL."""
+    """Write a planned call as text that travels inside the planned SQL.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        params: checked parameters of the call.
+        extra: what else the runner must know.
+    """
     call = {"function": function, "roles": asdict(roles), "params": dict(params), **(extra or {})}
     return json.dumps(call, default=_encode)
 
@@ -246,6 +253,14 @@ def coded_table(
 
     With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
     on the order in which DuckDB hands rows over.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        rows: its rows, columns c0, c1, ... in the order of the roles.
+        trees: hierarchies by name of their table.
+        conditions: names of the conditions whose truth the rows hold.
+        canonical: whether rows are put in the order of their codes.
 
     Raises:
         RequirementError: when the table has no rows.

@@ -26,6 +26,12 @@ _IGNORED = ("b\u200b", "b")  # equal under the collations of the ICU extension
 def sent(function: str, catalog: Catalog, relation: Relation, infos: Iterable[ColumnInfo]) -> dict[str, str]:
     """SQL of what is sent of each column that a method or a measure codes.
 
+    Args:
+        function: SQL function, for messages.
+        catalog: what the planner can see.
+        relation: the table.
+        infos: the columns.
+
     Raises:
         ColumnError: values of a column would not arrive as they are, or its collation cannot be followed.
     """
@@ -48,6 +54,12 @@ def sent_together(
     function: str, catalog: Catalog, relations: Sequence[Relation], wanted: Iterable[str]
 ) -> list[dict[str, str]]:
     """SQL of the columns named `wanted` in each of several tables that are held against one another.
+
+    Args:
+        function: SQL function, for messages.
+        catalog: what the planner can see.
+        relations: the tables.
+        wanted: names of columns, in any letter case.
 
     Raises:
         ColumnError: as `sent`; or one table's collation cannot be given to the column of another, which is hidden in a
@@ -79,6 +91,11 @@ def sent_together(
 def as_it_is(function: str, name: str, duckdb_type: str) -> str:
     """SQL of a column whose values travel as they are, or not at all.
 
+    Args:
+        function: SQL function, for messages.
+        name: name of the column.
+        duckdb_type: its type, '' where the planner does not see it.
+
     Raises:
         ColumnError: the column has a time zone that would be lost.
     """
@@ -91,7 +108,13 @@ def as_it_is(function: str, name: str, duckdb_type: str) -> str:
 
 
 def guards(function: str, infos: Iterable[ColumnInfo], rows: str) -> str:
-    """Conditions, each an error when the call runs, on columns whose types the planner does not see."""
+    """Conditions, each an error when the call runs, on columns whose types the planner does not see.
+
+    Args:
+        function: SQL function, for messages.
+        infos: the columns.
+        rows: what SQL calls the table that holds them.
+    """
     cases = ""
     for info in infos:
         if info.type:
@@ -113,6 +136,12 @@ def guards(function: str, infos: Iterable[ColumnInfo], rows: str) -> str:
 
 def collated(function: str, catalog: Catalog, relation: Relation, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Functions whose results are equal where a column says its values are, for the collated ones among `names`.
+
+    Args:
+        function: SQL function, for messages.
+        catalog: what the planner can see.
+        relation: the table.
+        names: names of columns.
 
     Raises:
         ColumnError: a column has a collation of the ICU extension.

@@ -15,6 +15,12 @@ def classes_of_slices(
 
     Buckets do, as inside one nobody knows which slices belong together; and, where a sensitive column is measured,
     the quasi-identifiers that share its slice, as they stand beside it.
+
+    Args:
+        slices: fields of each STRUCT column.
+        bucket: the column that numbers the buckets.
+        qi: the quasi-identifiers.
+        sensitive: the sensitive column(s).
     """
     permuted = {field for fields in slices.values() for field in fields}
     if not permuted & set(qi):

@@ -45,7 +45,17 @@ def run_ctes(
     kept_enums: Collection[str] = (),
     layout: Sequence[ColumnPlan] = (),
 ) -> str:
-    """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table."""
+    """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table.
+
+    Args:
+        entry: the function that is called.
+        context: what the planner can ask.
+        relation: the table.
+        roles: columns by role.
+        params: checked parameters of the call.
+        kept_enums: columns that keep the type of their enum.
+        layout: released columns of a method.
+    """
     coded = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{_without_unused(n, relation, kept_enums)}, " for n in names)

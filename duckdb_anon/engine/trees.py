@@ -18,6 +18,11 @@ from duckdb_anon.model.table import CodeArray
 def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
     """Read a hierarchy table: one struct a leaf, fields from the leaf to the root.
 
+    Args:
+        function: SQL function, for messages.
+        name: name of the table.
+        rows: its rows, fields from the leaf to the root.
+
     Raises:
         ParameterError: when it has no rows, a NULL, a repeated leaf, a leaf named as its group, or more than one root.
     """
@@ -59,6 +64,12 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
 
     DuckDB, Arrow and people write one number, date or time in several ways (5.0, 5, 5.00), so labels are read as values
     of the column's type. A value that no label reads as stays what Arrow writes.
+
+    Args:
+        function: SQL function, for messages.
+        column: name of the column.
+        array: its values.
+        tree: its hierarchy.
 
     Raises:
         ColumnError: the column has a type whose values have no one text, or two labels read as the same value.
@@ -114,6 +125,13 @@ def tree_leaves(
     function: str, column: str, tree: Hierarchy, labels: list[str], has_null: bool
 ) -> tuple[Hierarchy, CodeArray]:
     """The tree, with a leaf for NULL when `has_null`, and the leaf of each value (NULL has the last code).
+
+    Args:
+        function: SQL function, for messages.
+        column: name of the column.
+        tree: its hierarchy.
+        labels: label of each value, by code.
+        has_null: whether the last code is NULL.
 
     Raises:
         ColumnError: when values are not leaves of the tree.

@@ -79,7 +79,13 @@ def near(table: CodedTable, params: Params, rng: np.random.Generator) -> IntArra
 
 
 def of_persons(table: CodedTable, least: float, rng: np.random.Generator) -> IntArray:
-    """Buckets of whole persons; numbered at random."""
+    """Buckets of whole persons; numbered at random.
+
+    Args:
+        table: the coded table.
+        least: least number of values in a bucket.
+        rng: source of randomness.
+    """
     requirement = All((KAnonymity(ceil(least)), diverse_persons(least)))
     codes, person = table.sensitive[0].codes, table.repeated_person
     bucket = sse_partition(table.qi, codes, requirement, person=person, tick=tick, function=NAME)

@@ -45,6 +45,12 @@ def layout_of(name: str, columns: Callable[[str, Roles], tuple[ColumnPlan, ...]]
 def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator) -> IntArray:
     """Draw each row with probability `rate`.
 
+    Args:
+        function: SQL function, for messages.
+        rows: number of rows.
+        rate: chance of each row, in (0, 1].
+        rng: source of randomness.
+
     Raises:
         RequirementError: no row was drawn.
     """

@@ -28,7 +28,13 @@ NAME = "hybrid"
 
 
 def perturbed(codes: CodeArray, retention: float, rng: np.random.Generator) -> CodeArray:
-    """Replace each code with probability 1 - retention by a draw from all of them."""
+    """Replace each code with probability 1 - retention by a draw from all of them.
+
+    Args:
+        codes: sensitive code of each row.
+        retention: chance that it stays.
+        rng: source of randomness.
+    """
     drawn = codes[rng.integers(0, len(codes), len(codes))]
     return np.where(rng.random(len(codes)) < retention, codes, drawn)
 

@@ -59,6 +59,11 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     """Group of each row under the grouping parameters, shape (n,).
 
     Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse in every group.
+
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        function: SQL function, for messages.
     """
     if table.repeated_person is not None:
         raise ParameterError(
@@ -90,7 +95,13 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[Cover]:
-    """Random output tables of each quasi-identifier, verified."""
+    """Random output tables of each quasi-identifier, verified.
+
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        groups: group of each row.
+    """
     return [cover(attribute, groups, params["delta"], params["balance"], tick) for attribute in table.qi]
 
 

@@ -64,6 +64,11 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
     """Bucket of each record, fakes included; no sensitive value has a share above 1/l in any of them.
 
     `min_bucket` is at least k where cells may be generalized: the parts of a cell are parts of its bucket.
+
+    Args:
+        table: the coded table.
+        records: the records.
+        params: checked parameters of the call.
     """
     person = table.repeated_person
     diverse = FrequencyDiversity(float(params["l"])) if person is None else diverse_persons(float(params["l"]))
@@ -164,7 +169,13 @@ def forced_columns(grouping: Grouping, names: list[str] | tuple[str, ...]) -> fr
 
 
 def generalizable(grouping: Grouping, params: Params, named: set[str]) -> set[str]:
-    """Names of the attributes that may be printed generalized: those of columns a rule or `force_k` names."""
+    """Names of the attributes that may be printed generalized: those of columns a rule or `force_k` names.
+
+    Args:
+        grouping: which attributes stand together.
+        params: checked parameters of the call.
+        named: attributes the rules name.
+    """
     wanted = {name.lower() for name in named | set(params["force_k"] or ())}
     return {
         name

@@ -90,6 +90,11 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
     """Group of each row under the grouping parameters, shape (n,).
 
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        function: SQL function, for messages.
+
     Raises:
         RequirementError: the table has too few rows for delta, or one sensitive value too often for l.
     """
@@ -119,7 +124,13 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[Cover]:
-    """Random output tables of each quasi-identifier, verified."""
+    """Random output tables of each quasi-identifier, verified.
+
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        groups: group of each row.
+    """
     if params["tables"] == "linear":
         return linear_tables.covers(table, params, groups)
     return [uniform_cover(attribute, groups, params["delta"]) for attribute in table.qi]

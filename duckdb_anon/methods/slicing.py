@@ -61,7 +61,13 @@ def last_column_part(table: CodedTable, partners: tuple[str, ...]) -> IntArray:
 
 
 def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:
-    """Bucket of each row; every bucket satisfies slicing's l-diversity."""
+    """Bucket of each row; every bucket satisfies slicing's l-diversity.
+
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        part: part of each row beside the sensitive value.
+    """
     sensitive, least = table.sensitive[0], float(params["l"])
     person = table.repeated_person
     if person is not None:

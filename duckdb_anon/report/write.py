@@ -17,6 +17,12 @@ def write_page(
 ) -> int:
     """Measure, write one HTML file, return its size in bytes.
 
+    Args:
+        con: a connection on which the functions are loaded.
+        plan: what is shown.
+        path: file to write.
+        say: told what is being done.
+
     Raises:
         AnonError: when the report extra is missing, the original has no labels or the file cannot be written.
         duckdb.Error: when a table does not exist.

@@ -76,7 +76,13 @@ class Front:
     """The relay of one endpoint."""
 
     def __init__(self, supervisor: Supervisor, token: str, limits: Limits) -> None:
-        """Relay to the supervisor's worker what those who know `token` send, within `limits`."""
+        """Relay to the supervisor's worker what those who know `token` send, within `limits`.
+
+        Args:
+            supervisor: keeps the workers.
+            token: what clients must send.
+            limits: what they may use.
+        """
         self._supervisor, self._token, self._limits = supervisor, token.encode(), limits
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
         self._strangers: OrderedDict[asyncio.StreamWriter, None] = OrderedDict()

@@ -19,6 +19,11 @@ _BEAT = 0.1  # seconds
 def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], None], beat: Callable[[], None]) -> None:
     """Run `work`, which uses `con`, to its end; call `beat` every tenth of a second meanwhile.
 
+    Args:
+        con: the connection that is interrupted.
+        work: what is run.
+        beat: called while it runs.
+
     Raises:
         KeyboardInterrupt: when the user stopped it; by then it has ended.
         BaseException: whatever `work` raised.

@@ -17,7 +17,14 @@ _BATCH = 10_000
 
 
 def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextIO) -> None:
-    """Write every row of `result` to `out`; mode box shows at most `max_rows`."""
+    """Write every row of `result` to `out`; mode box shows at most `max_rows`.
+
+    Args:
+        result: what a query gave.
+        mode: how it is shown.
+        max_rows: most rows that are.
+        out: where to.
+    """
     if mode == "box":
         width = shutil.get_terminal_size((120, 24)).columns
         with redirect_stdout(out):

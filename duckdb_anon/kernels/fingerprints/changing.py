@@ -64,7 +64,15 @@ def of_persons(attribute: Attribute, row: IntArray) -> Attribute:
 def boxes_of_persons(
     attribute: Attribute, person: IntArray, group_of_person: IntArray, changing: Changing, row: IntArray
 ) -> Interval | ValueSet | Node:
-    """Return the box of each group, indexed by person; with 'set' around all rows of its persons."""
+    """Return the box of each group, indexed by person; with 'set' around all rows of its persons.
+
+    Args:
+        attribute: the attribute.
+        person: person of each row.
+        group_of_person: group of each person.
+        changing: 'set': a person whose rows differ counts with all of them; else with one.
+        row: a row of each person.
+    """
     if changing == "set":
         return boxes([attribute], group_of_person[person], index=group_of_person)[attribute.name]
     return boxes([of_persons(attribute, row)], group_of_person)[attribute.name]

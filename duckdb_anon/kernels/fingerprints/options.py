@@ -100,6 +100,11 @@ def pairs_below(persons: Persons, person_of_entry: CodeArray, node: CodeArray, e
 def shared_options(pairs: Pairs, bucket: IntArray, k: int) -> tuple[IntArray, int]:
     """Number the options that at least k persons of a bucket share.
 
+    Args:
+        pairs: pairs of a person and a node she may refine.
+        bucket: bucket of each person.
+        k: least number of persons.
+
     Returns:
         Option of each pair, -1 where too few share it, and the number of options.
     """
@@ -108,6 +113,13 @@ def shared_options(pairs: Pairs, bucket: IntArray, k: int) -> tuple[IntArray, in
 
 
 def unanimous(pairs: Pairs, option: IntArray, options: int, bucket: IntArray) -> BoolArray:
-    """Return the pairs whose option is that of every person of the bucket: expanding them costs nothing."""
+    """Return the pairs whose option is that of every person of the bucket: expanding them costs nothing.
+
+    Args:
+        pairs: pairs of a person and a node she may refine.
+        option: option of each pair.
+        options: number of options.
+        bucket: bucket of each person.
+    """
     every: BoolArray = np.bincount(option, minlength=options)[option] == np.bincount(bucket)[bucket[pairs.person]]
     return every

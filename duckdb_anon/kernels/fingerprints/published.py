@@ -30,6 +30,11 @@ class NodeLists:
 def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Return the released columns: boxes, then the sensitive lists; exploded, the person's number first.
 
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        params: checked parameters of the call.
+
     Raises:
         ColumnError: for columns that belong to rows rather than persons, or a column without the hierarchy
             or the visible type that the release needs.
@@ -90,6 +95,12 @@ def exploded(
     """Return one row a (person, node), persons under fresh random numbers from 1.
 
     The column of a sensitive attribute is NULL in the rows of another one's nodes.
+
+    Args:
+        table: the coded table.
+        lists: what is published of each person.
+        cells: boxes of the quasi-identifiers.
+        rng: source of randomness.
     """
     width = np.diff(lists.offsets)[lists.list_of_person]
     person = np.repeat(np.arange(len(width)), width)
@@ -118,7 +129,16 @@ def released(
     params: Params,
     rng: np.random.Generator,
 ) -> dict[str, Cells]:
-    """Put boxes and lists together, exploded when asked for; `row` is a source row of each person."""
+    """Put boxes and lists together, exploded when asked for; `row` is a source row of each person.
+
+    Args:
+        table: the coded table.
+        lists: what is published of each person.
+        boxes: boxes of the quasi-identifiers.
+        row: a row of each person.
+        params: checked parameters of the call.
+        rng: source of randomness.
+    """
     cells = {**boxes, ROWS: Source(row)}
     if params["explode"]:
         return exploded(table, lists, cells, rng)

@@ -29,7 +29,13 @@ class Lists:
 
 
 def lists_of(node_of_entry: CodeArray, record_of_entry: IntArray, records: int) -> Lists:
-    """Return the distinct nodes of each record; entries of a record stand together, nodes ascending."""
+    """Return the distinct nodes of each record; entries of a record stand together, nodes ascending.
+
+    Args:
+        node_of_entry: node of each entry.
+        record_of_entry: record of each entry.
+        records: number of records.
+    """
     fresh = starts(record_of_entry, node_of_entry)
     width = np.bincount(record_of_entry[fresh], minlength=records)
     return Lists(np.r_[0, np.cumsum(width)].astype(np.int64), node_of_entry[fresh])

@@ -130,6 +130,11 @@ def hierarchical_distance(groups: Groups, hierarchy: Hierarchy, leaf_of_code: Co
     Mass moved across node N costs height(N) / H; with e the share of group minus table below a node, that
     adds up to the sum over all nodes but the root of |e| (height(parent) - height(node)) / 2 H. Nodes
     without rows of the group have e = -q, summed once for the table and corrected where there are rows.
+
+    Args:
+        groups: the groups.
+        hierarchy: the tree of the sensitive values.
+        leaf_of_code: leaf of each sensitive code.
     """
     if hierarchy.height == 0:
         return np.zeros(len(groups))

@@ -137,7 +137,15 @@ class Space(NamedTuple):
 
 @compiled_in_place
 def extremes(codes: NDArray[Any], start: int, stop: int, low: IntArray, high: IntArray) -> None:
-    """Set the smallest and largest code of the rows on each attribute."""
+    """Set the smallest and largest code of the rows on each attribute.
+
+    Args:
+        codes: codes of the rows as they lie, shape (n, attributes).
+        start: first row of the group.
+        stop: row after its last.
+        low: smallest codes, filled in.
+        high: largest codes, filled in.
+    """
     for j in range(codes.shape[1]):
         smallest = largest = np.int64(codes[start, j])
         for i in range(start + 1, stop):
@@ -152,6 +160,13 @@ def cells_of(codes: NDArray[Any], start: int, stop: int, j: int, space: Space) -
     """List the different codes of the rows on one attribute with their numbers of rows; return how many there are.
 
     `space.low` and `space.high` are those of these rows.
+
+    Args:
+        codes: codes of the rows as they lie, shape (n, attributes).
+        start: first row of the group.
+        stop: row after its last.
+        j: the attribute.
+        space: working space.
     """
     low, high, cells = space.low[j], space.high[j], 0
     if high - low < _DENSE * (stop - start):
@@ -180,7 +195,15 @@ def cells_of(codes: NDArray[Any], start: int, stop: int, j: int, space: Space) -
 
 @compiled_in_place
 def values_of(codes: NDArray[Any], start: int, stop: int, j: int, space: Space) -> int:
-    """Count the different codes of the rows on one attribute."""
+    """Count the different codes of the rows on one attribute.
+
+    Args:
+        codes: codes of the rows as they lie, shape (n, attributes).
+        start: first row of the group.
+        stop: row after its last.
+        j: the attribute.
+        space: working space.
+    """
     space.counting[0] += 1
     values = 0
     for i in range(start, stop):
@@ -193,7 +216,15 @@ def values_of(codes: NDArray[Any], start: int, stop: int, j: int, space: Space) 
 
 @compiled_in_place
 def lay_out(lines: Lines, rows: Rows, space: Space, start: int, stop: int) -> int:
-    """Lay the rows of a group out by the parts of `space.cut`, codes only; return the number of occupied parts."""
+    """Lay the rows of a group out by the parts of `space.cut`, codes only; return the number of occupied parts.
+
+    Args:
+        lines: the attributes.
+        rows: the rows.
+        space: working space.
+        start: first row of the group.
+        stop: row after its last.
+    """
     kind, j, at = space.cut[0], space.cut[1], space.cut[2]
     offset = lines.offset[j]
     codes, part = rows.codes, rows.part
@@ -248,7 +279,13 @@ def lay_out(lines: Lines, rows: Rows, space: Space, start: int, stop: int) -> in
 
 @compiled_in_place
 def carry_out(rows: Rows, start: int, stop: int) -> None:
-    """Make the places last laid out those of the group."""
+    """Make the places last laid out those of the group.
+
+    Args:
+        rows: the rows.
+        start: first row of the group.
+        stop: row after its last.
+    """
     each = rows.codes.shape[1]
     for i in range(start, stop):
         for a in range(each):
@@ -259,7 +296,13 @@ def carry_out(rows: Rows, start: int, stop: int) -> None:
 
 @compiled_in_place
 def push(space: Space, waiting: int, parts: int) -> int:
-    """Put the parts on the stack, the smallest on top, so that it never holds more than log2(rows) times the parts."""
+    """Put the parts on the stack, the smallest on top, so that it never holds more than log2(rows) times the parts.
+
+    Args:
+        space: working space.
+        waiting: number of groups that wait.
+        parts: parts the last group was cut into.
+    """
     smallest = 0
     for p in range(parts):
         size = space.part_start[p + 1] - space.part_start[p]

@@ -83,7 +83,14 @@ def _starts(sizes: list[int]) -> IntArray:
 
 @compiled_in_place
 def common_depth(lines: Lines, j: int, low: int, high: int) -> int:
-    """Depth of the lowest common ancestor of two leaves."""
+    """Depth of the lowest common ancestor of two leaves.
+
+    Args:
+        lines: the attributes.
+        j: which of them.
+        low: first leaf.
+        high: last leaf.
+    """
     leaves = lines.offset[j + 1] - lines.offset[j]
     at = lines.chain_at[j]
     depth = 0

@@ -286,7 +286,19 @@ def ordered_cuts(
     exponent: float,
     min_size: int,
 ) -> None:
-    """List the cuts between two values, given the values of the group with their numbers of rows."""
+    """List the cuts between two values, given the values of the group with their numbers of rows.
+
+    Args:
+        lines: the attributes.
+        space: working space.
+        found: the best cuts so far, filled in.
+        j: the attribute.
+        cells: number of different codes in the group.
+        size: rows of the group.
+        others: loss of the other attributes.
+        exponent: power of the size in what a cut is ranked by.
+        min_size: least number of rows of a part.
+    """
     low, high, left = space.cell_code[0], space.cell_code[cells - 1], 0
     for cell in range(cells - 1):
         left += space.cell_rows[cell]
@@ -312,7 +324,19 @@ def nominal_cuts(
     exponent: float,
     min_size: int,
 ) -> None:
-    """List the cuts into most frequent values and rest, and into one value and rest; rank the values."""
+    """List the cuts into most frequent values and rest, and into one value and rest; rank the values.
+
+    Args:
+        lines: the attributes.
+        space: working space.
+        found: the best cuts so far, filled in.
+        j: the attribute.
+        cells: number of different codes in the group.
+        size: rows of the group.
+        others: loss of the other attributes.
+        exponent: power of the size in what a cut is ranked by.
+        min_size: least number of rows of a part.
+    """
     most = 0
     for cell in range(cells):
         most = max(most, space.cell_rows[cell])

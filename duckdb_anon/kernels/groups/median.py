@@ -127,7 +127,16 @@ def _widest(space: Space) -> int:
 
 @compiled_in_place
 def parts_hold(rows: Rows, rules: Rules, space: Space, tally: Tally, min_size: int, parts: int) -> bool:
-    """Say whether every part that is laid out satisfies the rules."""
+    """Say whether every part that is laid out satisfies the rules.
+
+    Args:
+        rows: the rows.
+        rules: what every part must meet.
+        space: working space.
+        tally: counts of a check.
+        min_size: least number of rows of a part.
+        parts: number of parts.
+    """
     for p in range(parts):
         if space.part_start[p + 1] - space.part_start[p] < min_size:
             return False

@@ -88,7 +88,13 @@ class Groups:
 
     @classmethod
     def of_cells(cls, cells: SensitiveCells, table_counts: IntArray, sizes: IntArray) -> Groups:
-        """Make groups of known sizes and cells, whose rows nobody asks for."""
+        """Make groups of known sizes and cells, whose rows nobody asks for.
+
+        Args:
+            cells: sensitive values of each group with their counts.
+            table_counts: rows of the whole table with each sensitive code.
+            sizes: rows of each group.
+        """
         groups = cls.__new__(cls)
         groups.sizes, groups.table_counts = sizes, table_counts
         groups._sensitive = groups._person = None

@@ -58,7 +58,13 @@ class Grid:
         return self._moved(numbers, -1)
 
     def steps_beyond(self, start: Any, count: int, sign: int) -> Numbers:
-        """The multiple `count` steps above (sign 1) or below (-1) a multiple, or the end of the type."""
+        """The multiple `count` steps above (sign 1) or below (-1) a multiple, or the end of the type.
+
+        Args:
+            start: a multiple.
+            count: how many steps.
+            sign: 1 upwards, -1 downwards.
+        """
         return self._number(self._index(np.asarray([start])) + sign * count)
 
     def _moved(self, numbers: Numbers, sign: int) -> Numbers:

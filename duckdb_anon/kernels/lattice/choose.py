@@ -18,7 +18,13 @@ from duckdb_anon.model.table import FloatArray, IntArray
 
 
 def failing_rows(found: FrequencySet, table_counts: IntArray, requirement: Requirement) -> IntArray:
-    """Rows of each group of a frequency set, 0 where the group satisfies the requirement."""
+    """Rows of each group of a frequency set, 0 where the group satisfies the requirement.
+
+    Args:
+        found: groups of a generalization.
+        table_counts: rows of the whole table with each sensitive code.
+        requirement: what every group must meet.
+    """
     groups = found.groups(table_counts)
     rows: IntArray = np.where(requirement.holds(groups), 0, found.sizes)
     return rows

@@ -107,7 +107,14 @@ class Counter:
         return self.roll_up(self.base(subset), subset, (0,) * len(subset), levels)
 
     def roll_up(self, finer: FrequencySet, subset: Subset, low: Levels, high: Levels) -> FrequencySet:
-        """Generalize a frequency set from levels `low` to `high`, componentwise at least as high."""
+        """Generalize a frequency set from levels `low` to `high`, componentwise at least as high.
+
+        Args:
+            finer: frequency set at the levels `low`.
+            subset: which quasi-identifiers.
+            low: level of each of them.
+            high: level wanted of each of them.
+        """
         if low == high:
             return finer
         places = np.array(

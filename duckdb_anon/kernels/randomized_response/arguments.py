@@ -90,6 +90,12 @@ def _plain_cut(given: Any) -> Any:
 def randomized_names(function: str, qi: Sequence[str], sensitive: Sequence[str], params: Params) -> tuple[str, ...]:
     """Return the columns a call randomizes, known before any row is read.
 
+    Args:
+        function: SQL function, for messages.
+        qi: names of the quasi-identifiers.
+        sensitive: names of the sensitive columns.
+        params: checked parameters of the call.
+
     Raises:
         ColumnError: nothing to randomize, or `p` names a column that is neither QI nor sensitive.
     """
@@ -107,7 +113,14 @@ def randomized_names(function: str, qi: Sequence[str], sensitive: Sequence[str],
 
 
 def matched(function: str, parameter: str, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return `given` under the columns' own spelling."""
+    """Return `given` under the columns' own spelling.
+
+    Args:
+        function: SQL function, for messages.
+        parameter: the parameter, for messages.
+        given: names as the call spells them.
+        names: names there are.
+    """
     folded = {name.lower(): name for name in names}
     for name in given:
         if name.lower() not in folded:

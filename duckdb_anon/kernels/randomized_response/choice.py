@@ -106,7 +106,13 @@ def choose(table: CodedTable, params: Params, function: str, with_risk: bool = T
 
 
 def columns_of(table: CodedTable, params: Params, function: str) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """Return the QI and sensitive columns over their domains, binned as asked."""
+    """Return the QI and sensitive columns over their domains, binned as asked.
+
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        function: SQL function, for messages.
+    """
     attributes = table.qi + table.sensitive
     names = [a.name for a in attributes]
     chosen = randomized_names(function, names[: len(table.qi)], names[len(table.qi) :], params)

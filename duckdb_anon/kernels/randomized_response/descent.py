@@ -91,6 +91,11 @@ def log_slack(problem: Problem, point: FloatArray, watched: IntArray) -> tuple[F
     """Return log(limit) - log(risk) of the watched pairs and its derivative by the log gains.
 
     With target 'mean' there is one such figure per sensitive attribute, of the mean risk.
+
+    Args:
+        problem: what is minimised under which bounds.
+        point: log gain of each free channel, shape (free,).
+        watched: numbers of the pairs that are looked at.
     """
     channels = problem.channels(np.exp(point))
     column = {attribute: place for place, attribute in enumerate(problem.free)}

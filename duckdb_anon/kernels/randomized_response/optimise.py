@@ -113,7 +113,13 @@ def _single_part_optima(problem: Problem) -> Iterator[FloatArray]:
 
 
 def largest(fits: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the largest x in [low, high] with fits(x), which must hold at `low` and fail above some x."""
+    """Return the largest x in [low, high] with fits(x), which must hold at `low` and fail above some x.
+
+    Args:
+        fits: true below some point, false above it.
+        low: a number where it is true.
+        high: end of the search.
+    """
     if fits(high):
         return high
     while high - low > PRECISION:

@@ -42,5 +42,11 @@ def project(estimate: FloatArray, how: Projection = "clip") -> FloatArray:
 
 
 def smooth(shares: FloatArray, records: float, kappa: float = 0.5) -> FloatArray:
-    """Return (N q + kappa) / (N + kappa D): no cell is 0, so that KL and chi-squared stay finite."""
+    """Return (N q + kappa) / (N + kappa D): no cell is 0, so that KL and chi-squared stay finite.
+
+    Args:
+        shares: shares of the cells, some of them below 0.
+        records: number of records.
+        kappa: weight of the even distribution, in records.
+    """
     return np.asarray((records * shares + kappa) / (records + kappa * shares.size), dtype=np.float64)

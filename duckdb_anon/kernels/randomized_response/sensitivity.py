@@ -22,6 +22,11 @@ def rec_qi_gradient(
     """Return the reconstruction probability of the QI cells `wanted` and its derivative by each gain.
 
     Channels must have gains strictly between 0 and 1, or be identities (whose derivative is not returned).
+
+    Args:
+        table: occupied cells.
+        qi: channels of the quasi-identifiers.
+        wanted: numbers of the QI cells.
     """
     shares = table.dense_qi()
     at = tuple(table.cell_codes[:, wanted])
@@ -54,7 +59,13 @@ def _square_terms(channel: Channel) -> tuple[float, float, float, float]:
 
 
 def rec_sensitive_gradient(model: RiskModel, table: Occupied, channel: Channel) -> tuple[FloatArray, FloatArray]:
-    """Return the reconstruction probability of every pair's sensitive value and its derivative by the gain."""
+    """Return the reconstruction probability of every pair's sensitive value and its derivative by the gain.
+
+    Args:
+        model: what an attacker believes.
+        table: occupied cells.
+        channel: channel of the sensitive attribute.
+    """
     prior, group, of_pair = model.sensitive_prior(table)
     s, r, ds, dr = _square_terms(channel)
     inverse = 1.0 / (channel.gain * prior + channel.q)

@@ -32,7 +32,13 @@ def box_plans(function: str, infos: Sequence[ColumnInfo]) -> tuple[ColumnPlan, .
 
 
 def record_layout(function: str, roles: Roles, constants: Sequence[str] = ()) -> tuple[ColumnPlan, ...]:
-    """Plan a release of one row a record: boxes, sensitive columns, insensitive ones, constants."""
+    """Plan a release of one row a record: boxes, sensitive columns, insensitive ones, constants.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        constants: names of constant columns.
+    """
     return (
         *box_plans(function, roles.qi),
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),

@@ -83,7 +83,13 @@ class Population:
 
     @staticmethod
     def of(attribute: Attribute, estimate: Estimate, weight: float) -> Population:
-        """Take the shares of an attribute's codes."""
+        """Take the shares of an attribute's codes.
+
+        Args:
+            attribute: the sensitive attribute.
+            estimate: how shares are estimated.
+            weight: weight of the prior, in records.
+        """
         counts = np.bincount(attribute.codes, minlength=attribute.domain)
         return Population(counts / counts.sum(), estimate, weight)
 

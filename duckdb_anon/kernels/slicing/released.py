@@ -24,7 +24,13 @@ _TOLERANCE = 1e-9
 
 
 def check_columns(function: str, orders: Sequence[IntArray], bucket_of_record: IntArray) -> None:
-    """Raise unless every column lists each record once, inside its own bucket."""
+    """Raise unless every column lists each record once, inside its own bucket.
+
+    Args:
+        function: SQL function, for messages.
+        orders: row that gives each released row its value, by column.
+        bucket_of_record: bucket of each record.
+    """
     if not all(is_bucket_permutation(order, bucket_of_record) for order in orders):
         raise RequirementError(f"{function}: a column is not a permutation inside its buckets; nothing is released")
 
@@ -51,7 +57,13 @@ def check_diversity(function: str, bucket: IntArray, part: IntArray, sensitive: 
 
 
 def check_covers(function: str, covers: Sequence[Cover], codes: Sequence[CodeArray]) -> None:
-    """Raise unless every published value stands, among others, for the value it replaces."""
+    """Raise unless every published value stands, among others, for the value it replaces.
+
+    Args:
+        function: SQL function, for messages.
+        covers: published values by attribute.
+        codes: true codes by attribute.
+    """
     if not all(bool(covers_codes(cover, own).all()) for cover, own in zip(covers, codes, strict=True)):
         raise RequirementError(f"{function}: a generalized value misses its own value; nothing is released")
 

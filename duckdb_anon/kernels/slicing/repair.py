@@ -97,7 +97,14 @@ def repair(table: SlicedTable, rules: Rules) -> list[Cover]:
 
 
 def still_violated(rules: Rules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray) -> IntArray:
-    """Return the entries whose rule is satisfied with certainty by the published values."""
+    """Return the entries whose rule is satisfied with certainty by the published values.
+
+    Args:
+        rules: the rules.
+        covers: published values by attribute.
+        slots: slots looked at.
+        numbers: number of the rule each slot is held against.
+    """
     found = [np.empty(0, dtype=np.int64)]
     order = np.argsort(numbers, kind="stable")
     for entries in np.split(order, run_starts(numbers[order])[1:]) if len(order) else ():

@@ -44,6 +44,11 @@ def summed(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> Fl
     """Sum weight times the product of shares over all rows, for each query; shape (n,).
 
     Equal rows are added up first; queries go in batches that bound the memory of the shares.
+
+    Args:
+        workload: the queries.
+        parts: cells of each column and what they say of each query.
+        weights: rows each row stands for.
     """
     group, first = keys_of([part.cell_of_row for part in parts])
     sums = np.bincount(group, weights, minlength=len(first))

@@ -46,7 +46,14 @@ def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[T
 def tables_around(
     context: Any, query: str, original: Any, release: Any
 ) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
-    """What a rewrite needs of an original and a release that are visible, and of the query's other tables."""
+    """What a rewrite needs of an original and a release that are visible, and of the query's other tables.
+
+    Args:
+        context: what the planner can ask.
+        query: the query.
+        original: name of the original.
+        release: name of the release.
+    """
     known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
     others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
     tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]

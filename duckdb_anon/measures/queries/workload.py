@@ -103,7 +103,13 @@ def draw(
 
 
 def replaced(workload: Workload, again: Workload, which: BoolArray) -> Workload:
-    """Take queries `which` from `again`, the others from `workload`."""
+    """Take queries `which` from `again`, the others from `workload`.
+
+    Args:
+        workload: the queries.
+        again: new ones.
+        which: true for queries that are taken from `again`, shape (n,).
+    """
     used = np.where(which[:, None], again.used, workload.used)
     pairs = zip(again.matches, workload.matches, strict=True)
     matches = tuple(np.where(which[:, None], new, old) for new, old in pairs)

@@ -59,7 +59,13 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator) -> Workload:
-    """Draw queries over the original's domains."""
+    """Draw queries over the original's domains.
+
+    Args:
+        original: the original.
+        params: checked parameters of the call.
+        rng: source of randomness.
+    """
     if not original.rows:
         raise RequirementError("workload: the table is empty; its columns have no values to ask for")
     roles = params["roles"]
@@ -77,7 +83,13 @@ def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator)
 
 
 def texts(workload: Workload, original: ReadTable, params: Params) -> list[str]:
-    """The queries as SQL over the original."""
+    """The queries as SQL over the original.
+
+    Args:
+        workload: the queries.
+        original: the original.
+        params: checked parameters of the call.
+    """
     names = ['"' + a.replace('"', '""') + '"' for a in workload.attributes]
     literals = {a: original.columns[a].domain.literals for a in workload.attributes}
     return query_texts(workload, params["tables"][0], params["aggregate"].strip(), names, literals)
@@ -97,7 +109,14 @@ def _summed(table: ReadTable, params: Params) -> str | None:
 
 
 def answers(workload: Workload, table: ReadTable, params: Params, original: ReadTable) -> FloatArray:
-    """Estimates of all queries from one table, the original or its release."""
+    """Estimates of all queries from one table, the original or its release.
+
+    Args:
+        workload: the queries.
+        table: original or release.
+        params: checked parameters of the call.
+        original: the original, whose values the queries name.
+    """
     missing = [a for a in workload.attributes if a not in table.columns]
     if missing:
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")

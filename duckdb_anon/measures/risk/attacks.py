@@ -160,7 +160,13 @@ def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
 
 
 def best_scores(release: Published, scoring: Scoring, targets: Targets) -> FloatArray:
-    """Score of the best row for each target: how well the release fits her, shape (targets,)."""
+    """Score of the best row for each target: how well the release fits her, shape (targets,).
+
+    Args:
+        release: what was published.
+        scoring: how the attacker looks at it.
+        targets: whom she looks for.
+    """
     best = np.zeros(len(targets))
     step = _targets_at_a_time(release)
     for at in range(0, len(targets), step):

@@ -24,7 +24,13 @@ _Binned = tuple[IntArray, sparse.csr_matrix]
 
 
 def guesses(release: Published, k: int, targets: Targets) -> FloatArray:
-    """Chance that the k-th secret of each target is guessed right, shape (targets,)."""
+    """Chance that the k-th secret of each target is guessed right, shape (targets,).
+
+    Args:
+        release: what was published.
+        k: which of its secrets.
+        targets: whom it is asked of.
+    """
     secret = release.secrets[k]
     voter = np.repeat(np.arange(len(secret.offsets) - 1), np.diff(secret.offsets))
     rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain).astype(np.float64)

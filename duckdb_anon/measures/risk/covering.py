@@ -20,7 +20,13 @@ def is_plain(table: ReadTable, names: Sequence[str]) -> bool:
 
 
 def require_columns(function: str, release: ReadTable, names: Sequence[str]) -> None:
-    """Raise unless the release has all these columns."""
+    """Raise unless the release has all these columns.
+
+    Args:
+        function: SQL function, for messages.
+        release: the release.
+        names: names of columns.
+    """
     missing = [name for name in names if name not in release.columns]
     if missing:
         raise ColumnError(
@@ -31,6 +37,11 @@ def require_columns(function: str, release: ReadTable, names: Sequence[str]) -> 
 
 def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
     """Original row that each released row came from, -1 for fake rows (row_id NULL), shape (released rows,).
+
+    Args:
+        function: SQL function, for messages.
+        original: the original.
+        release: the release.
 
     Raises:
         ColumnError: when there is no row_id, or it does not number the original's rows.
@@ -57,6 +68,12 @@ def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntAr
 
 def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
     """See `source_rows`; None where there is no row_id and boxes or permuted columns do without.
+
+    Args:
+        function: SQL function, for messages.
+        original: the original.
+        release: the release.
+        names: columns that are compared.
 
     Raises:
         ColumnError: the columns are plain values, any of which may have been replaced, and there is no row_id.
@@ -93,6 +110,11 @@ class DistinctBoxes:
 
 def distinct_boxes(original: ReadTable, release: ReadTable, qi: Sequence[str]) -> DistinctBoxes:
     """Find the different boxes of a release over the quasi-identifiers `qi`.
+
+    Args:
+        original: the original, for its codes.
+        release: its release.
+        qi: names of the quasi-identifiers.
 
     Raises:
         ColumnError: when the release lacks one of them.
@@ -149,6 +171,11 @@ def covers(column: ReadColumn, rows: IntArray) -> BoolArray:
 
 def common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
     """Lowest node of the hierarchy above two values, for each pair of codes.
+
+    Args:
+        domain: the attribute.
+        first: codes.
+        second: codes, of the same shape.
 
     Raises:
         ColumnError: when the domain has no hierarchy.

@@ -57,7 +57,15 @@ def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
 
 
 def neighbours(people: Numbers, release: Numbers, who: IntArray, k: int, rng: np.random.Generator) -> IntArray:
-    """The k nearest released rows of some persons, ties at random, shape (persons, k)."""
+    """The k nearest released rows of some persons, ties at random, shape (persons, k).
+
+    Args:
+        people: what is known of them.
+        release: what was published.
+        who: whom is asked about.
+        k: how many.
+        rng: source of randomness.
+    """
     out = np.zeros((len(who), k), dtype=np.int64)
     nearest_rows(
         np.ascontiguousarray(people.values[:, who]), release.values, release.nominal, release.span,

@@ -91,7 +91,16 @@ def rows_of(
     chosen: Sequence[Attacker],
     all_of_them: bool,
 ) -> list[dict[str, Any]]:
-    """One row an attacker; who cannot be asked says why, and is an error where she was named."""
+    """One row an attacker; who cannot be asked says why, and is an error where she was named.
+
+    Args:
+        function: SQL function, for messages.
+        release: what was published.
+        targets: persons who are in the original.
+        outside: persons who are not, None for none.
+        chosen: the attackers.
+        all_of_them: whether 'all' were asked for, so that one who cannot be asked is no error.
+    """
     sensitive = [secret.name for secret in release.secrets]
     without = [] if outside is not None else [guesses(release, k, targets).mean() for k in range(len(sensitive))]
     rows = []
@@ -114,6 +123,14 @@ def draw_targets(
     original: ReadTable, release: Published, row: IntArray, params: Params, knows: BoolArray, rng: np.random.Generator
 ) -> Targets:
     """Persons at random, and what the attacker knows of each.
+
+    Args:
+        original: the table they are drawn from.
+        release: what was published.
+        row: released row of each of its rows, -1 for none.
+        params: `targets`, `p_match`.
+        knows: quasi-identifiers the attacker may know.
+        rng: source of randomness.
 
     Raises:
         ColumnError: the table lacks a column.

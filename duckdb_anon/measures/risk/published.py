@@ -137,6 +137,12 @@ def published(
 def own_rows(function: str, original: ReadTable, release: ReadTable, view: Published) -> IntArray:
     """Released row of each original row, -1 where it was not released.
 
+    Args:
+        function: SQL function, for messages.
+        original: the original.
+        release: its release, as read.
+        view: its release, as an attacker holds it.
+
     Raises:
         ColumnError: the release has no usable `row_id`.
     """

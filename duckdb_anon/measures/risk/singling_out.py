@@ -53,7 +53,14 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
 
 
 def univariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
-    """Predicates on one column that hold for exactly one released row."""
+    """Predicates on one column that hold for exactly one released row.
+
+    Args:
+        release: what was published.
+        n: persons of the original.
+        attacks: how many predicates.
+        rng: source of randomness.
+    """
     found: list[list[Term]] = []
     for a in range(len(release.names)):
         values, counts = np.unique(release.values[a], return_counts=True)
@@ -65,7 +72,14 @@ def univariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator)
 
 
 def multivariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
-    """Predicates on n columns of a random row that hold for exactly one released row."""
+    """Predicates on n columns of a random row that hold for exactly one released row.
+
+    Args:
+        release: what was published.
+        n: persons of the original.
+        attacks: how many predicates.
+        rng: source of randomness.
+    """
     median = np.median(release.values, axis=1)
     n = min(n, len(release.names))
     found: dict[tuple[Term, ...], None] = {}

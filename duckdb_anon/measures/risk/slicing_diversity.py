@@ -47,7 +47,14 @@ def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.rando
 
 
 def association_of(original: ReadTable, release: ReadTable, qi: list[str], sensitive: str) -> np.ndarray[Any, Any]:
-    """Largest p(t, s) of each original record, 0 where no bucket matches."""
+    """Largest p(t, s) of each original record, 0 where no bucket matches.
+
+    Args:
+        original: the original.
+        release: its release.
+        qi: names of the quasi-identifiers.
+        sensitive: name of the sensitive column.
+    """
     missing = [name for name in [*qi, sensitive] if name not in release.columns]
     if missing or not release.contents.bucket or not release.columns[sensitive].slice:
         raise ColumnError(

@@ -70,6 +70,11 @@ class Numbers:
 def numbers(function: str, table: ReadTable, names: Sequence[str]) -> tuple[Numbers, bool]:
     """Read columns as numbers; tell whether some were boxes.
 
+    Args:
+        function: SQL function, for messages.
+        table: original or release.
+        names: names of columns.
+
     Raises:
         ColumnError: a column is missing or holds counts.
         RequirementError: the table has no rows.
@@ -107,7 +112,14 @@ def numbers(function: str, table: ReadTable, names: Sequence[str]) -> tuple[Numb
 
 
 def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | None, what: str) -> list[str]:
-    """Columns a call names, checked; by default all quasi-identifiers and sensitive columns."""
+    """Columns a call names, checked; by default all quasi-identifiers and sensitive columns.
+
+    Args:
+        function: SQL function, for messages.
+        params: checked parameters of the call.
+        given: names the call gives.
+        what: what they are for, for messages.
+    """
     roles = params["roles"]
     every = [info.name for info in roles.qi + roles.sensitive]
     if given is None:
@@ -122,7 +134,15 @@ def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | 
 def rates(
     criterion: str, attack: FloatArray, baseline: FloatArray, control: FloatArray | None, note: str
 ) -> dict[str, Any]:
-    """One row of a criterion's answer, from the successes of each attack."""
+    """One row of a criterion's answer, from the successes of each attack.
+
+    Args:
+        criterion: name of the criterion.
+        attack: success of each attack on the release.
+        baseline: success of each by chance.
+        control: success of each with persons who are not in it; None for none.
+        note: what to keep in mind.
+    """
     low, high = wilson(float(attack.sum()), len(attack))
     rate, (risk, risk_low, risk_high) = float(attack.mean()), residual(attack, control)
     return {

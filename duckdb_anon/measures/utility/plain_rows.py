@@ -67,7 +67,13 @@ def _leaf_codes(column: ReadColumn, node: IntArray, chance: FloatArray) -> IntAr
 
 
 def numbers(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> FloatArray:
-    """One place on the number line for each row: its own, the middle of its interval, or that of a drawn code."""
+    """One place on the number line for each row: its own, the middle of its interval, or that of a drawn code.
+
+    Args:
+        column: any shape.
+        rows: rows wanted, with repetitions.
+        rng: source of randomness.
+    """
     positions = column.domain.positions
     if column.shape != "interval" or column.lower is None or column.upper is None:
         return positions[drawn_codes(column, rows, rng)]

@@ -55,6 +55,13 @@ class Published:
 def read_published(function: str, original: ReadTable, release: ReadTable, name: str, person: str) -> Published:
     """Put the items of an original column and the node lists of a release side by side.
 
+    Args:
+        function: SQL function, for messages.
+        original: the original.
+        release: its release.
+        name: the sensitive column.
+        person: the column that says whose row it is.
+
     Raises:
         ColumnError: the column has no hierarchy, is missing in the release, or holds no lists there.
     """
@@ -85,6 +92,11 @@ def read_published(function: str, original: ReadTable, release: ReadTable, name:
 def replaced_by(function: str, published: Published, person_of_row: IntArray) -> FloatArray:
     """Return the NCP of the node in place of each original item; NaN for persons who are not released.
 
+    Args:
+        function: SQL function, for messages.
+        published: original and released values on one tree.
+        person_of_row: person of each released row.
+
     Raises:
         ColumnError: an item of a released person lies below none of its nodes, or below several.
     """
@@ -111,6 +123,12 @@ def replaced_by(function: str, published: Published, person_of_row: IntArray) ->
 
 def person_of_rows(function: str, original: ReadTable, release: ReadTable, person: str) -> IntArray:
     """Return the person of each released row, through its row_id.
+
+    Args:
+        function: SQL function, for messages.
+        original: the original.
+        release: its release.
+        person: the column that says whose row it is.
 
     Raises:
         ColumnError: the release has no row_id, or one that points outside the original.

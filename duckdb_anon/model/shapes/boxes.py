@@ -23,7 +23,13 @@ def claim(claims: Claims) -> bool:
 
 
 def cell_of(claims: Claims, name: str, kind: str) -> Cell:
-    """How a cell of a column, or of a field of a slice, is to be read."""
+    """How a cell of a column, or of a field of a slice, is to be read.
+
+    Args:
+        claims: the release half read.
+        name: column or field.
+        kind: its DuckDB type.
+    """
     own, folded = claims.original_type(name), name.lower()
     if box_type(kind) is not None and box_type(own) is None:
         return "interval"

@@ -203,7 +203,13 @@ class Claims:
         return found
 
     def carry(self, name: str, cell: Cell, truth: Truth = "exact") -> None:
-        """Claim a column that carries the original's column of the same name."""
+        """Claim a column that carries the original's column of the same name.
+
+        Args:
+            name: the release's column.
+            cell: how its cells are read.
+            truth: whose they are.
+        """
         kind = self.unclaimed.pop(name)
         self.columns[name.lower()] = Content(name.lower(), name, "", kind, cell, truth, self.original_type(name))
 
@@ -231,6 +237,12 @@ class Shape:
 
 def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
     """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has.
+
+    Args:
+        claims: the release half read.
+        carriers: all carriers there are.
+        table: its name.
+        asked: who asks, for messages.
 
     Raises:
         ColumnError: naming the column: it may be a carrier that lost its type on the way through a file.

@@ -69,7 +69,14 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: i
 
 
 def sample_interval(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:
-    """Ends of a 95% interval of COUNT, SUM or AVG over all rows of which a sample was released; None elsewhere."""
+    """Ends of a 95% interval of COUNT, SUM or AVG over all rows of which a sample was released; None elsewhere.
+
+    Args:
+        aggregate: the aggregate.
+        where: condition on the rows.
+        steps: steps of the rewritten query.
+        number: place of the aggregate, for names.
+    """
     if not steps.model.bounded or steps.model.rate is None or aggregate.kind not in ("count", "sum", "avg"):
         return None
     rows = _read(aggregate, where, steps, number)

@@ -133,14 +133,29 @@ def _extreme(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.
 
 
 def end_of(steps: Steps, value: exp.Expr, where: exp.Expr | None, aggregate: Aggregate, least: bool) -> exp.Expr:
-    """Least or most the value can be in a row, given what the conditions say of the same part."""
+    """Least or most the value can be in a row, given what the conditions say of the same part.
+
+    Args:
+        steps: steps of the rewritten query.
+        value: what is aggregated.
+        where: condition on the rows.
+        aggregate: the aggregate.
+        least: whether the least is asked for.
+    """
     home = steps.homes.of(value)
     assert home is not None  # noqa: S101 -- mixed arguments are by_value
     return steps.extreme(least, value, home, given(steps, home, where, aggregate))
 
 
 def given(steps: Steps, home: str, where: exp.Expr | None, aggregate: Aggregate) -> exp.Expr | None:
-    """What the conditions say of one part."""
+    """What the conditions say of one part.
+
+    Args:
+        steps: steps of the rewritten query.
+        home: the part.
+        where: condition on the rows.
+        aggregate: the aggregate.
+    """
     same = [c for c in split(both(where, aggregate.condition)) if steps.homes.of(c) == home]
     same = [c for c in same if not isinstance(c, exp.Boolean)]
     return every(same) if same else None

@@ -19,7 +19,13 @@ class Homes:
     """Assigns expressions of one SELECT to parts."""
 
     def __init__(self, alias: str, model: Model, others: Iterable[str]) -> None:
-        """Read columns of `alias` through `model`; `others` are the aliases of the other tables."""
+        """Read columns of `alias` through `model`; `others` are the aliases of the other tables.
+
+        Args:
+            alias: name of the table in the query.
+            model: what the release says.
+            others: other tables of the query.
+        """
         self.alias, self.model = alias, model
         self.others = set(others)
         self.by_value: set[str] = set()

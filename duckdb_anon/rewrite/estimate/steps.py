@@ -98,7 +98,13 @@ class Steps:
         return factors
 
     def flag(self, wanted: str, condition: exp.Expr, home: str) -> exp.Expr:
-        """Provide whether a condition on one part is possible or certain."""
+        """Provide whether a condition on one part is possible or certain.
+
+        Args:
+            wanted: 'possible' or 'certain'.
+            condition: a condition.
+            home: the part that decides it.
+        """
         if home == BY_VALUE:
             return condition
         if home == EXACT:
@@ -109,7 +115,14 @@ class Steps:
         return self.column("key", self._share(part, request), f"{request.wanted}_{part.name}")
 
     def extreme(self, least: bool, value: exp.Expr, home: str, condition: exp.Expr | None) -> exp.Expr:
-        """Provide the least or most a value on one part can be, where `condition` on that part holds."""
+        """Provide the least or most a value on one part can be, where `condition` on that part holds.
+
+        Args:
+            least: whether the least is asked for.
+            value: the value.
+            home: the part that knows it.
+            condition: what holds on that part.
+        """
         if home == BY_VALUE:
             return value
         # a value of the row itself is both its least and its most
@@ -118,7 +131,14 @@ class Steps:
         return self.column(kind, self.end(least, value, home, condition), label)
 
     def end(self, least: bool, value: exp.Expr, home: str, condition: exp.Expr | None) -> exp.Expr:
-        """The least or most a value can be, over a row of the release."""
+        """The least or most a value can be, over a row of the release.
+
+        Args:
+            least: whether the least is asked for.
+            value: the value.
+            home: the part that knows it.
+            condition: what holds on that part.
+        """
         if home == EXACT:
             return self.text(value)
         part = next(p for p in self.model.parts if p.name == home)
@@ -126,7 +146,13 @@ class Steps:
         return self._share(part, request)
 
     def column(self, kind: str, made_of: exp.Expr, label: str = "") -> exp.Column:
-        """A column of the released rows: a sum, a minimum, a maximum, or a key."""
+        """A column of the released rows: a sum, a minimum, a maximum, or a key.
+
+        Args:
+            kind: 'sum', 'min', 'max' or 'key'.
+            made_of: expression over a row of the release.
+            label: its name, readable.
+        """
         key = (kind, made_of)
         if key not in self.columns:
             label = label or {"sum": "released_rows" if made_of == number(1) else "amount"}.get(kind, kind)
@@ -269,7 +295,13 @@ class Steps:
 
 
 def append_step(query: exp.Query, step: exp.Identifier, made_of: exp.Query) -> None:
-    """Add a CTE to a query, after those it has."""
+    """Add a CTE to a query, after those it has.
+
+    Args:
+        query: the query.
+        step: the step's name.
+        made_of: its SELECT.
+    """
     with_ = query.args.get("with_")
     if with_ is None:
         query.set("with_", with_ := exp.With(expressions=[]))

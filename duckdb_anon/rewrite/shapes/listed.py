@@ -155,6 +155,13 @@ class ColumnPart(Part):
 
 
 def joined(source: exp.Query, alias: exp.Identifier, on: exp.Expr, side: str | None = None) -> exp.Join:
-    """A JOIN of a SELECT."""
+    """A JOIN of a SELECT.
+
+    Args:
+        source: the SELECT.
+        alias: what the join calls it.
+        on: condition of the join.
+        side: kind of join.
+    """
     table = exp.Subquery(this=source, alias=exp.TableAlias(this=alias.copy()))
     return exp.Join(this=table, on=on, **({"side": side} if side else {}))

@@ -107,7 +107,15 @@ class Part:
 def shares_of_values(
     values: exp.Select, requests: Sequence[Request], labels: Sequence[str], counted: bool = False, even: bool = False
 ) -> exp.Select:
-    """SELECT cell and one column a request, from a list of values."""
+    """SELECT cell and one column a request, from a list of values.
+
+    Args:
+        values: SELECT of the values.
+        requests: what is asked.
+        labels: names of the answers.
+        counted: whether values have counts.
+        even: whether all are as likely.
+    """
     answers = [labelled(answer(r, counted, even), label) for r, label in zip(requests, labels, strict=True)]
     return select("select _cell, {answers} from {values} group by _cell", answers=answers, values=values)
 
@@ -123,7 +131,13 @@ def labelled(node: exp.Expr, label: str) -> exp.Expr:
 
 
 def answer(request: Request, counted: bool = False, even: bool = False) -> exp.Expr:
-    """The aggregate over a cell's values that answers a request."""
+    """The aggregate over a cell's values that answers a request.
+
+    Args:
+        request: what is asked.
+        counted: whether values have counts.
+        even: whether all are as likely.
+    """
     condition, value = request.condition, request.value
     where = condition if condition is not None else truth(True)
     if request.wanted == "possible":
