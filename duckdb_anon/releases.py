@@ -13,7 +13,9 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,14 @@ import duckdb
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, recording
+from duckdb_anon.engine.whole import planned_only
 from duckdb_anon.functions import load
+from duckdb_anon.model import progress
 from duckdb_anon.model.description import COLUMN_KEY, KEY
 from duckdb_anon.model.entries import Method
 from duckdb_anon.model.errors import AnonError, ParameterError, nearest
+from duckdb_anon.parts.duck import Bounds, Finished, Run, said_of, within
+from duckdb_anon.parts.place import Place, place_of
 from duckdb_anon.registry import ENTRIES
 
 _PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
@@ -33,14 +39,26 @@ _QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 _LEAST_SEED = 2**64
 
 
-def release(con: duckdb.DuckDBPyConnection, name: str, call: str, *, replace: bool = False) -> str:
+def release(
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    call: str,
+    *,
+    replace: bool = False,
+    part_rows: int | None = None,
+    memory: str | int | None = None,
+) -> str:
     """Run a method and write its release with its description; on failure nothing is left behind.
 
     Args:
         con: an open connection; the package is loaded on it. No transaction may be open.
-        name: the table to write, or a Parquet file (a name that ends in '.parquet').
+        name: the table to write, a Parquet file (a name that ends in '.parquet') or a folder of them (one that ends
+            in '/').
         call: one call of a method, "muco('people', 0.2)".
         replace: whether a table or file of that name may be replaced.
+        part_rows: where given, the table is cut into parts of at most so many rows, which are worked one after the
+            other and shuffled as one; 1,000 or more. A run that was stopped goes on when it is called again.
+        memory: where given, such as '2GB', the process keeps to it by working in parts. Numbers are bytes.
 
     Returns:
         The comment of the table, 'anon: release of people by muco(delta := 0.2) on ... with duckdb-anon ...'.
@@ -59,6 +77,8 @@ def release(con: duckdb.DuckDBPyConnection, name: str, call: str, *, replace: bo
     """
     load(con)
     method = _method_of(con, call)
+    if part_rows is not None or memory is not None or name.endswith(("/", "\\")):
+        return _release_in_parts(con, name, call, method, replace, part_rows, memory)
     try:
         con.execute("begin")
     except duckdb.TransactionException as error:
@@ -80,6 +100,98 @@ def release(con: duckdb.DuckDBPyConnection, name: str, call: str, *, replace: bo
     return comment
 
 
+def _release_in_parts(
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    call: str,
+    method: Method,
+    replace: bool,
+    part_rows: int | None,
+    memory: str | int | None,
+) -> str:
+    """Work in parts, in a folder of its own, and write what comes of it at once."""
+    is_file = name.lower().endswith((".parquet", "/", "\\"))
+    _refuse_taken(con, name, is_file, replace)
+    found = _resolved(con, call, method)
+    coded = len(found.roles.qi) + len(found.roles.sensitive)
+    bounds = Bounds.of(part_rows, memory, coded)
+    place = Place(con, place_of(con, name, is_file))
+    keep = False
+    try:
+        with within(con, bounds), progress.running(method.name):
+            run = Run(con, found, place, bounds)
+            finished = run.run(said_of(found, name, bounds, _version()))
+            progress.say("writing")
+            return _write_finished(con, name, found, finished, replace, is_file)
+    except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
+        keep = True
+        raise
+    except duckdb.Error as error:
+        raise AnonError(_failed(error, method, place)) from error
+    finally:
+        place.close(keep=keep)
+
+
+def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, replace: bool) -> None:
+    if is_file:
+        if Path(name).exists() and not replace:
+            raise AnonError(f"release: {name} exists; give another file, or replace")
+        if not Path(name).absolute().parent.is_dir():
+            raise AnonError(f"release: there is no folder {Path(name).absolute().parent} to write to")
+    elif not replace and con.execute("select 1 from (show all tables) where name = ?", [name]).fetchall():
+        raise AnonError(f"release: there is a table {name} already; give another name, or replace")
+
+
+def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Recorded:
+    """What a call was planned to be, without running it."""
+    try:
+        with recording(_may_be_shown) as recorded, planned_only():
+            con.execute(f"describe from {call}")
+            found = recorded()
+    except duckdb.Error as error:
+        raise AnonError(_message(error, method)) from error
+    if found is None:
+        raise ParameterError(f"release: {call!r} is not one call of a method, such as muco('people', 0.2)")
+    return found
+
+
+def _write_finished(
+    con: duckdb.DuckDBPyConnection, name: str, found: Recorded, finished: Finished, replace: bool, is_file: bool
+) -> str:
+    comment, columns = _comment(found), found.column_comments()
+    if is_file:
+        said = {KEY: comment, **_column_keys(columns)}
+        if name.lower().endswith(".parquet"):
+            _write_parquet(con, f"({finished.sql})", Path(name), said)
+        else:
+            _write_folder(con, f"({finished.sql})", Path(name), said)
+        return comment
+    con.execute("begin")
+    try:
+        target = _target(name)
+        con.execute(f"create {'or replace ' if replace else ''}table {target} as {finished.sql}")
+        _comment_on(con, target, comment, columns)
+        con.execute("commit")
+    except BaseException:
+        with suppress(duckdb.Error):
+            con.execute("rollback")
+        raise
+    return comment
+
+
+def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
+    """What went wrong, and what to do where it was the disk."""
+    text = str(error)
+    if any(word in text for word in ("No space left", "max_temp_directory_size", "File too large", "Could not write")):
+        return (
+            f"release: {place.folder.parent} has no room for the run: {text.splitlines()[0]}; nothing was written. "
+            "Free some space, or write to another disk"
+        )
+    if "Out of Memory" in text or isinstance(error, duckdb.OutOfMemoryException):
+        return f"release: {text.splitlines()[0]}; nothing was written. Give more memory, or a smaller part_rows"
+    return _message(error, method)
+
+
 def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
     target = _target(name)
     if not replace and con.execute("select 1 from (show all tables) where name = ?", [name]).fetchall():
@@ -87,10 +199,14 @@ def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: 
     con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
     found: Recorded = recorded()
     comment = _comment(found)
-    con.execute(f"comment on table {target} is {literal(comment)}")
-    for column, text in found.column_comments().items():
-        con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")
+    _comment_on(con, target, comment, found.column_comments())
     return comment
+
+
+def _comment_on(con: duckdb.DuckDBPyConnection, target: str, comment: str, columns: Mapping[str, str]) -> None:
+    con.execute(f"comment on table {target} is {literal(comment)}")
+    for column, text in columns.items():
+        con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")
 
 
 def _write_file(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
@@ -150,14 +266,32 @@ def _write_parquet(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said
         draft.unlink(missing_ok=True)
 
 
+def _write_folder(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
+    """Files of some hundred megabytes in a folder that appears once it is complete."""
+    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
+    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
+    options = f"format parquet, file_size_bytes '256MB', filename_pattern 'rows_{{i}}', kv_metadata {{{pairs}}}"
+    try:
+        con.execute(f"copy (from {source}) to {literal(str(draft))} ({options})")
+        if goal.exists():
+            shutil.rmtree(goal)
+        os.replace(draft, goal)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
 def _column_keys(comments: Mapping[str, str]) -> dict[str, str]:
     return {f"{COLUMN_KEY}{column}": text for column, text in comments.items() if text}
 
 
 def _comment(found: Recorded) -> str:
+    return found.description(datetime.date.today().isoformat(), _version()).comment()
+
+
+def _version() -> str:
     from duckdb_anon import __version__
 
-    return found.description(datetime.date.today().isoformat(), __version__).comment()
+    return __version__
 
 
 def _may_be_shown(found: Recorded) -> None:

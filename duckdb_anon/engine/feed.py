@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import step_type, steps
+from duckdb_anon.model.errors import RequirementError
 
 Statement = tuple[int, int, int]
 """Number of the database instance, of the connection in it, and of the statement."""
@@ -54,6 +55,11 @@ class Feed:
         """One column in its own type. It is handed over: the feed has it no more."""
         pieces, kind = self.pieces.pop(name), self.types[name]
         whole = pa.chunked_array([_widened(piece, kind) for piece in pieces], kind).combine_chunks()
+        if isinstance(whole, pa.ChunkedArray) and whole.num_chunks > 1:
+            raise RequirementError(
+                f"a column of {self.rows:,} rows holds more than 2 GB of text, which arrow's offsets cannot reach; "
+                "work in parts: duckdb-anon release ... --part-rows 1000000"
+            )
         return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
 
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from duckdb_anon.engine import whole
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.decode import Decoder
+from duckdb_anon.engine.fits import require_fit
 from duckdb_anon.engine.layout import layout_of
 from duckdb_anon.engine.persons import check_described, refusing, with_persons
 from duckdb_anon.engine.plan_report import plan_report
@@ -122,6 +124,9 @@ def _own(entry: Entry) -> Iterable[Parameter]:
 
 def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
+    if whole.current() is not None:
+        columns = {name: kind for name, kind in relation.columns.items() if name != whole.NUMBER}
+        relation = replace(relation, columns=columns)
     roles = context.roles(relation, needs=entry.needs)
     if not params["force"]:
         require_no_identifier(entry.name, relation, roles)
@@ -129,7 +134,8 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
     roles, layout = _typed(entry, roles, params)
-    note(context, lambda: Recorded(entry, relation.given, asked, _given(entry, context), layout))
+    require_fit(entry, context.catalog, relation, roles, len(layout), context.arguments)
+    note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
     decoder = Decoder()
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
     columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}

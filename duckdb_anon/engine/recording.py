@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.description import HIDDEN, Description, Label, attributes_comment, table_name
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Roles
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.shapes import CHANNELS
 from duckdb_anon.model.shapes.types import kind_of_type
 
@@ -24,23 +25,25 @@ class Recorded:
 
     Attributes:
         entry: the method.
-        given: its table argument as the user wrote it.
+        relation: its table argument, resolved.
         roles: columns by role.
         arguments: the call's own arguments that were given; neither roles nor the table.
+        params: its parameters, defaults and what was settled while planning filled in.
         layout: the released columns.
     """
 
     entry: Method
-    given: str
+    relation: Relation
     roles: Roles
     arguments: Mapping[str, Any]
+    params: Params
     layout: tuple[ColumnPlan, ...]
 
     def description(self, date: str, version: str) -> Description:
         """What the release's comment says."""
         told = {name: value for name, value in self.arguments.items() if name not in HIDDEN}
         persons = self.entry.unit == "person" and self.roles.person is not None
-        return Description(table_name(self.given), self.entry.name, told, date, version, persons)
+        return Description(table_name(self.relation.given), self.entry.name, told, date, version, persons)
 
     def column_comments(self) -> dict[str, str]:
         """Comment of each released column that shows one of the original's, by its name."""

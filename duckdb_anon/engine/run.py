@@ -20,11 +20,13 @@ from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.engine.decode import Lists, Packer
 from duckdb_anon.engine.feed import Feed
+from duckdb_anon.engine.fits import MOST_ENTRIES
 from duckdb_anon.engine.layout import layout_from, length
 from duckdb_anon.engine.persons import check_coded, check_persons
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import read_tree
+from duckdb_anon.engine.whole import Whole, rows_of_part, whole_of
 from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
@@ -32,10 +34,8 @@ from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Re
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, unexpected
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes import Contents, in_doubt, read, refuse
-from duckdb_anon.model.table import CodedTable, Combinations, IntArray
+from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
-MOST_ENTRIES = 2**31 - 1
-"""Offsets of arrow's lists are int32."""
 Rows: TypeAlias = Feed | pa.StructArray
 RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
 _INTS = pa.list_(pa.list_(pa.int64()))
@@ -121,8 +121,9 @@ def run_call(
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
                 rows = coded_table(
-                    entry.name, roles, tables[0], forest, extra["conditions"], canonical=params["seed"] is not None
-                )
+                    entry.name, roles, tables[0], forest, extra["conditions"],
+                    canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
+                )  # fmt: skip
                 count, lists = _method(entry, params, layout_from(extra["layout"]), *rows, counted)
             else:
                 count, lists = _report(entry, roles, params, tables, forest, extra)
@@ -246,13 +247,14 @@ def coded_table(
     conditions: Sequence[str] = (),
     *,
     canonical: bool,
+    whole: Whole | None = None,
 ) -> tuple[CodedTable, IntArray]:
     """Code the columns of one table; return it with the source row number of each of its rows.
 
     Field x{k} of `rows` holds the truth of the k-th of `conditions`, as 1 or 0.
 
     With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
-    on the order in which DuckDB hands rows over.
+    on the order in which DuckDB hands rows over. Rows beyond those of the part of a `whole` only lend their values.
 
     Args:
         function: SQL function, for messages.
@@ -261,6 +263,7 @@ def coded_table(
         trees: hierarchies by name of their table.
         conditions: names of the conditions whose truth the rows hold.
         canonical: whether rows are put in the order of their codes.
+        whole: what is known of the table these rows are a part of.
 
     Raises:
         RequirementError: when the table has no rows.
@@ -274,15 +277,24 @@ def coded_table(
         for k, info in enumerate(infos)
     ]
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
+    if whole is not None:
+        attributes, truths, source_row = rows_of_part(
+            whole, attributes, truths, source_row, person=roles.person is not None, canonical=canonical
+        )
+        return _by_role(whole.rows, roles, attributes, truths), source_row
     if canonical or not bool((np.diff(source_row) > 0).all()):
         order = canonical_order(attributes, source_row) if canonical else np.argsort(source_row, kind="stable")
         attributes = [a.with_codes(a.codes[order]) for a in attributes]
         truths = [a.with_codes(a.codes[order]) for a in truths]
         source_row = source_row[order]
+    return _by_role(len(rows), roles, attributes, truths), source_row
+
+
+def _by_role(rows: int, roles: Roles, attributes: Sequence[Attribute], truths: Sequence[Attribute]) -> CodedTable:
     q, s = len(roles.qi), len(roles.sensitive)
     person = attributes[q + s] if roles.person else None
     other = {truth.name: truth for truth in truths}
-    return CodedTable(len(rows), tuple(attributes[:q]), tuple(attributes[q : q + s]), person, other), source_row
+    return CodedTable(rows, tuple(attributes[:q]), tuple(attributes[q : q + s]), person, other)
 
 
 def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations:
@@ -297,8 +309,9 @@ def _answer(function: str, count: int, lists: Lists) -> pa.Array:
     most = max(sum(len(a) for a in lists.i), sum(len(a) for a in lists.d), *(len(v) for _, v in lists.l), 0)
     if most > MOST_ENTRIES:
         raise RequirementError(
-            f"{function}: the answer has {most:,} entries and DuckDB's lists hold {MOST_ENTRIES:,}; work on the "
-            "table in parts, such as the rows of one region at a time, or name fewer columns"
+            f"{function}: the answer has {most:,} entries and DuckDB's lists hold {MOST_ENTRIES:,}; work in parts "
+            "(duckdb-anon release ... --part-rows 1000000, or duckdb_anon.release(..., part_rows=1000000)), or name "
+            "fewer columns"
         )
     ints = _nested([np.asarray(a) for a in lists.i], pa.int64())
     reals = _nested([np.asarray(a) for a in lists.d], pa.float64())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from duckdb_anon.engine import whole
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.layout import layout_told
@@ -68,10 +69,13 @@ def run_ctes(
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
     told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout)}
-    call = to_json(entry.name, roles, params, {**told, "threads": context.catalog.threads})
+    part = whole.current()
+    own = {} if part is None else {"part": part}
+    call = to_json(entry.name, roles, params, {**told, **own, "threads": context.catalog.threads})
+    number = f"row_number() over () - 1 as {whole.NUMBER}" if part is None else whole.NUMBER
     counted = _combinations(entry, roles, params, values)
     return (
-        f"_anon_src as materialized (select {needed}row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
+        f"_anon_src as materialized (select {needed}{number} from {relation.sql}),\n"
         "_anon_fed as materialized (select _anon_open({asker: current_connection_id(), statement: current_query_id()}) "
         "as _feed),\n"
         f"_anon_run as materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {ASKER}, "

@@ -29,8 +29,9 @@ from duckdb_anon.kernels.anatomy import anatomize
 from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, assign, sse_partition
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.kernels.groups.persons import diverse_persons
+from duckdb_anon.methods.cuts import whole_persons_by
 from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import BUCKET
@@ -127,6 +128,15 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     )
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """The rows of each value spread over the parts, or similar rows together."""
+    _refuse_null(table.sensitive[0])
+    if repeated:
+        return whole_persons_by("sse", params["l"])
+    diverse = FrequencyDiversity(float(params["l"]))
+    return Cutting("deal by value" if params["groups"] == "table" else "sse", diverse, table.sensitive[0].codes)
+
+
 METHOD = Method(
     name=NAME,
     summary="exact quasi-identifiers; sensitive values as counts of buckets of l different ones or more",
@@ -145,4 +155,5 @@ METHOD = Method(
     needs=("qi", "sensitive"),
     unit="person",
     ladders=(Ladder("l := {l}", (2, 5, 10)),),
+    parts=parts,
 )  # fmt: skip

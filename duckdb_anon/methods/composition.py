@@ -12,6 +12,7 @@ in `slices.chance`. It is not the original algorithm. Cost: O(d n log n).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,8 +22,9 @@ from duckdb_anon.kernels.groups import All, KAnonymity
 from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.kernels.slicing.chance import ESTIMATE, CommonValue, Population, chance_of_occurrence, largest_rate
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sampled_rows
+from duckdb_anon.methods.cuts import cutting
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.model.entries import Method, Parameter, Params
+from duckdb_anon.model.entries import Cutting, Method, Parameter, Params
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.shapes import RATE
 from duckdb_anon.model.table import CodedTable
@@ -32,12 +34,14 @@ NAME = "composition"
 
 def automatic_rate(table: CodedTable, alpha: float) -> float:
     """Largest rate at which a sample, taken as one group, almost surely meets alpha, by bisection."""
-    share = np.array([np.bincount(table.sensitive[0].codes).min() / table.rows])
+    counts = table.sensitive[0].counts
+    rows = int(counts.sum())
+    share = np.array([counts.min() / rows])
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        spread = 4 * np.sqrt(middle * (1 - middle) * table.rows)  # the sample may come out smaller
-        chance = chance_of_occurrence(share, np.array([max(middle * table.rows - spread, 1.0)]))
+        spread = 4 * np.sqrt(middle * (1 - middle) * rows)  # the sample may come out smaller
+        chance = chance_of_occurrence(share, np.array([max(middle * rows - spread, 1.0)]))
         low, high = (middle, high) if middle <= largest_rate(alpha, float(chance[0])) else (low, middle)
     return low
 
@@ -76,6 +80,14 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """As groups are cut, of all rows in place of the sample; the rate is the whole table's."""
+    rate = automatic_rate(table, params["alpha"]) if params["rho"] == "auto" else float(params["rho"])
+    population = Population.of(table.sensitive[0], params["est"], params["beta"])
+    requirement = All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population)))
+    return replace(cutting(params, requirement, table.sensitive[0].codes), settled={"rho": rate}, share=rate)
+
+
 METHOD = Method(
     name=NAME,
     summary="a generalized sample against the composition attack (a reading of the abstract, not the original)",
@@ -91,4 +103,5 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive"),
     refine=refine,
+    parts=parts,
 )

@@ -5,8 +5,11 @@ Cost: see `partition.mondrian`.
 
 from __future__ import annotations
 
-from duckdb_anon.kernels.groups import Requirement, partition, sse_partition, whole_persons
-from duckdb_anon.model.entries import Parameter, Params
+from math import ceil
+from typing import Literal
+
+from duckdb_anon.kernels.groups import KAnonymity, Requirement, partition, sse_partition, whole_persons
+from duckdb_anon.model.entries import Cutting, Parameter, Params
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
@@ -26,6 +29,27 @@ CUTS = (
         ("range", "distinct", "spread"),
     ),
 )
+
+
+def cutting(params: Params, requirement: Requirement, codes: CodeArray | None = None) -> Cutting:
+    """How a table too large for one call is cut into parts: as the groups are.
+
+    Args:
+        params: `cut` and `width`.
+        requirement: what every part must satisfy.
+        codes: sensitive codes it reads.
+    """
+    return Cutting(params["cut"], requirement, codes, params["width"])
+
+
+def whole_persons_by(cut: Literal["loss", "median", "sse"], least: float) -> Cutting:
+    """How a table is cut into parts where all rows of a person must stay together.
+
+    Args:
+        cut: as the groups are.
+        least: persons of a group, at least.
+    """
+    return Cutting(cut, KAnonymity(ceil(least)), persons=True)
 
 
 def cut_groups(

@@ -12,6 +12,7 @@ Cost: O(d n log n).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,8 +20,9 @@ import numpy as np
 from duckdb_anon.kernels.groups import KAnonymity
 from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sampled_rows
+from duckdb_anon.methods.cuts import cutting
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.model.entries import Method, Parameter, Params
+from duckdb_anon.model.entries import Cutting, Method, Parameter, Params
 from duckdb_anon.model.shapes import RATE, RETENTION
 from duckdb_anon.model.table import CodeArray, CodedTable
 
@@ -62,6 +64,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     }
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """As groups are cut."""
+    return replace(cutting(params, KAnonymity(params["k"])), share=params["rho"])
+
+
 METHOD = Method(
     name=NAME,
     summary="sampling, generalization and perturbed sensitive values (a reading of the abstract)",
@@ -75,4 +82,5 @@ METHOD = Method(
     layout=layout_of(NAME, partial(record_layout, constants=(RATE.key, RETENTION.key))),
     release=release,
     needs=("qi", "sensitive"),
+    parts=parts,
 )

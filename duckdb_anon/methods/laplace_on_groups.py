@@ -21,8 +21,9 @@ from duckdb_anon.kernels.differential_privacy.written import MAX_CELLS, check_wr
 from duckdb_anon.kernels.groups import KAnonymity
 from duckdb_anon.kernels.slicing.boxed import cell_layout
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
+from duckdb_anon.methods.cuts import cutting
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source, ValueSet, Whole
-from duckdb_anon.model.entries import REQUIRED, Method, Parameter, Params
+from duckdb_anon.model.entries import REQUIRED, Cutting, Method, Parameter, Params
 from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import CodedTable
 
@@ -60,6 +61,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     }
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """As groups are cut."""
+    return cutting(params, KAnonymity(params["k"]))
+
+
 METHOD = Method(
     name=NAME,
     summary="noisy counts in unprotected k-anonymous groups; NOT differentially private, see diffgen",
@@ -80,4 +86,5 @@ METHOD = Method(
     layout=layout_of(NAME, cell_layout),
     release=release,
     needs=("qi", "sensitive"),
+    parts=parts,
 )

@@ -55,6 +55,16 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+def required(table: CodedTable, params: Params) -> tuple[Requirement, CodeArray | None]:
+    """What every group must satisfy, and the sensitive codes that are read for it."""
+    # dealing needs whole numbers of different sensitive values
+    least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
+    if not table.sensitive:
+        return KAnonymity(ceil(least)), None
+    sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
+    return joined(each), sensitive
+
+
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
     """Group of each row under the grouping parameters, shape (n,).
 
@@ -70,13 +80,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
             f"{function}: tables := 'linear' bounds the share of a row, and persons have several here; leave it out, "
             "so that delta counts persons"
         )
-    # dealing needs whole numbers of different sensitive values
-    least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
-    sensitive: CodeArray | None = None
-    requirement: Requirement = KAnonymity(ceil(least))
-    if table.sensitive:
-        sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
-        requirement = joined(each)
+    requirement, sensitive = required(table, params)
     try:
         groups = cut_groups(function, table.qi, sensitive, requirement, params)
     except RequirementError as error:
@@ -90,7 +94,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
             raise ParameterError(
                 f"{function}: subdivide := 'assign' deals by one sensitive column; name it in sensitive := '...'"
             )
-        groups = assign(groups, sensitive, ceil(least))
+        groups = assign(groups, sensitive, ceil(params["l"]))
     return groups
 
 

@@ -40,11 +40,11 @@ from duckdb_anon.kernels.slicing.rule_text import parse_rules, rule_of
 from duckdb_anon.kernels.slicing.rules import Rules, unseen_pairs
 from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
 from duckdb_anon.kernels.slicing.swapping import swapped
-from duckdb_anon.methods.cuts import CUTS, cut_groups
+from duckdb_anon.methods.cuts import CUTS, cut_groups, cutting, whole_persons_by
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.cells import Cells, Source
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
-from duckdb_anon.model.errors import ColumnError, RequirementError, nearest
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, nearest
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
@@ -257,6 +257,24 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return sliced_layout(NAME, roles, grouping, boxed)
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """As buckets are cut; each part has `fake` fakes of its own.
+
+    Raises:
+        ParameterError: rules are to be found, which only the whole table tells.
+    """
+    if params["unseen_pairs"]:
+        raise ParameterError(
+            f"{NAME}: unseen_pairs := true asks which pairs the whole table lacks, so it cannot be worked in parts; "
+            "write them as rules := [...]"
+        )
+    if repeated:
+        return whole_persons_by(params["cut"], max(params["l"], params["min_bucket"], params["k"]))
+    diverse = FrequencyDiversity(float(params["l"]))
+    least = KAnonymity(max(params["min_bucket"], params["k"]))
+    return cutting(params, All((least, diverse)), table.sensitive[0].codes)
+
+
 METHOD = Method(
     name=NAME,
     summary="slicing with fake tuples and generalized cells, against the composition attack",
@@ -297,4 +315,5 @@ METHOD = Method(
     conditions=conditions,
     unit="person",
     ladders=(Ladder("l := {l}", (2, 5, 10), finds_columns=True),),
+    parts=parts,
 )

@@ -21,7 +21,7 @@ from duckdb_anon.kernels.groups import KAnonymity, sse_partition
 from duckdb_anon.kernels.groups.mdav import mdav_groups
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source, Value
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodeArray, CodedTable, IntArray
@@ -97,6 +97,11 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return qi + coded + tuple(ColumnPlan(info.name, Source) for info in roles.keep)
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """Groups of at least k rows, cut by squared error; MDAV works on parts as small as its time allows."""
+    return Cutting("sse", KAnonymity(params["k"]), most=20_000 if params["groups"] == "mdav" else None)
+
+
 METHOD = Method(
     name=NAME,
     summary="groups of k similar rows published with their means and modes; release has the original's types",
@@ -113,4 +118,5 @@ METHOD = Method(
     layout=layout,
     release=release,
     ladders=(Ladder("k := {n}", (5, 10, 25)),),
+    parts=parts,
 )  # fmt: skip

@@ -29,7 +29,7 @@ from duckdb_anon.kernels.guarantees import asked, parameters_of_guarantee, reche
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.slicing.boxed import record_layout
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodedTable
@@ -89,6 +89,12 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return record_layout(NAME, roles)
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """The first cuts of the whole table; relaxed ones are strict as long as they cut it into parts."""
+    requirement, codes = asked(NAME, table, params, persons=repeated)
+    return Cutting(params["cut"], requirement, codes, params["width"])
+
+
 METHOD = Method(
     name=NAME,
     summary="groups cut top down; quasi-identifiers become intervals, sets or hierarchy nodes",
@@ -123,4 +129,5 @@ METHOD = Method(
     refine=refine,
     unit="person",
     ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
+    parts=parts,
 )  # fmt: skip

@@ -38,9 +38,10 @@ from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.permutation import permuted, repaired, uniform_cover
 from duckdb_anon.methods import linear_tables
+from duckdb_anon.methods.cuts import cutting, whole_persons_by
 from duckdb_anon.model import cells, progress
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Report, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Report, Roles
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
@@ -87,6 +88,25 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+def required(table: CodedTable, params: Params, *, persons: bool) -> tuple[Requirement, CodeArray | None]:
+    """What every group must satisfy, and the sensitive codes that are read for it.
+
+    Args:
+        table: the table; its sensitive columns are read.
+        params: delta and l.
+        persons: whether somebody has several rows.
+    """
+    parts: list[Requirement] = [KAnonymity(ceil(1 / params["delta"]))]
+    if persons:
+        parts.append(RowShare(float(1 / params["delta"]), "person"))
+    least = DEFAULT_L if params["l"] is None else params["l"]
+    if not table.sensitive or least <= 1:
+        return joined(parts), None
+    diverse = diverse_persons(least) if persons else FrequencyDiversity(least)
+    sensitive, each = every_column(table.sensitive, lambda _: diverse)
+    return joined([*parts, *each]), sensitive
+
+
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
     """Group of each row under the grouping parameters, shape (n,).
 
@@ -101,17 +121,9 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     if params["tables"] == "linear":
         return linear_tables.groups_of(table, params, function)
     person = table.repeated_person
-    parts: list[Requirement] = [KAnonymity(ceil(1 / params["delta"]))]
-    if person is not None:
-        parts.append(RowShare(float(1 / params["delta"]), "person"))
-    least = DEFAULT_L if params["l"] is None else params["l"]
-    sensitive: CodeArray | None = None
-    if table.sensitive and least > 1:
-        diverse = FrequencyDiversity(least) if person is None else diverse_persons(least)
-        sensitive, each = every_column(table.sensitive, lambda _: diverse)
-        parts += each
+    requirement, sensitive = required(table, params, persons=person is not None)
     try:
-        return sse_partition(table.qi, sensitive, joined(parts), person=person, tick=tick, function=function)
+        return sse_partition(table.qi, sensitive, requirement, person=person, tick=tick, function=function)
     except RequirementError as error:
         if person is not None:
             raise
@@ -172,6 +184,15 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return coded + tuple(ColumnPlan(info.name, cells.Source) for info in roles.keep)
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """As groups are cut."""
+    if params["tables"] == "linear":
+        return cutting(params, *linear_tables.required(table, params))
+    if repeated:
+        return whole_persons_by("sse", max(1 / params["delta"], DEFAULT_L if params["l"] is None else params["l"]))
+    return Cutting("sse", *required(table, params, persons=False))
+
+
 def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
     """The tables `muco` would draw from: one row for each group, attribute, original and output value."""
     table = tables[0]
@@ -215,6 +236,7 @@ METHOD = Method(
     refine=refine,
     unit="person",
     ladders=(Ladder("delta := 1/{n}", (5, 10, 20)),),
+    parts=parts,
 )  # fmt: skip
 
 TABLES = Report(

@@ -15,6 +15,9 @@ Cost: O(r log r) for r rows, times the depth of the hierarchy.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
@@ -26,13 +29,14 @@ from duckdb_anon.kernels.groups import (
     EntropyDiversity,
     FrequencyDiversity,
     Groups,
+    KAnonymity,
     Requirement,
 )
 from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees.recheck import classes_of
-from duckdb_anon.methods.cuts import CUTS, cut_groups
+from duckdb_anon.methods.cuts import CUTS, cut_groups, cutting
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable
@@ -104,6 +108,12 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return layout_of_persons(NAME, roles, params)
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """Persons by their quasi-identifiers; each part finds lists of k persons of its own."""
+    least = KAnonymity(max(params["k"], math.ceil(params["l"])))
+    return replace(cutting(params, least), persons=True)
+
+
 METHOD = Method(
     name=NAME,
     summary="a row a person: boxes on the quasi-identifiers, a list of hierarchy nodes for the sensitive values",
@@ -130,4 +140,5 @@ METHOD = Method(
     needs=("qi", "sensitive", "person"),
     unit="person",
     ladders=(Ladder("k := {n}, l := {l}", (2, 5, 10), OF_PERSONS),),
+    parts=parts,
 )

@@ -17,8 +17,9 @@ import numpy as np
 from duckdb_anon.kernels.groups import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import ESTIMATE, LinkableValues, Population
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
+from duckdb_anon.methods.cuts import cutting
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import Method, Parameter, Params
+from duckdb_anon.model.entries import Cutting, Method, Parameter, Params
 from duckdb_anon.model.table import CodedTable
 
 NAME = "probabilistic"
@@ -43,6 +44,13 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return {**cells, sensitive.name: Coded(sensitive.name, sensitive.codes), ROWS: Source(rows)}
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """As groups are cut."""
+    population = Population.of(table.sensitive[0], params["est"], params["beta"])
+    requirement = All((KAnonymity(params["k"]), LinkableValues(params["d"], params["alpha"], population)))
+    return cutting(params, requirement, table.sensitive[0].codes)
+
+
 METHOD = Method(
     name=NAME,
     summary="generalization in which d values survive an intersection by chance (a reading of the abstract)",
@@ -57,4 +65,5 @@ METHOD = Method(
     layout=layout_of(NAME),
     release=release,
     needs=("qi", "sensitive"),
+    parts=parts,
 )

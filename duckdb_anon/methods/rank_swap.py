@@ -18,7 +18,7 @@ import numpy as np
 
 from duckdb_anon.kernels.permutation.ranks import swapped_within
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodedTable, IntArray
 
@@ -59,6 +59,11 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return coded + tuple(ColumnPlan(info.name, Source) for info in roles.keep)
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """Rows at random: p percent of a random part's ranks are p percent of the table's, but for chance."""
+    return Cutting("deal")
+
+
 METHOD = Method(
     name=NAME,
     summary="each value exchanged with one whose rank is at most p percent away; release has the original's types",
@@ -74,4 +79,5 @@ METHOD = Method(
     layout=layout,
     release=release,
     ladders=(Ladder("p := {n}", (2, 10, 25)),),
+    parts=parts,
 )  # fmt: skip

@@ -23,10 +23,11 @@ from duckdb_anon.kernels.fingerprints.clusters import clusters_of, merge_up_to
 from duckdb_anon.kernels.fingerprints.hashing import starts
 from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
 from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.groups import KAnonymity
 from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
@@ -109,6 +110,11 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return layout_of_persons(NAME, roles, params)
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """Persons by their quasi-identifiers, in parts as small as a time that grows with their square allows."""
+    return Cutting("loss", KAnonymity(params["k"]), persons=True, most=10_000)
+
+
 METHOD = Method(
     name=NAME,
     summary="a row a person: boxes of clusters, and inside each box lists of nodes that are k^m-anonymous",
@@ -133,4 +139,5 @@ METHOD = Method(
     needs=("qi", "sensitive", "person"),
     unit="person",
     ladders=(Ladder("k := {n}", (2, 5, 10), OF_PERSONS),),
+    parts=parts,
 )  # fmt: skip

@@ -36,7 +36,8 @@ from duckdb_anon.kernels.randomized_response.arguments import GIVEN, LEVEL, PAPE
 from duckdb_anon.kernels.randomized_response.choice import choose
 from duckdb_anon.model import cells
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Params, Roles
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Cutting, Ladder, Method, Params, Roles
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.shapes import CHANNELS
 from duckdb_anon.model.shapes.types import is_enum
 from duckdb_anon.model.table import CodedTable
@@ -84,6 +85,20 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return released
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """Rows at random, all randomized with the same p over the whole table's domains.
+
+    Raises:
+        ParameterError: p is to be found, which takes every combination of quasi-identifiers at once.
+    """
+    if params["p"] is None:
+        raise ParameterError(
+            f"{NAME}: l := {params['l']:g} is met by a p found from all rows at once; to work in parts, find it on a "
+            "sample or on fewer columns with rr_parameters, and give p"
+        )
+    return Cutting("deal")
+
+
 METHOD = Method(
     name=NAME,
     summary="values randomized with published probabilities; release has the original's types and a column rr",
@@ -96,4 +111,5 @@ METHOD = Method(
     needs=(),
     refine=refine,
     ladders=(Ladder("p := {n}", (0.9, 0.7, 0.6)),),
+    parts=parts,
 )

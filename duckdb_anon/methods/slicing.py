@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.groups import FrequencyDiversity
 from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.keys import compact, joint
 from duckdb_anon.kernels.slicing.columns import related_columns
@@ -32,9 +33,9 @@ from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
 from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
 from duckdb_anon.kernels.slicing.released import check_columns, check_diversity, sliced_cells
 from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
-from duckdb_anon.methods.cuts import CUTS, cut_groups
+from duckdb_anon.methods.cuts import CUTS, cut_groups, cutting, whole_persons_by
 from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodedTable, IntArray
 
@@ -132,6 +133,13 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return sliced_layout(NAME, roles, _given(roles, params))
 
 
+def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
+    """As buckets are cut; that no value is frequent in a part lets it be cut into diverse buckets."""
+    if repeated:
+        return whole_persons_by(params["cut"], params["l"])
+    return cutting(params, FrequencyDiversity(float(params["l"])), table.sensitive[0].codes)
+
+
 METHOD = Method(
     name=NAME,
     summary="columns of related attributes, permuted independently inside l-diverse buckets",
@@ -162,4 +170,5 @@ METHOD = Method(
     settle=settle,
     unit="person",
     ladders=(Ladder("l := {l}, sensitive_column := 'alone'", (2, 5, 10), finds_columns=True),),
+    parts=parts,
 )

@@ -27,8 +27,8 @@ from duckdb_anon.model.parameters import REQUIRED, Parameter, ParameterKind, Par
 from duckdb_anon.model.table import CodedTable
 
 __all__ = [
-    "REQUIRED", "ColumnInfo", "ColumnPlan", "Entry", "Ladder", "Layout", "Method", "Parameter", "ParameterKind",
-    "Params", "PureSql", "Query", "Release", "Report", "Roles", "Task", "Unit",
+    "REQUIRED", "ColumnInfo", "ColumnPlan", "Cutting", "Entry", "Ladder", "Layout", "Method", "Parameter",
+    "ParameterKind", "Params", "Parts", "PureSql", "Query", "Release", "Report", "Roles", "Task", "Unit",
 ]  # fmt: skip
 
 
@@ -94,6 +94,40 @@ Unit = Literal["row", "person", "any"]
 'row': it takes each row for a person of its own, so a table in which somebody has several rows is refused; 'person':
 it counts persons wherever a column says whose row it is; 'any': nothing it says is about persons.
 """
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How a table too large for one call is cut into parts, each of which the method can work by itself.
+
+    Attributes:
+        by: 'loss', 'median', 'sse': the first cuts the method itself would make, see `kernels.groups.counted`;
+            'deal': rows at random, for methods to which no row is nearer than another; 'deal by value': the rows of
+            each sensitive value spread over the parts.
+        requirement: what every part must satisfy (a `kernels.groups.Requirement`), None where nothing is asked.
+        codes: sensitive code the requirement reads, of each row of the table it was made from.
+        width: how median cuts rank attributes.
+        persons: whether parts are of persons, all rows of one together, cut by the first row of each.
+        most: most rows (persons) a part may have, whatever the memory.
+        settled: parameters that are fixed for all parts.
+        share: share of the rows that is released, where a sample is.
+    """
+
+    by: Literal["loss", "median", "sse", "deal", "deal by value"]
+    requirement: Any = None
+    codes: Any = None
+    width: str = "range"
+    persons: bool = False
+    most: int | None = None
+    settled: Mapping[str, Any] | None = None
+    share: float = 1.0
+
+
+Parts = Callable[[CodedTable, Params, bool], Cutting]
+"""(combinations of sensitive values that occur, parameters, whether somebody has several rows) -> how to cut.
+
+The table has one row a combination of sensitive values, and the attributes of the whole.
+"""
 Layout = Callable[[Roles, Params], tuple[ColumnPlan, ...]]
 Release = Callable[[CodedTable, Params, np.random.Generator], dict[str, Cells]]
 
@@ -150,6 +184,7 @@ class Method:
         combinations: columns whose combinations of values DuckDB counts for `CodedTable.combinations`.
         ladders: what `recommend` tries of it; () where its figures would not say what it is for.
         unit: whom it protects, see `Unit`.
+        parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
     """
 
     name: str
@@ -167,6 +202,7 @@ class Method:
     combinations: Callable[[Roles, Params], Sequence[ColumnInfo]] | None = None
     ladders: tuple[Ladder, ...] = ()
     unit: Unit = "row"
+    parts: Parts | None = None
 
 
 @dataclass(frozen=True)

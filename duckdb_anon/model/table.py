@@ -47,6 +47,8 @@ class Attribute:
         minus_infinity: the code of -infinity, or -1. It is the one code of an ordered attribute that does not follow
             the order of the values, which is DuckDB's: -infinity, numbers, infinity, NaN, NULL.
         discrete: whether values are counted (whole numbers, dates, names), not measured.
+        whole_counts: where these rows are part of a larger table, the larger one's rows with each code, shape
+            (domain,); None: these rows are the table.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Attribute:
     scale: Scale | None = None
     minus_infinity: int = -1
     discrete: bool = True
+    whole_counts: IntArray | None = None
 
     def with_codes(self, codes: CodeArray) -> Attribute:
         """The attribute on other rows.
@@ -88,6 +91,18 @@ class Attribute:
         return told
 
     @property
+    def counts(self) -> IntArray:
+        """Rows of the whole table with each code, shape (domain,).
+
+        >>> codes = np.array([0, 1, 0])
+        >>> Attribute('x', 'nominal', codes, np.arange(2.0), 2, -1, codes).counts.tolist()
+        [2, 1]
+        """
+        if self.whole_counts is not None:
+            return self.whole_counts
+        return np.bincount(self.codes, minlength=self.domain).astype(np.int64)
+
+    @property
     def ranks(self) -> CodeArray:
         """Code of each row, shape (n,), in the order of the values.
 
@@ -97,11 +112,17 @@ class Attribute:
         """
         if self.minus_infinity < 0:
             return self.codes
-        rank = np.arange(self.domain, dtype=np.int32)
-        rank[: self.minus_infinity] += 1
-        rank[self.minus_infinity] = 0
-        ranks: CodeArray = rank[self.codes]
+        ranks: CodeArray = self.rank_of_code[self.codes]
         return ranks
+
+    @property
+    def rank_of_code(self) -> CodeArray:
+        """Place of each code in the order of the values, shape (domain,)."""
+        rank = np.arange(self.domain, dtype=np.int32)
+        if self.minus_infinity >= 0:
+            rank[: self.minus_infinity] += 1
+            rank[self.minus_infinity] = 0
+        return rank
 
     def scale_for(self, function: str) -> Scale:
         """The exact numbers behind the codes, for a method that makes new values.

@@ -21,7 +21,7 @@ from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 Ground = Literal["equal", "ordered", "hierarchical"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TCloseness(Requirement):
     """Earth mover's distance to the table's distribution at most t.
 
@@ -32,15 +32,19 @@ class TCloseness(Requirement):
             the height of the tree).
         hierarchy: the tree, for 'hierarchical'.
         leaf_of_code: its leaf for each sensitive code.
+        whole_counts: rows of the whole table with each code, where the rows at hand are a part of it.
     """
 
     t: float
     ground: Ground = "equal"
     hierarchy: Hierarchy | None = None
     leaf_of_code: CodeArray | None = None
+    whole_counts: IntArray | None = None
 
     def distance(self, groups: Groups) -> FloatArray:
         """Return the earth mover's distance of each group to the table, shape (groups,)."""
+        if self.whole_counts is not None:
+            groups = Groups.of_cells(groups.cells, self.whole_counts, groups.sizes)
         if self.ground == "equal":
             return equal_distance(groups)
         if self.ground == "ordered":
@@ -51,7 +55,8 @@ class TCloseness(Requirement):
 
     def rules(self, table_counts: IntArray) -> list[Rule]:
         """See `Requirement.rules`."""
-        shares = table_counts / table_counts.sum()
+        counts = table_counts if self.whole_counts is None else self.whole_counts
+        shares = counts / counts.sum()
         if self.ground == "equal":
             return [Rule(EQUAL, (self.t,), shares=shares)]
         if self.ground == "ordered":

@@ -89,7 +89,9 @@ def rounded(attribute: Attribute, box: Interval, least: int, person: CodeArray |
     moved = (box.lower >= 0) & (box.lower < finite) & (box.lower != box.upper)
     if not moved.any():
         return box
-    start = np.append(0, np.cumsum(np.bincount(attribute.codes, minlength=attribute.domain)[:finite])).astype(np.int64)
+    # of a part of a table the whole's rows share ends; whose they are only the part's own rows tell
+    rows = attribute.counts if person is None else np.bincount(attribute.codes, minlength=attribute.domain)
+    start = np.append(0, np.cumsum(rows[:finite])).astype(np.int64)
     if person is None:
         whose = np.arange(start[-1], dtype=np.int64)
     else:

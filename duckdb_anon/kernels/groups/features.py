@@ -95,7 +95,7 @@ def features_of(attributes: Sequence[Attribute]) -> Features:
 
 
 def _block(attribute: Attribute) -> _Entries:
-    counts = np.bincount(attribute.codes, minlength=max(1, attribute.domain)).astype(np.float64)
+    counts = attribute.counts.astype(np.float64) if attribute.domain else np.zeros(1)
     share = counts / max(1.0, counts.sum())
     if attribute.kind == "hierarchy" and attribute.hierarchy is not None:
         return _nodes(attribute).scaled(share, 1.0)

@@ -145,8 +145,10 @@ class Tally(NamedTuple):
     @staticmethod
     def of(rules: Rules) -> Tally:
         """Make space for checking these rules."""
+        # the whole table may have more values than the rows at hand
+        values = int(np.diff(rules.shares_at).max(initial=0))
         codes = (rules.views, rules.codes, rules.person)
-        domain = max(int(each.max(initial=0)) for each in codes) + 2
+        domain = max(values, *(int(each.max(initial=0)) for each in codes)) + 2
         most = 2 + int(rules.number[:, 0].max(initial=0)) if len(rules.kind) else 2
         met = max(int(rules.person.max(initial=-1)), int(rules.pair.max(initial=-1))) + 1
         small = np.zeros(min(most, 2 + len(rules.views[0]) + domain), dtype=np.int64)

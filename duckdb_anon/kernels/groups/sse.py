@@ -151,7 +151,7 @@ def sse_groups(
     """
     if tick is not None:
         tick()
-    attributes = [_left_to_right(attribute) for attribute in attributes]
+    attributes = [left_to_right(attribute) for attribute in attributes]
     scaled = features_of(attributes)
     rows = len(attributes[0].codes)
     codes = np.empty((rows, len(attributes)), dtype=np.int32)
@@ -166,14 +166,19 @@ def sse_groups(
     return np.asarray(group, dtype=np.int64)
 
 
-def _left_to_right(attribute: Attribute) -> Attribute:
+def left_to_right(attribute: Attribute) -> Attribute:
     """The attribute with codes that follow the leaves of its hierarchy from left to right."""
     if attribute.kind != "hierarchy" or attribute.leaf_of_code is None:
         return attribute
     order = np.argsort(attribute.leaf_of_code, kind="stable")
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    return replace(attribute, codes=place[attribute.codes], leaf_of_code=attribute.leaf_of_code[order])
+    return replace(
+        attribute,
+        codes=place[attribute.codes],
+        leaf_of_code=attribute.leaf_of_code[order],
+        whole_counts=None if attribute.whole_counts is None else attribute.whole_counts[order],
+    )
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def _cut_one(
         chosen = np.empty(size, dtype=np.int64)
         for i in range(size):
             chosen[i] = lo + i * m // size
-        gain, cut, cuts = _candidates(chosen, m, codes, start, feature, value, most, nominal, least, sums, left_sums)
+        gain, cut, cuts = candidates_of(chosen, m, codes, start, feature, value, most, nominal, least, sums, left_sums)
         while True:
             best = -1
             for k in range(cuts):
@@ -113,7 +113,7 @@ def _cut_one(
             a = cut[best, 0]
             for c in range(first_code[a], first_code[a + 1]):
                 left_code[c] = 0
-            _mark(chosen, codes, a, cut[best, 1], cut[best, 2], first_code[a], first_code[a + 1], left_code)
+            mark(chosen, codes, a, cut[best, 1], cut[best, 2], first_code[a], first_code[a + 1], left_code)
             left = 0
             for i in range(lo, hi):
                 left += left_code[codes[i, a]]
@@ -126,11 +126,25 @@ def _cut_one(
 
 
 @compiled
-def _candidates(
+def candidates_of(
     chosen: Array, m: int, codes: Array, start: Array, feature: Array, value: Array, most: int, nominal: Array,
     least: int, sums: Array, left_sums: Array,
 ) -> tuple[Array, Array, int]:  # fmt: skip
-    """Gain of every cut of some rows; its attribute, how it cuts (`_UP_TO`, ...) and its code or number of codes."""
+    """Gain of every cut of some rows; its attribute, how it cuts (`_UP_TO`, ...) and its code or number of codes.
+
+    Args:
+        chosen: the rows it is chosen by.
+        m: rows of the group.
+        codes: see `cut_all`.
+        start: see `cut_all`.
+        feature: see `cut_all`.
+        value: see `cut_all`.
+        most: see `cut_all`.
+        nominal: see `cut_all`.
+        least: fewest rows of a part.
+        sums: zeros, one a feature.
+        left_sums: zeros, one a feature.
+    """
     size, d = len(chosen), codes.shape[1]
     entry_feature = np.empty((size, most), dtype=np.int64)
     entry_value = np.empty((size, most))
@@ -261,10 +275,19 @@ def _sort(key: Array, size: int) -> None:
 
 
 @compiled
-def _mark(
-    chosen: Array, codes: Array, a: int, way: int, argument: int, first: int, last: int, left_code: Array
-) -> None:
-    """Set to 1 what a cut of attribute `a` puts into its left part, of the codes first .. last - 1."""
+def mark(chosen: Array, codes: Array, a: int, way: int, argument: int, first: int, last: int, left_code: Array) -> None:
+    """Set to 1 what a cut of attribute `a` puts into its left part, of the codes first .. last - 1.
+
+    Args:
+        chosen: the rows it was chosen by.
+        codes: see `cut_all`.
+        a: the attribute.
+        way: how it cuts.
+        argument: its code, or number of codes.
+        first: first code of the attribute.
+        last: end of its codes.
+        left_code: filled in.
+    """
     if way == _UP_TO:
         for c in range(first, argument + 1):
             left_code[c] = 1

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from duckdb_anon.kernels.groups import (
     All,
     DistinctDiversity,
@@ -156,4 +158,5 @@ def _closeness(function: str, sensitive: Attribute, params: Params) -> TClosenes
             f"{function}: distance := 'hierarchy' needs a hierarchy of '{sensitive.name}'; say hierarchies := "
             f"{{'{sensitive.name}': 'table'}}"
         )
-    return TCloseness(params["t"], _GROUND[distance], sensitive.hierarchy, sensitive.leaf_of_code)
+    whole = None if sensitive.whole_counts is None else sensitive.whole_counts[np.argsort(sensitive.rank_of_code)]
+    return TCloseness(params["t"], _GROUND[distance], sensitive.hierarchy, sensitive.leaf_of_code, whole)

@@ -35,7 +35,7 @@ def representatives(attribute: Attribute, bins: float | Sequence[float], functio
     if known == 0:
         return result
     bin_of_code = np.searchsorted(_cuts(attribute, bins, function), places, side="right")
-    rows = np.bincount(attribute.codes, minlength=attribute.domain)[:known].astype(np.float64)
+    rows = attribute.counts[:known].astype(np.float64)
     _, bin_of_code = np.unique(bin_of_code, return_inverse=True)
     mean = np.bincount(bin_of_code, rows * places) / np.bincount(bin_of_code, rows)
     result[:known] = _nearest(places, bin_of_code, mean)[bin_of_code]

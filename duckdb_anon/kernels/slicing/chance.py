@@ -90,7 +90,7 @@ class Population:
             estimate: how shares are estimated.
             weight: weight of the prior, in records.
         """
-        counts = np.bincount(attribute.codes, minlength=attribute.domain)
+        counts = attribute.counts
         return Population(counts / counts.sum(), estimate, weight)
 
     @property

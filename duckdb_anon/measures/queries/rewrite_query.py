@@ -14,13 +14,14 @@ from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.shapes import EVERY
+from duckdb_anon.rewrite.dialects import DIALECTS, spoken
 from duckdb_anon.rewrite.rewriter import rewrite
 
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("rewrite_query"):
         original, release, others = query_tables(context, params["query"])
-        return rewrite(params["query"], original, release, others, params["bounds"])
+        return spoken(rewrite(params["query"], original, release, others, params["bounds"]), params["dialect"])
 
 
 MEASURE = Query(
@@ -40,6 +41,7 @@ MEASURE = Query(
             "none",
             ("none", "hard", "sure", "likely"),
         ),
+        Parameter("dialect", "whose SQL is written: 'duckdb' or 'spark'", "text", "duckdb", DIALECTS),
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

@@ -1,0 +1,114 @@
+"""A call that will not fit says so before it starts, with the command that will work.
+
+Two bounds: memory (`memory`), against DuckDB's own `memory_limit`, and the int32 offsets of the lists a call is
+answered in. Rows are estimated first, as DuckDB's planner does, and counted only where the estimate is too large.
+Cost: one EXPLAIN.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.calls import argument_text
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.memory import needed, size_of, written
+from duckdb_anon.engine.whole import will_run
+from duckdb_anon.model.description import value_text
+from duckdb_anon.model.entries import Method, Roles
+from duckdb_anon.model.errors import RequirementError
+
+MOST_ENTRIES = 2**31 - 1
+"""Offsets of arrow's lists are int32."""
+
+
+def require_fit(
+    entry: Method, catalog: Catalog, relation: Relation, roles: Roles, released: int, arguments: Mapping[str, Any]
+) -> None:
+    """Refuse a call that would not fit.
+
+    Args:
+        entry: the method.
+        catalog: what the planner can see.
+        relation: its table.
+        roles: its columns by role.
+        released: columns of the release.
+        arguments: of the call, to be written again.
+
+    Raises:
+        RequirementError: naming the rows, the estimate, and what to do.
+    """
+    if not will_run() or catalog.cursor is None or not relation.visible:
+        return
+    columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
+    limit = _memory_limit(catalog.cursor)
+    cells = released + columns
+    if _too_large(_estimated_rows(catalog.cursor, relation), columns, cells, limit):
+        rows = _rows(catalog.cursor, relation)
+        if _too_large(rows, columns, cells, limit):
+            raise RequirementError(_told(entry, catalog, relation, rows, columns, cells, limit, arguments))
+
+
+def _too_large(rows: int, columns: int, cells: int, limit: int) -> bool:
+    return needed(rows, columns) > limit or rows * cells > MOST_ENTRIES
+
+
+def _told(
+    entry: Method, catalog: Catalog, relation: Relation, rows: int, columns: int, cells: int, limit: int,
+    arguments: Mapping[str, Any],
+) -> str:  # fmt: skip
+    why = (
+        f"takes about {written(needed(rows, columns))} in one call, and memory_limit is {written(limit)}"
+        if needed(rows, columns) > limit
+        else f"makes {rows * cells:,} entries in one call, and DuckDB's lists hold {MOST_ENTRIES:,}"
+    )
+    said = f"{entry.name}: {relation.given} has {rows:,} rows, which {why}"
+    if entry.parts is None:
+        return (
+            f"{said}. {entry.name} decides for the table as a whole, so it cannot be worked in parts; raise "
+            "memory_limit, or call it on fewer rows or columns"
+        )
+    memory = written(max(400_000_000, limit * 3 // 4)).replace(" ", "")
+    call = call_text(entry, arguments)
+    file = _file(catalog)
+    remedy = f'duckdb-anon release {file} NAME "{call}" --memory {memory}' if file else ""
+    api = f"duckdb_anon.release(con, 'NAME', \"{call}\", memory='{memory}')"
+    return f"{said}. Work in parts: " + (f"{remedy}, or in Python {api}" if remedy else api)
+
+
+def call_text(entry: Method, arguments: Mapping[str, Any]) -> str:
+    """A call as it was given."""
+    given = [value_text(arguments["tbl"])]
+    given += [f"{name} := {argument_text(v)}" for name, v in arguments.items() if name != "tbl" and v is not None]
+    return f"{entry.name}({', '.join(given)})"
+
+
+def _memory_limit(cursor: duckdb.DuckDBPyConnection) -> int:
+    return size_of("memory_limit", cursor.execute("select current_setting('memory_limit')").fetchall()[0][0])
+
+
+def _file(catalog: Catalog) -> str:
+    if catalog.cursor is None:
+        return ""
+    found = catalog.cursor.execute(
+        "select path from duckdb_databases() where database_name = ?", [catalog.database]
+    ).fetchall()
+    return str(found[0][0] or "") if found else ""
+
+
+def _estimated_rows(cursor: duckdb.DuckDBPyConnection, relation: Relation) -> int:
+    """Rows as DuckDB's planner estimates them; 0 where it does not say."""
+    try:
+        text = cursor.execute(f"explain (format json) from {relation.sql}").fetchall()[0][1]
+        found = json.loads(text)[0].get("extra_info", {}).get("Estimated Cardinality", "0")
+    except (duckdb.Error, ValueError, LookupError):
+        return 0
+    digits = "".join(letter for letter in str(found) if letter.isdigit())
+    return int(digits or 0)
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, relation: Relation) -> int:
+    return int(cursor.execute(f"select count(*) from {relation.sql}").fetchall()[0][0])

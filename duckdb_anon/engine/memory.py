@@ -1,0 +1,58 @@
+"""How much memory a call takes, before it takes it.
+
+Counted on the finished kernels: beside DuckDB's copy of the columns a call holds, for each row and column, the value
+as it comes, its code, and what cuts and draws need of both. Cost: none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from duckdb_anon.model.errors import ParameterError
+
+_ROW, _CELL = 60, 42
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def needed(rows: int, columns: int) -> int:
+    """Bytes that a method takes on a table in one call.
+
+    Args:
+        rows: rows of the table.
+        columns: quasi-identifiers, sensitive columns and the person.
+
+    >>> needed(1_000_000, 8)
+    396000000
+    """
+    return rows * (_ROW + _CELL * columns)
+
+
+def rows_within(memory: int, columns: int) -> int:
+    """Rows that a call works on in so many bytes."""
+    return memory // (_ROW + _CELL * columns)
+
+
+def size_of(function: str, text: str | int) -> int:
+    """Read an amount of memory.
+
+    Raises:
+        ParameterError: it is none.
+
+    >>> size_of("release", "2GB"), size_of("release", "1.5 GiB")
+    (2000000000, 1610612736)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)\s*", str(text).upper())
+    unit = _UNITS.get(found.group(2)) if found else None
+    if found is None or unit is None:
+        raise ParameterError(f"{function}: memory := {text!r} is no amount of memory; say '2GB' or '800MB'")
+    return int(float(found.group(1)) * unit)
+
+
+def written(size: float) -> str:
+    """An amount of memory as people say it.
+
+    >>> written(2_340_000_000), written(81_000_000)
+    ('2.3 GB', '81 MB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"

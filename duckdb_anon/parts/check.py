@@ -1,0 +1,113 @@
+"""What a finished release must satisfy, asked of the release itself in SQL that shares nothing with the kernels.
+
+The kernels check every part before it is released; this is the check of the whole, after parts were put together and
+shuffled: classes and their diversity by the macros of sql/risk.sql, histograms of permuted columns against the
+original's, shares in buckets, and that no row was lost. Cost: a GROUP BY of the release, by DuckDB, which spills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
+
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.recording import Recorded
+from duckdb_anon.model.errors import RequirementError
+
+Ask = Callable[[str], Sequence[tuple[object, ...]]]
+_ALL_ROWS = ("muco", "mondrian", "anatomy", "slicing", "probabilistic", "microaggregate", "rank_swap", "rr_distort")
+_BOXES = ("mondrian", "probabilistic", "composition", "hybrid", "microaggregate")
+
+
+def check(
+    ask: Ask, recorded: Recorded, release: str, columns: Sequence[str], rows: int, histogram: Callable[[int], str]
+) -> None:
+    """Make sure of a finished release.
+
+    Args:
+        ask: answers a query.
+        recorded: the call.
+        release: what was released, as SQL names it in a string of its own.
+        columns: its columns, in the order of the layout.
+        rows: rows of the original.
+        histogram: SELECT of the values (`value`) of the k-th quasi-identifier with their rows (`n`) in the original.
+
+    Raises:
+        RequirementError: something does not hold; nothing is released.
+    """
+    for what, sql in _violations(recorded, release, columns, rows, histogram):
+        found = ask(sql)[0][0]
+        if found:
+            raise RequirementError(
+                f"{recorded.entry.name}: {what}: {found} of the finished release fail the check in SQL; nothing is "
+                "released. This is an error of the package, not of the call"
+            )
+
+
+def _violations(
+    recorded: Recorded, release: str, columns: Sequence[str], rows: int, histogram: Callable[[int], str]
+) -> Iterator[tuple[str, str]]:
+    """What is checked, and the query that counts what fails it."""
+    name, params = recorded.entry.name, recorded.params
+    qi = [info.name for info in recorded.roles.qi]
+    sensitive = [info.name for info in recorded.roles.sensitive]
+    if name in _ALL_ROWS:
+        yield "rows", f"select abs(count(*) - {rows}) from {release}"
+    if name == "rank_swap" or (name == "muco" and params["tables"] == "uniform"):
+        for k, column in enumerate(qi):
+            own = f"(select {ident(column)} as value, count(*) as n from {release} group by all)"
+            original = f"({histogram(k)})"
+            yield (
+                f"values of {column}",
+                f"select count(*) from ((from {own} except from {original}) union all "
+                f"(from {original} except from {own}))",
+            )
+    if name in _BOXES or name == "rmr":
+        persons = recorded.roles.person is not None
+        least = max(int(params.get("k") or 1), ceil(params.get("l") or 1) if persons and name == "mondrian" else 1)
+        yield (
+            "classes",
+            f"select count(*) from (select 1 from {release} group by {_names(qi)} having count(*) < {least})",
+        )
+    if name == "mondrian" and recorded.roles.person is None:
+        yield from _diverse(recorded, release, qi, sensitive)
+    if name == "anatomy":
+        counts = f"map_values({ident(columns[-1 - len(recorded.roles.keep)])})"
+        yield (
+            "buckets",
+            f"select count(*) from (select any_value({counts}) as c, count(*) as n from {release} "
+            f"group by {ident(columns[0])}) where n <> list_sum(c) or list_max(c) * {params['l']} > n",
+        )
+    if name == "one_to_m_generalize" and not params["explode"]:
+        yield (
+            "lists",
+            f"select count(*) from (select 1 from {release} group by {_names(sensitive)} "
+            f"having count(*) < {params['k']})",
+        )
+
+
+def _diverse(recorded: Recorded, release: str, qi: list[str], sensitive: list[str]) -> Iterator[tuple[str, str]]:
+    params = recorded.params
+    for column in sensitive:
+        if params["l"] is not None:
+            kind, least = params["diversity"], params["l"]
+            told = f"_anon_l_diversity({literal(release)}, {literal(qi)}, {literal(column)}"
+            if kind == "recursive":
+                yield (
+                    f"diversity of {column}",
+                    f"select count(*) from {told}, l := {int(least)}) "
+                    f"where measure = 'recursive' and value >= {params['c']}",
+                )
+            else:
+                yield (
+                    f"diversity of {column}",
+                    f"select count(*) from {told}) where measure = {literal(kind)} and value < {least} - 1e-6",
+                )
+        if params["t"] is not None and params["distance"] in ("equal", "ordered"):
+            distance = f"distance := {literal(params['distance'])}"
+            told = f"_anon_t_closeness({literal(release)}, {literal(qi)}, {literal(column)}, {distance})"
+            yield f"closeness of {column}", f"select count(*) from {told} where t > {params['t']} + 1e-6"
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(ident(column) for column in columns)

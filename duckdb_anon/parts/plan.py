@@ -1,0 +1,239 @@
+"""Cutting a table into parts that are small enough, from counts.
+
+Every part that is too large is cut where the method itself would cut such a group: level by level, one GROUP BY over
+GROUPING SETS for the rows of each value, or a sample of the rows for cuts by squared error, and one more for the
+sensitive values of the sides. A cut whose sides fail the method's requirement gives way to the next best. So what the
+method then does with a part is what it would have done with it as a group of the whole: with cuts by loss and strict
+medians, classes are the same as without parts.
+
+Cost: two or three passes over the codes a level, and as many levels as rows / part_rows has bits, more or less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.kernels.groups.counted import Counts, Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
+from duckdb_anon.kernels.groups.median import Width
+from duckdb_anon.kernels.groups.requirements import Groups, SensitiveCells
+from duckdb_anon.model.entries import Cutting
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.table import Attribute, CodeArray, IntArray
+from duckdb_anon.parts.tree import CODE, Part
+
+PERSON = "_anon_person"
+NUMBER = "_anon_rn"
+SAMPLE = 4000
+# A row is in the sample by its number: a multiple of it is spread evenly over the numbers below a prime.
+_SPREAD, _PRIME = 7919, 1_000_003
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A relation of codes, to be counted by whoever holds it.
+
+    Attributes:
+        ask: answers a query in DuckDB's dialect.
+        relation: what stands after FROM; columns `_anon_rn`, codes, and `_anon_person` where persons are counted.
+        rows: its rows.
+        qi: attributes of the columns `_anon_c0` ...
+        sensitive: attributes of the columns after those.
+        combinations: codes of each combination of sensitive values that occurs, shape (combinations, sensitive).
+        combination_counts: rows (persons) of the table that have it.
+        persons: whether persons are counted, not rows.
+    """
+
+    ask: Callable[[str], pa.Table]
+    relation: str
+    rows: int
+    qi: tuple[Attribute, ...]
+    sensitive: tuple[Attribute, ...]
+    combinations: CodeArray
+    combination_counts: IntArray
+    persons: bool = False
+
+
+@dataclass
+class _Planner:
+    coded: Coded
+    cutting: Cutting
+    limit: int
+    root: Part
+    tick: Callable[[], None]
+    numbers: int = 1
+    waiting: dict[int, Iterator[Cut]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Cut until every part is small enough or cannot be cut."""
+        while large := [p for p in self.root.leaves() if p.rows > self.limit and not p.settled]:
+            self.tick()
+            self.waiting = {part.number: self._cuts(part, found) for part, found in self._counted(large)}
+            while large:
+                self.tick()
+                large = self._next_cuts(large)
+
+    def _next_cuts(self, parts: Sequence[Part]) -> list[Part]:
+        """Try the next cut of each part; return those whose sides fail the requirement."""
+        for part in parts:
+            cut = next(self.waiting[part.number], None)
+            part.settled = cut is None
+            if cut is not None:
+                part.cut = cut
+                part.children = [Part(self.numbers + k, 0) for k in range(cut.parts)]
+                self.numbers += cut.parts
+        tried = [part for part in parts if part.cut is not None]
+        sides = {child.number: child for part in tried for child in part.children}
+        if not sides:
+            return []
+        allowed = self._allowed(sides)
+        failed = []
+        for part in tried:
+            there = [child for child in part.children if child.rows]
+            if len(there) > 1 and all(child.number in allowed for child in there):
+                continue
+            part.cut, part.children = None, []
+            failed.append(part)
+        return failed
+
+    def _allowed(self, sides: Mapping[int, Part]) -> set[int]:
+        """Numbers of the sides that satisfy the requirement; sets their rows."""
+        least = self.cutting.requirement.min_size if self.cutting.requirement is not None else 1
+        for number, rows in self._grouped(sides, ()):
+            sides[number].rows = rows
+        enough = {number: side for number, side in sides.items() if side.rows >= least}
+        if self.cutting.requirement is None or not enough:
+            return set(enough)
+        sizes = {number: side.rows for number, side in enough.items()}
+        if self.coded.persons:
+            sizes = dict(self._grouped(enough, (), f"count(distinct {PERSON})"))
+        groups = self._groups(enough, sizes)
+        held = self.cutting.requirement.holds(groups)
+        return {number for number, holds in zip(sorted(enough), held, strict=True) if holds}
+
+    def _groups(self, sides: Mapping[int, Part], sizes: Mapping[int, int]) -> Groups:
+        place = {number: k for k, number in enumerate(sorted(sides))}
+        many = self._released(np.array([sizes[number] for number in sorted(sides)], dtype=np.int64))
+        nothing = np.zeros(0, dtype=np.int64)
+        if not self.cutting.requirement.needs_sensitive:
+            return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many)
+        first = len(self.coded.qi)
+        columns = [f"{CODE}{first + k}" for k in range(len(self.coded.sensitive))]
+        what = f"count(distinct {PERSON})" if self.coded.persons else "count(*)"
+        values_of = self.coded.combinations.tolist()
+        code_of = {tuple(row): int(code) for row, code in zip(values_of, self.cutting.codes, strict=True)}
+        cells: dict[tuple[int, int], int] = {}
+        for number, *values, count in self._grouped(sides, columns, what):
+            key = (place[number], code_of[tuple(values)])
+            cells[key] = cells.get(key, 0) + count
+        keys = np.array(sorted(cells), dtype=np.int64).reshape(-1, 2)
+        counts = np.array([cells[group, code] for group, code in keys.tolist()], dtype=np.int64)
+        offsets = np.searchsorted(keys[:, 0], np.arange(len(place) + 1)).astype(np.int64)
+        table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
+        return Groups.of_cells(SensitiveCells(keys[:, 0], keys[:, 1], self._released(counts), offsets), table, many)
+
+    def _released(self, counts: IntArray) -> IntArray:
+        """The least of these rows that are likely to be released, where a sample is."""
+        if self.cutting.share == 1:
+            return counts
+        share = self.cutting.share
+        least = np.floor(counts * share - 3 * np.sqrt(counts * share * (1 - share)))
+        return np.asarray(np.maximum(1, least), dtype=np.int64)
+
+    def _grouped(self, parts: Mapping[int, Part], columns: Sequence[str], what: str = "count(*)") -> Iterator[Any]:
+        """Rows (part, values of some columns, number) of what is counted."""
+        named = "".join(f", {column}" for column in columns)
+        sql = (
+            f"select _anon_part{named}, {what} as _anon_n from {self._placed()} "
+            f"where _anon_part in ({_listed(parts)}) group by _anon_part{named}"
+        )
+        found = self.coded.ask(sql)
+        yield from zip(*(column.to_pylist() for column in found.columns), strict=True)
+
+    def _placed(self) -> str:
+        return f"(select *, {self.root.sql()} as _anon_part from {self.coded.relation}) as _anon_placed"
+
+    def _counted(self, parts: Sequence[Part]) -> list[tuple[Part, Any]]:
+        """Of each part the rows of every value, or a sample of its rows."""
+        if self.cutting.by == "sse":
+            return self._sampled(parts)
+        names = [f"{CODE}{k}" for k in range(len(self.coded.qi))]
+        sets = ", ".join(f"(_anon_part, {name})" for name in names)
+        found = self.coded.ask(
+            f"select _anon_part, {', '.join(names)}, count(*) as _anon_n from {self._placed()} "
+            f"where _anon_part in ({_listed(p.number for p in parts)}) group by grouping sets ({sets})"
+        )
+        number, *codes, rows = (_array(column) for column in found.columns)
+        counted = []
+        for part in parts:
+            code, many = [], []
+            for own in codes:
+                mine = np.flatnonzero((number == part.number) & (own >= 0))
+                mine = mine[np.argsort(own[mine], kind="stable")]
+                code.append(own[mine])
+                many.append(rows[mine])
+            counted.append((part, Counts(tuple(code), tuple(many))))
+        return counted
+
+    def _sampled(self, parts: Sequence[Part]) -> list[tuple[Part, Any]]:
+        names = ", ".join(f"{CODE}{k}" for k in range(len(self.coded.qi)))
+        share = {p.number: max(1, round(min(1.0, SAMPLE / p.rows) * _PRIME)) for p in parts}
+        place = f"({NUMBER} * {_SPREAD}) % {_PRIME}"
+        chosen = " or ".join(f"_anon_part = {n} and {place} < {most}" for n, most in share.items())
+        found = self.coded.ask(f"select _anon_part, {names} from {self._placed()} where {chosen} order by {NUMBER}")
+        number, *codes = (_array(column) for column in found.columns)
+        rows = np.stack(codes, axis=1).astype(np.int32)
+        return [(part, rows[number == part.number]) for part in parts]
+
+    def _cuts(self, part: Part, found: Any) -> Iterator[Cut]:
+        least = max(1, self.cutting.requirement.min_size if self.cutting.requirement is not None else 1)
+        if self.cutting.by == "sse":
+            return cuts_by_error(self.coded.qi, part.rows, found, least) if len(found) > 1 else iter(())
+        if self.cutting.by == "loss":
+            return cuts_by_loss(self.coded.qi, found, least)
+        return cuts_at_median(self.coded.qi, found, cast(Width, self.cutting.width))
+
+
+def parts_of(function: str, coded: Coded, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> Part:
+    """Cut a table into parts.
+
+    Args:
+        function: SQL function, for messages.
+        coded: the table.
+        cutting: how the method cuts.
+        part_rows: most rows of a part, unless no cut is left.
+        tick: polled between queries; may raise to stop the work.
+
+    Returns:
+        The root of the tree.
+
+    Raises:
+        RequirementError: the whole table fails what every part must satisfy.
+    """
+    requirement = cutting.requirement
+    root = Part(0, coded.rows)
+    limit = max(part_rows, by_counts(requirement.min_size) if requirement is not None and cutting.by == "loss" else 1)
+    planner = _Planner(coded, cutting, min(limit, cutting.most or limit), root, tick)
+    if requirement is not None:
+        sizes = {0: coded.rows}
+        if coded.persons:
+            sizes = dict(planner._grouped({0: root}, (), f"count(distinct {PERSON})"))
+        whole = planner._groups({0: root}, sizes)
+        if not requirement.holds(whole).all():
+            raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
+    planner.run()
+    return root
+
+
+def _listed(numbers: Any) -> str:
+    return ", ".join(str(number) for number in sorted(numbers))
+
+
+def _array(column: pa.ChunkedArray) -> IntArray:
+    """Whole numbers of a column, -1 for NULL."""
+    filled = column.cast(pa.int64()).combine_chunks().fill_null(-1)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)

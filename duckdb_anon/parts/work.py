@@ -1,0 +1,72 @@
+"""The ordinary call on one part of a table, which knows the values and counts of the whole.
+
+Works on a loaded connection, whoever holds it: DuckDB's own run, or a task of Spark. Cost: that of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+
+from duckdb_anon.engine.quoting import ident
+from duckdb_anon.engine.recording import Recorded
+from duckdb_anon.engine.whole import NUMBER, Whole, part_of
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.shapes import BUCKET
+from duckdb_anon.model.table import IntArray
+
+
+def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, whole: Whole) -> None:
+    """Make the table `out` of what a call releases of one part.
+
+    Args:
+        con: a loaded connection.
+        name: the method.
+        call: the call on a table of the part's rows, numbered in `_anon_rn`, and after them those that stand for
+            values; see `piece_sql`.
+        out: name of the table to make, as SQL writes it.
+        whole: what is known of the whole.
+
+    Raises:
+        AnonError: the method cannot work on the part; the message is its own.
+    """
+    with part_of(whole):
+        try:
+            con.execute(f"create or replace table {out} as from {call}")
+        except duckdb.Error as error:
+            raise AnonError(told(error, name)) from error
+
+
+def piece_sql(rows: str, columns: list[str], count: int, told_values: str) -> str:
+    """SELECT of a part's rows, numbered from 0, and after them those that stand for values.
+
+    Args:
+        rows: relation of the part's rows, with `_anon_rn` of the whole.
+        columns: columns the call needs.
+        count: number of the part's rows.
+        told_values: relation of the rows that stand for values, numbered in `_anon_rn` from 0.
+    """
+    named = ", ".join(ident(column) for column in columns)
+    return (
+        f"select {named}, row_number() over (order by {NUMBER}) - 1 as {NUMBER} from {rows} union all "
+        f"select {named}, {NUMBER} + {count} as {NUMBER} from {told_values}"
+    )
+
+
+def numbered_columns(recorded: Recorded) -> list[int]:
+    """Places of the released columns that number buckets or persons, and so must differ between parts."""
+    person = recorded.roles.person.name if recorded.roles.person else None
+    return [k for k, plan in enumerate(recorded.layout) if plan.name in (BUCKET.key, person) and not plan.column]
+
+
+def told(error: duckdb.Error, name: str) -> str:
+    """The method's own words, without DuckDB's frame around them."""
+    first = str(error).split("\n\n", 1)[0].split("\nLINE", 1)[0]
+    at = first.find(f"{name}: ")
+    return first[at:] if at >= 0 else f"release: {first}"
+
+
+def whole_of_part(rows: int, counts: Mapping[str, IntArray | None]) -> Whole:
+    """What a call on a part of so many rows is told."""
+    return Whole(rows, {name: known for name, known in counts.items() if known is not None})

@@ -1,0 +1,202 @@
+"""`duckdb-anon release --part-rows`, as real processes: files in and out, killed in the middle, a disk that is full."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.cli import main
+
+CALL = "mondrian('people', 3, qi := ['age', 'gender', 'education', 'hours_per_week'])"
+ROWS = 6000
+KILLED = """
+import os, signal, sys
+import duckdb_anon
+from duckdb_anon.parts import duck
+
+work, worked = duck.work_part, []
+
+def dies(*arguments):
+    worked.append(arguments)
+    if len(worked) == 3:
+        os.kill(os.getpid(), signal.{signal})
+    return work(*arguments)
+
+duck.work_part = dies
+con = duckdb_anon.connect(sys.argv[1])
+duckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600)
+"""
+
+
+def labelled(path: Path) -> Path:
+    file = path / "people.duckdb"
+    with duckdb_anon.connect(str(file)) as con:
+        con.execute(f"create table people as from anon_sample('census', {ROWS}, seed := 5)")
+        con.execute(f"create table once as from {CALL}")
+    return file
+
+
+def differing(con: duckdb.DuckDBPyConnection, a: str, b: str) -> int:
+    sql = f"select count(*) from ((from {a} except all from {b}) union all (from {b} except all from {a}))"
+    return int(con.execute(sql).fetchall()[0][0])
+
+
+def left(path: Path) -> list[str]:
+    return sorted(p.name for p in path.iterdir())
+
+
+def test_a_table_of_a_file_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = labelled(tmp_path)
+    assert main(["release", str(file), "r", CALL, "--part-rows", "1600"]) == 0
+    assert "r: anon: release of people by mondrian(k := 3) on" in capsys.readouterr().out
+    with duckdb.connect(str(file)) as con:
+        assert differing(con, "r", "once") == 0
+        said = dict(con.execute("select column_name, comment from duckdb_columns() where table_name = 'r'").fetchall())
+        assert said["age"] == "anon: quasi"
+    assert left(tmp_path) == ["people.duckdb"]
+
+
+@pytest.mark.parametrize("source", ["people.parquet", "people/"])
+@pytest.mark.parametrize("target", ["r.parquet", "r/"])
+def test_files_and_folders_to_files_and_folders(tmp_path: Path, source: str, target: str) -> None:
+    file = labelled(tmp_path)
+    with duckdb.connect(str(file)) as con:
+        if source.endswith("/"):
+            con.execute(f"copy people to '{tmp_path / 'people'}' (format parquet, per_thread_output)")
+        else:
+            con.execute(f"copy people to '{tmp_path / source}'")
+    call = CALL.replace("'people', ", "")
+    given = [str(tmp_path / source), f"{tmp_path}/{target}", call, "--memory", "500MB", "--part-rows", "1600"]
+    assert main(["release", *given]) == 0
+    with duckdb_anon.connect(str(file)) as con:
+        written = f"'{tmp_path}/{target}*.parquet'" if target.endswith("/") else f"'{tmp_path}/{target}'"
+        assert differing(con, written, "once") == 0
+        if target == "r.parquet":
+            assert con.execute(f"from k_anonymity({written})").fetchall()[0][0] >= 3
+    assert main(["release", *given]) == 1  # it is taken
+    assert main(["release", *given, "--replace"]) == 0
+    assert left(tmp_path) == sorted(["people.duckdb", source.rstrip("/"), target.rstrip("/")])
+
+
+@pytest.mark.parametrize("target", ["r", "r.parquet"])
+def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path, target: str) -> None:
+    file = labelled(tmp_path)
+    goal = target if target == "r" else str(tmp_path / target)
+    ended = subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), goal, CALL], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    work = [name for name in left(tmp_path) if name.endswith(".anon-parts")]
+    assert len(work) == 1
+    assert (tmp_path / work[0]).stat().st_mode & 0o077 == 0  # nobody else's business
+    assert target not in left(tmp_path)
+    with duckdb.connect(str(file)) as con:
+        assert con.execute("select table_name from duckdb_tables() order by all").fetchall() == [("once",), ("people",)]
+    counted = (
+        "import sys, duckdb_anon\nfrom duckdb_anon.parts import duck\nwork, worked = duck.work_part, []\n"
+        "duck.work_part = lambda *a: (worked.append(a), work(*a))[1]\n"
+        "con = duckdb_anon.connect(sys.argv[1])\nduckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600)\n"
+        "parts = len(worked)\nassert parts\nprint(parts)"
+    )
+    again = subprocess.run(
+        [sys.executable, "-c", counted, str(file), goal, CALL], check=True, capture_output=True, text=True
+    )
+    whole = subprocess.run(
+        [sys.executable, "-c", counted, str(file), "other", CALL], check=True, capture_output=True, text=True
+    )
+    assert int(again.stdout) == int(whole.stdout) - 2  # the two that were done
+    with duckdb.connect(str(file)) as con:
+        assert differing(con, target if target == "r" else f"'{goal}'", "once") == 0
+    assert left(tmp_path) == sorted({"people.duckdb"} | ({target} if target != "r" else set()))
+
+
+def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path: Path) -> None:
+    file = labelled(tmp_path)
+    subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), "r", CALL], check=False)
+    with duckdb_anon.connect(str(file)) as con:
+        con.execute("update people set age = age + 1 where rowid % 3 = 0")
+        con.execute(f"create or replace table once as from {CALL}")
+        duckdb_anon.release(con, "r", CALL, part_rows=1600)
+        assert differing(con, "r", "once") == 0
+    subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), "s", CALL], check=False)
+    with duckdb_anon.connect(str(file)) as con:
+        stricter = CALL.replace("3,", "4,")
+        duckdb_anon.release(con, "s", stricter, part_rows=3000)
+        con.execute(f"create or replace table once as from {stricter}")
+        assert differing(con, "s", "once") == 0
+    assert left(tmp_path) == ["people.duckdb"]
+
+
+def test_an_interrupted_run_can_be_taken_up(tmp_path: Path) -> None:
+    file = labelled(tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED.format(signal="SIGINT"), str(file), "r", CALL],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ended.returncode != 0
+    assert [name for name in left(tmp_path) if name.endswith(".anon-parts")] != []
+    assert main(["release", str(file), "r", CALL, "--part-rows", "1600"]) == 0
+    assert left(tmp_path) == ["people.duckdb"]
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    file = labelled(tmp_path)
+    limited = os.stat(file).st_size + 100_000
+
+    def no_larger() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limited, limited))
+
+    source = tmp_path / "wide.parquet"
+    with duckdb.connect(str(file)) as con:
+        con.execute(f"copy (select p.*, repeat(md5(i || age), 40) as note from people p, range(30) r(i)) to '{source}'")
+    call = "mondrian(3, qi := ['age', 'gender', 'education', 'hours_per_week'], keep := ['note'])"
+    command = [sys.executable, "-m", "duckdb_anon.cli", "release", str(source), str(tmp_path / "r.parquet"), call]
+    ended = subprocess.run(
+        [*command, "--part-rows", "20000"], preexec_fn=no_larger, check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert "has no room for the run" in ended.stderr
+    assert left(tmp_path) == ["people.duckdb", "wide.parquet"]
+
+
+def test_wrong_columns_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = labelled(tmp_path)
+    assert main(["release", str(file), "r", "mondrian('people', 3, qi := ['aeg'])", "--part-rows", "1600"]) == 1
+    assert "did you mean 'age'" in capsys.readouterr().err
+    assert main(["release", str(file), "r", "mondrian('people', 9000, qi := ['age'])", "--part-rows", "1600"]) == 1
+    assert "largest k this table can meet is 6000" in capsys.readouterr().err
+    assert main(["release", str(file), str(tmp_path / "no/r.parquet"), CALL, "--part-rows", "1600"]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+    assert main(["release", str(tmp_path / "gone.parquet"), "r.parquet", CALL]) == 1
+    assert left(tmp_path) == ["people.duckdb"]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    "call", ["mondrian(10, l := 3, {0}, sensitive := 'salary')", "muco(0.1, {0}, sensitive := 'salary')"]
+)
+def test_two_million_rows_keep_to_their_memory(tmp_path: Path, call: str) -> None:
+    source, target = tmp_path / "people.parquet", tmp_path / "r.parquet"
+    with duckdb_anon.connect() as con:
+        con.execute("create table some as from anon_sample('census', 40000, seed := 5)")
+        con.execute(
+            "copy (select * replace (age + i % 3 as age, hours_per_week + i % 5 as hours_per_week) "
+            f"from some, range(50) r(i)) to '{source}'"
+        )
+    qi = "qi := ['age', 'gender', 'race', 'marital', 'education', 'hours_per_week']"
+    columns = [row[0] for row in duckdb.execute(f"describe from '{source}'").fetchall()]
+    qi = "qi := [" + ", ".join(repr(c) for c in columns if c != "salary") + "]"
+    command = [sys.executable, "-m", "duckdb_anon.cli", "release", str(source), str(target), call.format(qi)]
+    process = subprocess.Popen([*command, "--memory", "1GB"])
+    _, status, used = os.wait4(process.pid, 0)
+    assert status == 0
+    assert used.ru_maxrss * 1024 < 1_250_000_000
+    assert duckdb.execute(f"select count(*) from '{target}'").fetchall() == [(2_000_000,)]
+    assert left(tmp_path) == ["people.parquet", "r.parquet"]
