@@ -116,7 +116,9 @@ def test_a_cube_is_the_sum_of_its_cells(people: duckdb.DuckDBPyConnection) -> No
     found = people.execute("select estimate, low, high from relative_error(?, 'people', 'r')", [query]).fetchall()
     assert sum(estimate for estimate, _, _ in found) == pytest.approx(2**3 * 400)
     assert all(low <= estimate <= high for estimate, low, high in found)
-    assert next(high - low for estimate, low, high in found if estimate == 400) == pytest.approx(0, abs=1e-3)
+    assert next(high - low for estimate, low, high in found if estimate == pytest.approx(400)) == pytest.approx(
+        0, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(
