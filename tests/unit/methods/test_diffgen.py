@@ -160,6 +160,7 @@ def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
     return worst
 
 
+@pytest.mark.campaign
 def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(specialization, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
@@ -168,6 +169,7 @@ def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pyte
     assert _certain_loss(one, other, runs) <= epsilon
 
 
+@pytest.mark.campaign
 def test_the_statistical_bound_notices_a_budget_overspent_eightfold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(specialization, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]

@@ -91,6 +91,7 @@ def test_without_a_seed_every_run_draws_afresh(patients: duckdb.DuckDBPyConnecti
     assert patients.execute(call).fetchall() != patients.execute(call).fetchall()
 
 
+@pytest.mark.campaign
 def test_a_released_row_is_her_own_with_the_chance_of_her_group(con: duckdb.DuckDBPyConnection) -> None:
     # 12 rows are one group; row by row the release tells nothing of which of them is whose
     con.execute("create table t as select i as a, i // 3 as b, 's' || i as s from range(12) t(i)")
