@@ -33,7 +33,7 @@ stores and copies a list once a row, and fewer rows than values tell nothing of 
 
 
 @dataclass
-class Lists:
+class AnswerLists:
     """The kernel's answer before it becomes arrow: lists by type, in the order they were asked for."""
 
     i: list[Array] = field(default_factory=list)
@@ -262,7 +262,7 @@ class Packer:
     attributes: Mapping[str, Attribute]
     source_row: IntArray
     order: IntArray
-    lists: Lists = field(default_factory=Lists)
+    lists: AnswerLists = field(default_factory=AnswerLists)
     frames: set[str] = field(default_factory=set)
     dictionaries: set[str] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)

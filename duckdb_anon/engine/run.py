@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column
-from duckdb_anon.engine.decode import Lists, Packer
+from duckdb_anon.engine.decode import AnswerLists, Packer
 from duckdb_anon.engine.feed import Feed
 from duckdb_anon.engine.fits import MOST_ENTRIES
 from duckdb_anon.engine.layout import layout_from, length
@@ -141,7 +141,7 @@ def _method(
     table: CodedTable,
     source_row: IntArray,
     counted: pa.StructArray | None,
-) -> tuple[int, Lists]:
+) -> tuple[int, AnswerLists]:
     if counted is not None:
         table = replace(table, combinations=_combinations(counted, source_row))
     check_coded(entry, table.person)
@@ -168,7 +168,7 @@ def _report(
     tables: Sequence[Rows],
     trees: Mapping[str, Hierarchy],
     extra: Mapping[str, Any],
-) -> tuple[int, Lists]:
+) -> tuple[int, AnswerLists]:
     rng = generator(params["seed"])
     coded: CodedTable | None = None
     if not entry.tables:
@@ -187,7 +187,7 @@ def _report(
             whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
             check_persons(entry, roles.person.name, whose.value_codes(), whose.domain.null_code)
         columns = entry.compute(found, {**params, "roles": roles}, rng)
-    lists = Lists()
+    lists = AnswerLists()
     for name, kind in entry.returns.items():
         values = columns[name]
         bucket = LIST_OF[kind]
@@ -305,7 +305,7 @@ def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations
     return Combinations(place[rows], counts)
 
 
-def _answer(function: str, count: int, lists: Lists) -> pa.Array:
+def _answer(function: str, count: int, lists: AnswerLists) -> pa.Array:
     most = max(sum(len(a) for a in lists.i), sum(len(a) for a in lists.d), *(len(v) for _, v in lists.l), 0)
     if most > MOST_ENTRIES:
         raise RequirementError(

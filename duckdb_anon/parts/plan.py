@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.kernels.groups.counted import Counts, Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
+from duckdb_anon.kernels.groups.counted_groups import Groups, SensitiveCells
 from duckdb_anon.kernels.groups.median import Width
-from duckdb_anon.kernels.groups.requirements import Groups, SensitiveCells
 from duckdb_anon.model.entries import Cutting
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray

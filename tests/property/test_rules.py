@@ -20,7 +20,8 @@ from duckdb_anon.kernels.groups import (
     Requirement,
     TCloseness,
 )
-from duckdb_anon.kernels.groups.rules import Rules, Tally, satisfied
+from duckdb_anon.kernels.groups.rule_checks import satisfied
+from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
 from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from tests.reference import mondrian as slow

@@ -54,7 +54,7 @@ def sensitivity_of(utility: Utility, classes: int) -> float:
 
 
 @dataclass(frozen=True)
-class Node:
+class CutNode:
     """A node of a cut.
 
     Attributes:
@@ -89,33 +89,33 @@ class Predictor:
     high: float
     tree: Hierarchy | None = None
     numeric: bool = False
-    cut: list[Node] = field(init=False)
+    cut: list[CutNode] = field(init=False)
     node_of_record: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
         """Start with the root."""
-        self.cut = [Node(self.low, self.high, -1 if self.numeric else 0)]
+        self.cut = [CutNode(self.low, self.high, -1 if self.numeric else 0)]
         self.node_of_record = np.zeros(len(self.values), dtype=np.int64)
 
-    def points_in(self, node: Node) -> FloatArray:
+    def points_in(self, node: CutNode) -> FloatArray:
         """Points of the grid inside an interval, where it can be split."""
         grid = self.low + (self.high - self.low) * (np.arange(1, GRID) / GRID)
         return np.unique(grid[(grid > node.low) & (grid < node.high)])
 
-    def children(self, node: Node) -> list[Node]:
+    def children(self, node: CutNode) -> list[CutNode]:
         """Children of a node; empty for leaves."""
         if self.numeric:
             if not node.low < node.split < node.high:
                 return []
-            return [Node(node.low, node.split), Node(node.split, node.high)]
+            return [CutNode(node.low, node.split), CutNode(node.split, node.high)]
         if self.tree is None:
             leaves = range(int(node.low), int(node.high))
-            return [Node(leaf, leaf + 1, 1) for leaf in leaves] if node.label == 0 and len(leaves) > 1 else []
+            return [CutNode(leaf, leaf + 1, 1) for leaf in leaves] if node.label == 0 and len(leaves) > 1 else []
         below = np.flatnonzero(self.tree.parent == node.label)
         first, count = self.tree.first_leaf[below], self.tree.leaf_count[below]
-        return [Node(int(f), int(f + c), int(v)) for v, f, c in zip(below, first, count, strict=True)]
+        return [CutNode(int(f), int(f + c), int(v)) for v, f, c in zip(below, first, count, strict=True)]
 
-    def child_of(self, node: Node, values: FloatArray) -> IntArray:
+    def child_of(self, node: CutNode, values: FloatArray) -> IntArray:
         """Place among the children of the node for values inside it."""
         starts = np.array([child.low for child in self.children(node)][1:])
         return np.searchsorted(starts, values, side="right").astype(np.int64)
@@ -209,7 +209,7 @@ class Search:
             )
             chosen, loss = self.mechanisms.choose(scores, self.budget.choice, self._sensitivity)
             losses.append(loss)
-            predictor.cut[place] = Node(node.low, node.high, split=float(points[chosen]))
+            predictor.cut[place] = CutNode(node.low, node.high, split=float(points[chosen]))
         self.ledger.spend(losses)
 
 

@@ -3,6 +3,7 @@
 from duckdb_anon.kernels.groups.assign import assign
 from duckdb_anon.kernels.groups.box_cells import BoxLoss, box_loss, boxes
 from duckdb_anon.kernels.groups.closeness import TCloseness
+from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.marginal import OfColumn, combine
 from duckdb_anon.kernels.groups.mondrian import partition
 from duckdb_anon.kernels.groups.persons import RowShare, whole_persons
@@ -11,7 +12,6 @@ from duckdb_anon.kernels.groups.requirements import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
-    Groups,
     KAnonymity,
     RecursiveDiversity,
     Requirement,

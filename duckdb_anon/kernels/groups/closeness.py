@@ -13,7 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.kernels.groups.counted_groups import Groups
+from duckdb_anon.kernels.groups.requirements import BoolArray, Requirement
 from duckdb_anon.kernels.groups.rules import EQUAL, HIERARCHICAL, ORDERED, TOLERANCE, Rule
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.kernels.groups.counted_groups import Groups
+from duckdb_anon.kernels.groups.requirements import BoolArray, Requirement
 from duckdb_anon.kernels.groups.rules import Rule
 from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.table import CodeArray, IntArray

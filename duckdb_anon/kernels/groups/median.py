@@ -27,7 +27,8 @@ from duckdb_anon.kernels.groups.layout import (
     push,
 )
 from duckdb_anon.kernels.groups.lines import NOMINAL, TREE, Lines, common_depth, width_of
-from duckdb_anon.kernels.groups.rules import Rules, Tally, satisfied
+from duckdb_anon.kernels.groups.rule_checks import satisfied
+from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.model.table import IntArray
 
 Width = Literal["range", "distinct", "spread"]

@@ -17,7 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, Groups, Requirement
+from duckdb_anon.kernels.groups.counted_groups import Groups
+from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, Requirement
 from duckdb_anon.kernels.groups.rules import PERSON_ROWS, TOLERANCE, VALUE_ROWS, Rule
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 

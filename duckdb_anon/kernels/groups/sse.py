@@ -18,10 +18,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.features import features_of
 from duckdb_anon.kernels.groups.marginal import OfColumn
 from duckdb_anon.kernels.groups.persons import RowShare, whole_persons
-from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, Groups, KAnonymity, Requirement
+from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, KAnonymity, Requirement
 from duckdb_anon.kernels.groups.sse_cuts import cut_all
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray

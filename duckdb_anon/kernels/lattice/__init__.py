@@ -2,7 +2,16 @@
 
 from duckdb_anon.kernels.lattice.choose import cheapest, failing_rows
 from duckdb_anon.kernels.lattice.frequency import Counter
-from duckdb_anon.kernels.lattice.levels import Ladder, ladder_of
+from duckdb_anon.kernels.lattice.levels import Generalizations, ladder_of
 from duckdb_anon.kernels.lattice.search import minimal_nodes, most_nodes, valid_nodes
 
-__all__ = ["Counter", "Ladder", "cheapest", "failing_rows", "ladder_of", "minimal_nodes", "most_nodes", "valid_nodes"]
+__all__ = [
+    "Counter",
+    "Generalizations",
+    "cheapest",
+    "failing_rows",
+    "ladder_of",
+    "minimal_nodes",
+    "most_nodes",
+    "valid_nodes",
+]

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.groups import Groups
+from duckdb_anon.kernels.groups.counted_groups import SensitiveCells
 from duckdb_anon.kernels.groups.packed import offsets_of, order_by, run_starts
-from duckdb_anon.kernels.groups.requirements import SensitiveCells
 from duckdb_anon.kernels.keys import joint
-from duckdb_anon.kernels.lattice.levels import Ladder
+from duckdb_anon.kernels.lattice.levels import Generalizations
 from duckdb_anon.model.table import CodeArray, Combinations, IntArray
 
 Subset = tuple[int, ...]
@@ -64,7 +64,7 @@ class Counter:
 
     def __init__(
         self,
-        ladders: Sequence[Ladder],
+        ladders: Sequence[Generalizations],
         sensitive: CodeArray | None,
         table: Combinations,
         person: CodeArray | None = None,

@@ -21,7 +21,7 @@ from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Ladder:
+class Generalizations:
     """The levels of an attribute, from its values (0) to a single place (`height`).
 
     Attributes:
@@ -78,7 +78,7 @@ class Ladder:
         return low.astype(np.int64), np.append(low[1:], len(place)).astype(np.int64) - 1
 
 
-def ladder_of(attribute: Attribute, branching: int = 4) -> Ladder:
+def ladder_of(attribute: Attribute, branching: int = 4) -> Generalizations:
     """Return the levels of an attribute.
 
     Args:
@@ -105,10 +105,10 @@ def ladder_of(attribute: Attribute, branching: int = 4) -> Ladder:
             intervals //= branching
     if attribute.domain > 1:
         levels.append(np.zeros_like(every))
-    return Ladder(attribute, tuple(levels))
+    return Generalizations(attribute, tuple(levels))
 
 
-def _of_tree(attribute: Attribute, tree: Hierarchy, leaf_of_code: IntArray) -> Ladder:
+def _of_tree(attribute: Attribute, tree: Hierarchy, leaf_of_code: IntArray) -> Generalizations:
     places: list[IntArray] = []
     nodes: list[IntArray] = []
     for chain in tree.ancestors[::-1]:
@@ -117,4 +117,4 @@ def _of_tree(attribute: Attribute, tree: Hierarchy, leaf_of_code: IntArray) -> L
             continue  # no value has an ancestor on this level
         nodes.append(node.astype(np.int64))
         places.append(place.astype(np.int64))
-    return Ladder(attribute, tuple(places), tuple(nodes))
+    return Generalizations(attribute, tuple(places), tuple(nodes))

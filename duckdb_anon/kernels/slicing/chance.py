@@ -19,7 +19,8 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.requirements import BoolArray, Groups, Requirement
+from duckdb_anon.kernels.groups.counted_groups import Groups
+from duckdb_anon.kernels.groups.requirements import BoolArray, Requirement
 from duckdb_anon.kernels.groups.rules import COMMON, LINKABLE, Rule
 from duckdb_anon.model.entries import Parameter
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray

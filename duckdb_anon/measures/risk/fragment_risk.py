@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.fingerprints.hashing import fixed_words, numbered
 from duckdb_anon.kernels.fingerprints.supports import MOST_SUBSETS, Lists, count_subsets, subsets, supports
-from duckdb_anon.measures.utility.sa_ncp import Published, read_published
+from duckdb_anon.measures.utility.sa_ncp import PublishedItems, read_published
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.reading import ReadTable
@@ -29,7 +29,7 @@ _MOST_CELLS = 1 << 29
 Flags = NDArray[np.float32]
 
 
-def coverage(published: Published) -> tuple[Flags, IntArray]:
+def coverage(published: PublishedItems) -> tuple[Flags, IntArray]:
     """Return which items each distinct list covers, shape (lists, items), 0 or 1, and how many rows have it.
 
     Raises:

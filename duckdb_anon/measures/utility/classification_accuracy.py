@@ -32,7 +32,7 @@ _ONE_HOT_UP_TO = 64
 
 
 @dataclass(frozen=True)
-class Sample:
+class LearnerRows:
     """Rows for a learner.
 
     Attributes:
@@ -92,11 +92,11 @@ def _records(original: ReadTable, release: ReadTable, published: bool) -> IntArr
 
 def _sample(
     table: ReadTable, predictors: Sequence[str], target: str, record: IntArray, rng: np.random.Generator
-) -> Sample:
+) -> LearnerRows:
     rows = repeated_rows(table)
     features = [_features(table, name, rows, rng) for name in predictors]
     label = drawn_codes(table.columns[target], rows, rng)
-    return Sample(np.concatenate(features, axis=1), label, record[rows])
+    return LearnerRows(np.concatenate(features, axis=1), label, record[rows])
 
 
 def _features(table: ReadTable, name: str, rows: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -111,7 +111,7 @@ def _features(table: ReadTable, name: str, rows: IntArray, rng: np.random.Genera
 
 
 def _scores(
-    truth: Sample, offered: Sample, fold_of_record: IntArray, params: Params, rng: np.random.Generator
+    truth: LearnerRows, offered: LearnerRows, fold_of_record: IntArray, params: Params, rng: np.random.Generator
 ) -> FloatArray:
     """Accuracy of release, original and largest class in each fold, shape (folds, 3)."""
     published = params["test"] == "published"
@@ -142,7 +142,9 @@ def _scores(
     return scores
 
 
-def _accuracy(train: tuple[Sample, BoolArray], test: tuple[Sample, BoolArray], learner: Mapping[str, int]) -> float:
+def _accuracy(
+    train: tuple[LearnerRows, BoolArray], test: tuple[LearnerRows, BoolArray], learner: Mapping[str, int]
+) -> float:
     """Share of the test rows whose class a tree grown on the training rows predicts."""
     try:
         from sklearn.tree import DecisionTreeClassifier

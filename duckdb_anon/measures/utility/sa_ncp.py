@@ -32,7 +32,7 @@ ALL = "(all)"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedItems:
     """One sensitive attribute, original and released, on one tree.
 
     Attributes:
@@ -52,7 +52,7 @@ class Published:
     rows: int
 
 
-def read_published(function: str, original: ReadTable, release: ReadTable, name: str, person: str) -> Published:
+def read_published(function: str, original: ReadTable, release: ReadTable, name: str, person: str) -> PublishedItems:
     """Put the items of an original column and the node lists of a release side by side.
 
     Args:
@@ -86,10 +86,12 @@ def read_published(function: str, original: ReadTable, release: ReadTable, name:
     count = domain.hierarchy.leaf_count[released.node]
     above = forest.ancestors[:, first]
     node = above[(forest.leaf_count[above] == count).argmax(axis=0), np.arange(len(first))]
-    return Published(forest, pairs // forest.leaves, pairs % forest.leaves, row, node.astype(np.int32), release.rows)
+    return PublishedItems(
+        forest, pairs // forest.leaves, pairs % forest.leaves, row, node.astype(np.int32), release.rows
+    )
 
 
-def replaced_by(function: str, published: Published, person_of_row: IntArray) -> FloatArray:
+def replaced_by(function: str, published: PublishedItems, person_of_row: IntArray) -> FloatArray:
     """Return the NCP of the node in place of each original item; NaN for persons who are not released.
 
     Args:

@@ -17,14 +17,22 @@ from duckdb_anon.kernels.groups import (
     KAnonymity,
     Requirement,
 )
-from duckdb_anon.kernels.lattice import Counter, Ladder, cheapest, failing_rows, ladder_of, minimal_nodes, valid_nodes
+from duckdb_anon.kernels.lattice import (
+    Counter,
+    Generalizations,
+    cheapest,
+    failing_rows,
+    ladder_of,
+    minimal_nodes,
+    valid_nodes,
+)
 from duckdb_anon.kernels.lattice.search import _search
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations
 from tests.reference import incognito
 from tests.reference.merging import HOSPITAL_A, attribute, hospital
 
 
-def _ladders(qi: tuple[Attribute, ...]) -> list[Ladder]:
+def _ladders(qi: tuple[Attribute, ...]) -> list[Generalizations]:
     return [ladder_of(a, branching=2) for a in qi]
 
 
@@ -37,7 +45,7 @@ def _counter(table: CodedTable) -> Counter:
     return Counter(_ladders(table.qi), table.sensitive[0].codes, counted)
 
 
-def _maps(ladders: list[Ladder]) -> list[list[dict[Hashable, Hashable]]]:
+def _maps(ladders: list[Generalizations]) -> list[list[dict[Hashable, Hashable]]]:
     return [[dict(enumerate(place.tolist())) for place in ladder.place_of_code] for ladder in ladders]
 
 
@@ -72,7 +80,7 @@ def _valid(table: CodedTable, requirement: Requirement, allowed: int = 0, monoto
     )
 
 
-def _hospital() -> tuple[CodedTable, list[Ladder]]:
+def _hospital() -> tuple[CodedTable, list[Generalizations]]:
     table = hospital(HOSPITAL_A, zip_as_tree=True)
     named = {a.name: a for a in table.qi}
     table = CodedTable(table.rows, (named["sex"], named["zip"]), table.sensitive)
