@@ -19,6 +19,7 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import feed, interrupt, run
+from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.plan import parameters_of, plan, task_function
@@ -132,10 +133,14 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         feed.put(whole.field("feed")[0].as_py(), whole.field("row"))
         return pa.array(np.ones(len(whole), dtype=np.int64))
 
-    _KEEP.extend([opener, feeder, instance, planner, runner])
+    def publisher(call: pa.Array) -> pa.Array:
+        return edges.published(_whole(call))
+
+    _KEEP.extend([opener, feeder, instance, planner, publisher, runner])
     con.create_function("_anon_instance", instance, [], "BIGINT")
     arrow, special = PythonUDFType.ARROW, FunctionNullHandling.SPECIAL
     con.create_function("_anon_plan", planner, None, "VARCHAR", type=arrow, null_handling=special)
+    con.create_function(edges.FUNCTION, publisher, None, "BIGINT[]", type=arrow, null_handling=special)
     for name, fed in (("_anon_open", opener), ("_anon_feed", feeder)):
         con.create_function(name, fed, None, "BIGINT", type=arrow, null_handling=special, side_effects=True)
     con.create_function(

@@ -16,9 +16,10 @@ import duckdb
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.labels import is_described
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.sensitive_edges import REST
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import NULL_LEAF
-from duckdb_anon.model.shapes import CHANNELS
+from duckdb_anon.model.shapes import CHANNELS, EDGES
 from duckdb_anon.model.shapes.types import is_text, list_type, struct_fields
 
 
@@ -49,6 +50,8 @@ def require_known_values(
         return
     spelled = {name.lower(): name for name in original.columns}
     randomized = CHANNELS.word in {name.lower() for name in release.columns} - set(spelled)
+    coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(str.lower, release.columns))
+    rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {name.lower(): tree for name, tree in trees.items()}
     empty: bool | None = None
     for texts in _texts_of(release):
@@ -67,7 +70,7 @@ def require_known_values(
                     f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
                     f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release)}"
                 )
-        known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {original.sql}"
+        known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {original.sql}{rest}"
         null_leaf = f" and t <> {literal(NULL_LEAF)}" if tree is not None else ""
         unknown = _count(
             catalog,

@@ -8,11 +8,11 @@ from typing import Any
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.shapes import SOURCE
+from duckdb_anon.model.shapes import EDGES, SOURCE
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Released columns of a call, `row_id` last when asked for.
+    """Released columns of a call, what `sensitive_edges` were and `row_id` last when asked for.
 
     Args:
         entry: the function that is called.
@@ -20,6 +20,8 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
         params: checked parameters of the call.
     """
     layout = entry.layout(roles, params)
+    if params.get(EDGES.word) is not None:
+        layout += (ColumnPlan(EDGES.key, c.Whole),)
     if params["row_id"]:
         layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)
     names = [plan.name.lower() for plan in layout]

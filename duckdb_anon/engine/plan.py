@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine import whole
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
@@ -80,6 +81,7 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
     if not isinstance(entry, (Query, Task)) and (tables or isinstance(entry, PureSql)):
         added += ROLE_PARAMETERS
     if isinstance(entry, Method):
+        added += (edges.PARAMETER,) if edges.takes_edges(entry) else ()
         added += (ROW_ID, FORCE)
     if isinstance(entry, (Method, Report)):
         added += (SEED,)
@@ -140,7 +142,11 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
     columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
     declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
-    return f"with {run_ctes(entry, context, relation, roles, params, declaring, layout)},\n{decoder.sql(columns)}"
+    before, fewest = "", params.get(edges.PARAMETER.name)
+    if fewest is not None:
+        before, relation = edges.edged(entry.name, relation, roles, fewest)
+    ran = run_ctes(entry, context, relation, roles, params, declaring, layout)
+    return f"with {before}{ran},\n{decoder.sql(columns)}"
 
 
 def _given(entry: Method, context: Context) -> dict[str, Any]:

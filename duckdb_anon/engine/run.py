@@ -30,10 +30,11 @@ from duckdb_anon.engine.whole import Whole, rows_of_part, whole_of
 from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
+from duckdb_anon.model.cells import Whole as Numbers
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, unexpected
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.shapes import Contents, in_doubt, read, refuse
+from duckdb_anon.model.shapes import EDGES, Contents, in_doubt, read, refuse
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
 Rows: TypeAlias = Feed | pa.StructArray
@@ -152,6 +153,8 @@ def _method(
     if table.person is not None:
         attributes[table.person.name] = table.person
     count = length(next(iter(cells.values())))
+    if params.get(EDGES.word) is not None:
+        cells = {**cells, EDGES.key: Numbers(np.full(count, params[EDGES.word], dtype=np.int64))}
     packer = Packer(attributes, source_row, rng.permutation(count))
     for plan in layout:
         given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)

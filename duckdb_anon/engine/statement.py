@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine import whole
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
@@ -73,9 +74,12 @@ def run_ctes(
     own = {} if part is None else {"part": part}
     call = to_json(entry.name, roles, params, {**told, **own, "threads": context.catalog.threads})
     number = f"row_number() over () - 1 as {whole.NUMBER}" if part is None else whole.NUMBER
+    source = relation.sql
+    if params.get(edges.PARAMETER.name) is not None:
+        source, number = edges.SOURCE, whole.NUMBER
     counted = _combinations(entry, roles, params, values)
     return (
-        f"_anon_src as materialized (select {needed}{number} from {relation.sql}),\n"
+        f"_anon_src as materialized (select {needed}{number} from {source}),\n"
         "_anon_fed as materialized (select _anon_open({asker: current_connection_id(), statement: current_query_id()}) "
         "as _feed),\n"
         f"_anon_run as materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {ASKER}, "

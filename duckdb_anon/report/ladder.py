@@ -12,12 +12,16 @@ import pyarrow as pa
 
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.sensitive_edges import PARAMETER as EDGES
+from duckdb_anon.engine.sensitive_edges import takes_edges
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Ladder, Method
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.shapes.types import kind_of_type
 
 Step = dict[str, Any]
+CARRIERS = 10
+EDGED = "rare sensitive values are joined (sensitive_edges), for as they are they single persons out"
 _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")
 
 
@@ -45,12 +49,14 @@ class Sample:
         most_l: the largest l that classes of them could have.
         person: the column that says whose row it is.
         repeated: whether somebody has several rows.
+        edges: the argument that gives rare sensitive values company, '' where there are none.
     """
 
     rows: int
     most_l: int
     person: str | None
     repeated: bool
+    edges: str = ""
 
 
 def try_ladders(
@@ -65,7 +71,7 @@ def try_ladders(
         con: a loaded connection to an empty database, which is filled.
         methods: the methods there are.
         told: the fields of `Asked`; `labels`, column and comment of each column of the sample; `unseen`, whether
-            planning saw no types.
+            planning saw no types; `visible`, whether it saw columns.
         rows: sample `t0`, hierarchies `h{k}`.
 
     Returns:
@@ -79,6 +85,8 @@ def try_ladders(
     """
     asked = Asked(**{name: told[name] for name in Asked.__dataclass_fields__})
     sample = _fill(con, rows, told["labels"])
+    if not told["visible"]:
+        sample = replace(sample, edges="")  # the recommended call would not see the type of the column
     if told["unseen"]:
         asked = replace(asked, roles=asked.roles + _kinds(con, told["labels"]))
     ladders = ladders_for(methods, asked.methods, persons=sample.person is not None, repeated=sample.repeated)
@@ -111,7 +119,27 @@ def _fill(
     for column, label in labels:
         for table in ("sample", "asked"):
             con.execute(f"comment on column {table}.{ident(column)} is {literal(label)}")
-    return Sample(int(total), int(most), person, people < total)
+    edges = f", {EDGES.name} := {CARRIERS}" if _has_rare(con, labels, sensitive, person) else ""
+    return Sample(int(total), int(most), person, people < total, edges)
+
+
+def _has_rare(
+    con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]], sensitive: str, person: str | None
+) -> bool:
+    """Whether some sensitive value has too few carriers, and all can be given as many."""
+    table = con.table("sample")
+    kind = str(dict(zip(map(ident, table.columns), table.types, strict=True))[sensitive])
+    label = next(label for column, label in labels if ident(column) == sensitive)
+    ordered = kind_of_type(kind) == "ordered" and "categorical" not in label
+    if "hierarchy=" in label or not (ordered or kind.startswith(("VARCHAR", "ENUM"))):
+        return False
+    carriers = f"count(distinct {ident(person)})" if person else "count(*)"
+    counts = f"select {sensitive} as v, {carriers} as n from sample group by {sensitive}"
+    rare, missing, total = con.execute(
+        f"select count(*) filter (n < {CARRIERS} and v is not null), count(*) filter (n < {CARRIERS} and v is null), "
+        f"(select {carriers} from sample where {sensitive} is not null) from ({counts})"
+    ).fetchall()[0]
+    return rare > 0 and missing == 0 and total >= CARRIERS
 
 
 def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> str:
@@ -147,7 +175,8 @@ def _of_persons(method: Method) -> bool:
 def _climb(con: duckdb.DuckDBPyConnection, asked: Asked, method: Method, ladder: Ladder, sample: Sample) -> list[Step]:
     """Steps of one ladder up to the first that meets the risk or cannot be taken."""
     steps: list[Step] = []
-    for arguments in ladder.calls(sample.most_l):
+    edges = sample.edges if takes_edges(method) else ""
+    for arguments in (call + edges for call in ladder.calls(sample.most_l)):
         progress.say(f"{method.name} {arguments}")
         step, released = _step(con, asked, method, ladder, arguments, sample)
         steps.append(step)
@@ -166,7 +195,7 @@ def _step(
     _, problem = _asked(con, f"create or replace table release as from {method.name}('sample', {options})")
     columns = "" if problem or not ladder.finds_columns else f", columns := {literal(_columns_found(con))}"
     step["call"] = f"FROM {method.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
-    notes = [problem] if problem else [ladder.note]
+    notes = [problem] if problem else [ladder.note, EDGED if sample.edges and sample.edges in arguments else ""]
     for names, question in () if problem else _questions(asked, method, f"{arguments}{columns}", sample):
         answer, reason = _asked(con, question)
         step.update(zip(names, answer, strict=False))

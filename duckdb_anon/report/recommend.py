@@ -75,6 +75,7 @@ def plan_recommend(methods: Collection[str], context: Any, params: Params) -> tu
         "tbl": relation.given,
         "roles": _role_arguments(context.arguments),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
+        "visible": relation.visible,
         "methods": _chosen(methods, params["methods"]),
         "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
         "workload": options,

@@ -29,6 +29,7 @@ NAMES = {
     "reTention": "(0.25 * (1 + i % 4))::double",
     "RR": "(i % 4)::integer",
     "Row_Id": "(3 - i % 4)::bigint",
+    "Sensitive_Edges": "(2 + i % 4)::bigint",
 }
 ROLES = ("quasi", "sensitive", "insensitive", "unlabelled")
 CALLS = {

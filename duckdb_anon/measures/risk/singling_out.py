@@ -23,6 +23,7 @@ from duckdb_anon.model.reading import ReadTable
 Term = tuple[int, str, float]
 MODES = ("univariate", "multivariate")
 TRIES = 20
+ADVICE = " (published as it is; sensitive_edges := 10 in the method's call gives each of its values 10 carriers)"
 
 
 def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -32,6 +33,8 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
     release, boxes = numbers("singling_out", read["release"], names)
     original, _ = numbers("singling_out", read["original"], names)
     held_out = numbers("singling_out", read["holdout"], names)[0] if "holdout" in read else None
+    edges = read["release"].numbers.get(read["release"].contents.edges)
+    coarser = [] if edges is None else [f"sensitive values have {edges[0]:g} carriers or more"]
     rows = []
     for mode in MODES if params["mode"] == "both" else (params["mode"],):
         make = univariate if mode == "univariate" else multivariate
@@ -42,11 +45,13 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
         if not len(predicates):
             attack = baseline = np.zeros(1)
             control = None if held_out is None else np.zeros(1)
-        notes = [mode, *([BOXES] if boxes else [])]
+        notes = [mode, *([BOXES] if boxes else []), *coarser]
         if mode == "univariate" and len(predicates):
             columns = np.bincount([p[0][0] for p, hit in zip(predicates, attack, strict=True) if hit], minlength=1)
             if columns.any():
-                notes.append(f"most through column {names[int(columns.argmax())]}")
+                most = names[int(columns.argmax())]
+                published = most in {info.name for info in params["roles"].sensitive}
+                notes.append(f"most through column {most}{ADVICE if published else ''}")
         row = rates("singling_out", attack, baseline, control, "; ".join(notes))
         rows.append({**row, "attacks": len(predicates)})
     return answer(rows)

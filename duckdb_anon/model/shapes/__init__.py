@@ -26,6 +26,7 @@ and what the rows weigh; queries, and the measures that answer `EVERY` shape, th
 from duckdb_anon.model.shapes.buckets import BUCKET
 from duckdb_anon.model.shapes.contents import Carrier, Cell, Claims, Content, Contents, Shape, Truth, Weight
 from duckdb_anon.model.shapes.counts import COUNT
+from duckdb_anon.model.shapes.edged import EDGES
 from duckdb_anon.model.shapes.linked import SOURCE
 from duckdb_anon.model.shapes.randomized import CHANNELS
 from duckdb_anon.model.shapes.reading import (
@@ -46,6 +47,7 @@ __all__ = [
     "BUCKET",
     "CHANNELS",
     "COUNT",
+    "EDGES",
     "EVERY",
     "RATE",
     "RETENTION",

@@ -102,8 +102,9 @@ class Contents:
         shapes: names of all shapes found in it, in the order of the registry.
         columns: what it carries, by the original's column in lower case.
         weights: what a row weighs: the product of all; 1 when empty.
-        bucket, channels, retention, source: columns that tell a row's bucket, the channels, the probability that a
-            replaced value is its own, and the original's row; '' where there is none.
+        bucket, channels, retention, source, edges: columns that tell a row's bucket, the channels, the probability
+            that a replaced value is its own, the original's row, and how many carry a sensitive value; '' where there
+            is none.
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row.
         unread: columns that say nothing of the original.
@@ -122,6 +123,7 @@ class Contents:
     complete: bool = True
     unread: tuple[str, ...] = ()
     known: bool = False
+    edges: str = ""
 
     def answered(self, answers: Collection[str]) -> bool:
         """Whether a measure that answers these shapes answers all of this release's."""
@@ -130,7 +132,7 @@ class Contents:
     @property
     def carriers(self) -> tuple[str, ...]:
         """The release's columns that are no columns of the original."""
-        own = [self.bucket, self.channels, self.retention, self.source, *(w.column for w in self.weights)]
+        own = [self.bucket, self.channels, self.retention, self.source, self.edges, *(w.column for w in self.weights)]
         return tuple(dict.fromkeys(name for name in own if name))
 
     def slices(self) -> dict[str, list[Content]]:
@@ -165,6 +167,7 @@ class Claims:
     channels: str = ""
     retention: str = ""
     source: str = ""
+    edges: str = ""
     bounded: bool = True
     complete: bool = True
     unclaimed: dict[str, str] = field(init=False)

@@ -80,6 +80,7 @@ def read(
     return Contents(
         _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
         claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,
+        claims.edges,
     )  # fmt: skip
 
 

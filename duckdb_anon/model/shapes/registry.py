@@ -10,6 +10,7 @@ from duckdb_anon.model.shapes import (
     boxes,
     buckets,
     counts,
+    edged,
     linked,
     persons,
     randomized,
@@ -23,6 +24,7 @@ from duckdb_anon.model.shapes.contents import Shape
 
 SHAPES: tuple[Shape, ...] = (
     linked.SHAPE,
+    edged.SHAPE,
     sampled.SHAPE,
     suppressed.SHAPE,
     randomized.SHAPE,

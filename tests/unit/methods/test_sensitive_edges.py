@@ -1,0 +1,234 @@
+"""sensitive_edges: in every method no released sensitive value has fewer than k carriers, counted here by loops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import duckdb_anon
+from duckdb_anon.engine.sensitive_edges import takes_edges
+from duckdb_anon.kernels.rare_values import OTHER, coded, grouped
+from duckdb_anon.model.entries import Method
+from duckdb_anon.registry import METHODS
+
+Carried = dict[Any, set[int]]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    carriers=st.lists(st.sets(st.integers(0, 30), min_size=1, max_size=9), min_size=1, max_size=25),
+    k=st.integers(1, 8),
+    alone=st.booleans(),
+)
+def test_published_values_have_k_carriers_and_codes_have_k_beyond(
+    carriers: list[set[int]], k: int, alone: bool
+) -> None:
+    if alone:
+        carriers = [{100 * place + one for one in each} for place, each in enumerate(carriers)]
+    if len(set().union(*carriers)) < k:
+        return
+    counts = np.array([len(each) for each in carriers])
+    persons = None if alone else np.array([one for each in carriers for one in sorted(each)])
+    target = coded(counts, k, persons).tolist()
+    assert target == sorted(target)
+    for value in set(target):
+        assert target[value] == value
+        assert len(set().union(*(c for c, t in zip(carriers, target, strict=True) if t == value))) >= k
+    if len(set(target)) > 1:
+        for end, beyond in ((target[0], carriers[: target[0]]), (target[-1], carriers[target[-1] + 1 :])):
+            assert not beyond or len(set().union(*beyond)) >= k, end
+    names = grouped(counts, k, persons).tolist()
+    rest = set().union(*(c for c, t in zip(carriers, names, strict=True) if t == OTHER))
+    assert not rest or len(rest) >= k
+    assert all(len(c) >= k for c, t in zip(carriers, names, strict=True) if t != OTHER)
+    if all(len(c) >= k for c in carriers):
+        assert OTHER not in names and target == list(range(len(carriers)))
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[duckdb.DuckDBPyConnection]:
+    """600 rows: wages with long tails, diseases of which some are rare, several rows a person in `visits`."""
+    con = duckdb_anon.connect()
+    con.execute("""
+        create table people as select i as pid, 20 + hash(i) % 50 as age, ['m', 'f'][1 + (hash(i, 1) % 2)::integer] as sex,
+            (exp(6 + 3 * (hash(i, 2) % 1000) / 1000))::integer as wage,
+            'd' || floor(sqrt(hash(i, 3) % 400))::integer as disease, i % 4 = 0 as smokes
+        from range(600) t(i)
+    """)
+    con.execute("""
+        create table visits as select * replace (pid // 3 as pid, case when pid % 3 = 0 then disease else
+            'd' || floor(sqrt(hash(pid // 3, 3) % 400))::integer end as disease) from people
+    """)
+    con.execute("create table tree as select distinct disease as leaf, '*' as root from people")
+    yield con
+    con.close()
+
+
+def carriers_of(con: duckdb.DuckDBPyConnection, query: str) -> Carried:
+    found: Carried = defaultdict(set)
+    for value, person in con.execute(query).fetchall():
+        found[value].add(person)
+    return found
+
+
+def shown(con: duckdb.DuckDBPyConnection, table: str, column: str) -> set[Any]:
+    """Every sensitive value a release shows, whatever carries it."""
+    for name, kind, *_ in con.execute(f"describe {table}").fetchall():
+        if kind.startswith("STRUCT") and column in [field for field, _ in duckdb.sqltype(kind).children]:
+            return {v for (v,) in con.execute(f'select distinct "{name}"."{column}" from {table}').fetchall()}
+        if name == column and kind.startswith("MAP"):
+            return {v for (v,) in con.execute(f'select distinct unnest(map_keys("{name}")) from {table}').fetchall()}
+        if name == column:
+            return {v for (v,) in con.execute(f'select distinct "{name}" from {table}').fetchall()}
+    raise AssertionError(f"{table} has no {column}")
+
+
+METHODS_WITH_EDGES = [m for m in METHODS if takes_edges(m) and "person" not in m.needs]
+
+
+@pytest.mark.parametrize("column", ["wage", "disease"])
+@pytest.mark.parametrize("method", METHODS_WITH_EDGES, ids=lambda m: m.name)
+def test_no_released_value_has_fewer_than_k_carriers(
+    made: duckdb.DuckDBPyConnection, method: Method, column: str
+) -> None:
+    smallest = {"anatomy": "1", "slicing": "1", "merging": "1"}.get(method.name, method.smallest)
+    call = f"{smallest}, qi := ['age', 'sex'], sensitive := '{column}', sensitive_edges := 9"
+    made.execute(f"create or replace table r as from {method.name}('people', {call})")
+    before = carriers_of(made, f"select {column}, pid from people")
+    rare = {value for value, each in before.items() if len(each) < 9}
+    assert rare
+    released = shown(made, "r", column)
+    if column == "disease":
+        common = set(before) - rare
+        rest = released - set(before)
+        assert rest == {"other"} and released - rest <= common
+        assert sum(len(before[v]) for v in set(before) - (released - rest)) >= 9
+    else:
+        place = {value: coded_by_hand for value, coded_by_hand in _by_hand(before, 9)}
+        assert released <= set(place.values())
+        after: Carried = defaultdict(set)
+        for value, published in place.items():
+            after[published] |= before[value]
+        assert min(map(len, after.values())) >= 9
+    assert made.execute("select distinct sensitive_edges from r").fetchall() == [(9,)]
+
+
+def _by_hand(carried: Carried, k: int) -> list[tuple[Any, Any]]:
+    """Ends, then runs from small to large, written out for carriers of one value each."""
+    values = sorted(carried)
+    count = [len(carried[v]) for v in values]
+    low = next(i for i in range(len(values)) if sum(count[:i]) >= k or (i == 0 and count[0] >= k))
+    high = next(i for i in reversed(range(len(values))) if sum(count[i + 1 :]) >= k
+                or (i == len(values) - 1 and count[i] >= k))  # fmt: skip
+    runs, run = [], []
+    for i in range(low + 1, high):
+        run.append(i)
+        if sum(count[j] for j in run) >= k:
+            runs.append(run)
+            run = []
+    if run:
+        runs[-1] += run
+    found = [(values[i], values[low]) for i in range(low + 1)]
+    found += [(values[i], values[high]) for i in range(high, len(values))]
+    for run in runs:
+        every = [i for i in run for _ in range(count[i])]
+        found += [(values[i], values[every[(len(every) - 1) // 2]]) for i in run]
+    return found
+
+
+@pytest.mark.parametrize("call", ["mondrian('visits', k := 2", "muco('visits', 0.5, l := 1", "anatomy('visits', 1",
+                                  "slicing('visits', 1", "merging('visits', 1, fake := 0"])  # fmt: skip
+def test_carriers_are_persons_where_persons_have_several_rows(made: duckdb.DuckDBPyConnection, call: str) -> None:
+    roles = "qi := ['age', 'sex'], sensitive := 'disease', person := 'pid', sensitive_edges := 20"
+    made.execute(f"create or replace table r as from {call}, {roles})")
+    before = carriers_of(made, "select disease, pid from visits")
+    by_rows = carriers_of(made, "select disease, row_number() over () from visits")
+    assert any(len(before[v]) < 20 <= len(by_rows[v]) for v in before)
+    kept = shown(made, "r", "disease") - {"other"}
+    assert kept and all(len(before[v]) >= 20 for v in kept)
+    made.execute(f"create or replace table r as from {call}, {roles.replace('disease', 'wage')})")
+    released = shown(made, "r", "wage")
+    wages = carriers_of(made, "select wage, pid from visits")
+    counts = np.array([len(wages[v]) for v in sorted(wages)])
+    target = coded(counts, 20, np.array([p for v in sorted(wages) for p in sorted(wages[v])]))
+    assert released == {sorted(wages)[t] for t in target}
+
+
+def test_what_cannot_be_joined_is_refused_by_name(made: duckdb.DuckDBPyConnection) -> None:
+    roles = "qi := ['age', 'sex'], sensitive_edges := 7"
+    refused = {
+        f"muco('people', 0.5, {roles})": "needs a sensitive column",
+        f"muco('people', 0.5, l := 1, {roles}, sensitive := 'wage', categorical := ['wage'])": "no name they could",
+        f"muco('people', 0.5, {roles}, sensitive := 'disease', hierarchies := {{'disease': 'tree'}})": "hierarchy tree",
+        f"muco('people', 0.5, {roles[:-1]}9999, sensitive := 'wage')": "more than the table has carriers",
+        f"muco('people', 0.5, {roles[:-1]}1, sensitive := 'wage')": "must be at least 2",
+        f"muco('(select * replace (case when pid > 4 then wage end as wage) from people)', 0.5, {roles}, "
+        "sensitive := 'wage')": None,
+        f"muco('(select * replace (case when pid > 4 then null else wage end as wage) from people)', 0.5, l := 1, "
+        f"{roles}, sensitive := 'wage')": "more than the table has carriers",
+    }
+    for call, message in refused.items():
+        with pytest.raises(duckdb.Error, match=message or "is NULL in fewer than sensitive_edges := 7 rows"):
+            made.execute(f"from {call}").fetchall()
+    with pytest.raises(duckdb.Error, match="Macro diffgen"):
+        made.execute("from diffgen('people', 1.0, qi := ['age'], sensitive := 'disease', sensitive_edges := 7)")
+    made.execute("create temp table hidden as from people")
+    with pytest.raises(duckdb.Error, match="commit hidden first"):
+        made.execute(f"from muco('hidden', 0.5, {roles}, sensitive := 'wage')").fetchall()
+
+
+def test_types_enums_rules_and_row_numbers_stay_right(made: duckdb.DuckDBPyConnection) -> None:
+    made.execute("""
+        create or replace table typed as select pid, age, sex, disease::enum('d0', 'd1', 'd2', 'd3', 'd4', 'd5', 'd6',
+            'd7', 'd8', 'd9', 'd10', 'd11', 'd12', 'd13', 'd14', 'd15', 'd16', 'd17', 'd18', 'd19') as disease,
+            date '2000-01-01' + wage as born, (wage / 7)::decimal(12, 2) as pay from people
+    """)
+    for column, kind in (("disease", "VARCHAR"), ("born", "DATE"), ("pay", "DECIMAL")):
+        made.execute(f"create or replace table r as from mondrian('typed', k := 5, qi := ['age'], sensitive := "
+                     f"'{column}', keep := ['pid'], sensitive_edges := 9, row_id := true)")  # fmt: skip
+        assert dict(row[:2] for row in made.execute("describe r").fetchall())[column].startswith(kind)
+        assert made.execute("select count(*) from r where pid <> row_id").fetchall() == [(0,)]
+        fewest = made.execute(f"select min(n) from (select count(*) as n from r group by {column})").fetchall()
+        assert fewest[0][0] >= 9
+    rule = "rules := [['sex = ''m''', 'disease = ''other''']]"
+    made.execute(f"create or replace table r as from merging('people', 1, qi := ['age', 'sex'], sensitive := 'disease', "
+                 f"sensitive_edges := 9, fake := 0, {rule})")  # fmt: skip
+    assert made.execute("select count(*) from r").fetchall() == [(600,)]
+
+
+def test_answers_of_coarser_values_are_never_certain(made: duckdb.DuckDBPyConnection) -> None:
+    roles = "qi := ['age', 'sex'], sensitive := 'disease'"
+    made.execute(f"create or replace table r as from mondrian('people', k := 5, {roles}, sensitive_edges := 30)")
+    made.execute(f"create or replace table plain as from mondrian('people', k := 5, {roles})")
+    query = "'select count(*) from people where disease = ''d1'''"
+    names = [d[0] for d in made.execute(f"from relative_error({query}, 'people', 'r', {roles})").description]
+    bounds = dict(zip(names, made.execute(f"from relative_error({query}, 'people', 'r', {roles})").fetchall()[0],
+                      strict=True))  # fmt: skip
+    assert bounds["original"] > 0 and bounds["estimate"] == 0
+    assert bounds["confidence"] is None or bounds["confidence"] < 1
+    found = made.execute(f"from relative_error({query}, 'people', 'plain', {roles})").fetchall()[0]
+    assert found[names.index("estimate")] == bounds["original"]
+
+
+def test_singling_out_through_wages_falls(shared_data: Path) -> None:
+    with duckdb_anon.connect() as con:
+        con.execute(f"create table census as from read_csv('{shared_data / 'census.csv'}')")
+        roles = "qi := ['AGE', 'SEX', 'RACE', 'MARST', 'UHRSWORK'], sensitive := 'INCWAGE'"
+        rates = []
+        for more in ("", ", sensitive_edges := 10"):
+            con.execute(f"create or replace table r as from muco('census', 0.1, {roles}{more}, seed := 1)")
+            attack, note = con.execute(
+                f"select attack, note from singling_out('census', 'r', mode := 'univariate', {roles}, seed := 1)"
+            ).fetchall()[0]
+            rates.append(attack)
+            assert ("sensitive values have 10 carriers or more" in note) is bool(more)
+            assert ("sensitive_edges := 10" in note) is not bool(more)
+        assert rates[0] > 0.3 and rates[1] < 0.05
