@@ -28,8 +28,8 @@ from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 BASE = 10
 LEAST_COUNT = 50
 MOST_BINS = 12
-BINS = 7
-ROUNDS = 3
+BINS = 10
+ROUNDS = 6
 _LEFT_ALONE = -(2**62)
 _MOST_FOR_TRIPLES = 10
 _HALF = np.uint64(0xFFFFFFFF)
