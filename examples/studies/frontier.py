@@ -185,7 +185,7 @@ def calls(quick: bool) -> dict[str, Call]:
     found["muco 1/10, not repaired"] = lambda t, g: run(muco.METHOD, t, g, delta=0.1, repair=False)
     for k in (10,) if quick else (5, 10, 20):
         found[f"MDAV permuted, k = {k}"] = lambda t, g, k=k: mdav_permuted(t, g, k)
-        found[f"mondrian k = {k}, drawn"] = lambda t, g, k=k: run(mondrian.METHOD, t, g, k=k)
+        found[f"mondrian k = {k}, drawn"] = lambda t, g, k=k: run(mondrian.METHOD, t, g, k=k, edges="tight")
         found[f"microaggregate k = {k}"] = lambda t, g, k=k: run(microaggregate.METHOD, t, g, k=k)
     for p in (5,) if quick else (2, 5, 15):
         found[f"rank_swap p = {p}"] = lambda t, g, p=p: run(rank_swap.METHOD, t, g, p=p)
