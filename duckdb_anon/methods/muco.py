@@ -5,8 +5,8 @@ sensitive and insensitive columns stay with their rows, and every column keeps i
 from uniform random output tables, in which each record has the share 1 / |group| <= delta of every value.
 Guarantee: with `repair := false` an attacker who knows the method, the groups and all quasi-identifiers of everybody
 finds a person's row with probability 1 / |group|, at most delta. By default cells are then exchanged inside groups
-until what three columns tell together is nearly what the table says; that raised her chance by at most .012 on the
-tables measured, which is no theorem. Mean of three seeds (`examples/studies/frontier.py`) at delta 1/10 and 1/20, all 7
+until what three columns tell together is nearly what the table says; that raised her chance by at most .018 on four
+tables, which is no theorem. Mean of three seeds (`examples/studies/frontier.py`) at delta 1/10 and 1/20, all 7
 quasi-identifiers known: who also knows the groups finds .085 and .039 of the rows of census (.075 and .037 are one in
 a group), .061 and .041 of adult's (.051 and .029); who does not, .074 and .032, and .054 and .035.
 Each sensitive column is frequency l-diverse in every group. A quasi-identifier
