@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
-from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
 
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
@@ -137,7 +137,11 @@ class Catalog:
         counted = self.cursor.execute(f"select count(*) from {relation.sql}").fetchone()
         step = -(-counted[0] // most) if counted else 1
         numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
-        result = self.cursor.execute(f"select {columns} from {numbered} where _anon_rn % {max(step, 1)} = 0")
+        try:
+            result = self.cursor.execute(f"select {columns} from {numbered} where _anon_rn % {max(step, 1)} = 0")
+        except duckdb.InvalidInputException as error:
+            # a condition on the columns, see `sent`: its message is the user's
+            raise ColumnError(_first_line(error).removeprefix("Invalid Input Error: ")) from error
         with warnings.catch_warnings():
             # DuckDB advises a relation instead, which is refused while a statement is being bound
             warnings.simplefilter("ignore", UserWarning)

@@ -131,7 +131,7 @@ def _numbers(function: str, table: pa.StructArray, contents: Contents) -> dict[s
             codes = array.dictionary_encode(null_encoding="encode").indices
             numbers[name] = np.unique(codes.to_numpy(zero_copy_only=False), return_inverse=True)[1].astype(np.float64)
         else:
-            numbers[name] = pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False)
+            numbers[name] = pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         if name not in (contents.source, contents.bucket) and np.isnan(numbers[name]).any():
             raise ColumnError(
                 f"{function}: column {name} of the release is NULL in some rows, so they weigh nothing known"

@@ -32,7 +32,7 @@ from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
 from duckdb_anon.model.cells import Whole as Numbers
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
-from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, unexpected
+from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes import EDGES, Contents, in_doubt, read, refuse
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
@@ -130,7 +130,7 @@ def run_call(
                 count, lists = _report(entry, roles, params, tables, forest, extra)
             return _answer(entry.name, count, lists)
     except AnonError as error:
-        return pa.array([{"error": str(error), "n": 0}], type=_ARROW)
+        return pa.array([{"error": of_function(entry.name, error), "n": 0}], type=_ARROW)
     except Exception as error:  # a traceback would show paths, the message might show data
         return pa.array([{"error": unexpected(entry.name, error), "n": 0}], type=_ARROW)
 

@@ -7,6 +7,7 @@ Messages speak of columns, parameters and counts; they never quote a value of th
 from __future__ import annotations
 
 import difflib
+import re
 import traceback
 from collections.abc import Iterable
 
@@ -36,6 +37,16 @@ def unexpected(function: str, error: Exception) -> str:
     places = traceback.extract_tb(error.__traceback__)
     trail = " < ".join(f"{p.filename.replace(chr(92), '/').rsplit('/', 1)[-1]}:{p.lineno}" for p in places[:-5:-1])
     return f"{function}: internal error ({type(error).__name__} at {trail}); nothing was written. Please report it"
+
+
+def of_function(function: str, error: AnonError) -> str:
+    """Message of an error, with the function's name first, which kernels below it do not know.
+
+    >>> of_function('muco', AnonError('the table is empty')), of_function('muco', AnonError('muco: no rows'))
+    ('muco: the table is empty', 'muco: no rows')
+    """
+    text = str(error)
+    return text if re.match(r"\w+: ", text) else f"{function}: {text}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -76,8 +76,8 @@ def page(report: Report) -> str:
     made.figures([("Query error", charts.query_errors(report)), ("Information loss by column", charts.losses(report))])
     for release in report.releases:
         _release(made, report, release)
-    # "</" would end the script element wherever a value held it
-    data = json.dumps(made.charts).replace("</", "<\\/")
+    # "</script" would end the element wherever a value held it, "<!--<script" would keep it from ending
+    data = json.dumps(made.charts).replace("<", "\\u003c")
     program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -91,6 +91,34 @@ def test_release_with_row_id_carries_a_warning(page: Path) -> None:
     assert "not for publication" in body(page).split("<h2>covered</h2>")[1].split("<h2>")[0]
 
 
+HOSTILE = "<!--<script>alert(1)"
+
+
+def test_page_of_hostile_values_is_what_it_would_be_of_harmless_ones(tmp_path: Path) -> None:
+    html5lib = pytest.importorskip("html5lib", reason="reads a page as browsers do")
+    found = []
+    for value in (HOSTILE, "harmless"):
+        con = duckdb_anon.connect(str(tmp_path / f"{len(found)}.duckdb"))
+        name = '"' + value + '"'
+        con.execute(f"create table {name} as select '{value}' || i % 3 as {name}, i % 5 as s from range(60) t(i)")
+        con.execute(f"comment on column {name}.{name} is 'anon: quasi'; comment on column {name}.s is 'anon: sensitive'")
+        con.execute(f"""create table "made {value}" as from mondrian('{name}', 5, row_id := true)""")
+        con.execute(f"""comment on table "made {value}" is 'anon: release {value}'""")
+        target = tmp_path / f"{len(found)}.html"
+        call = f"""anon_report('{name}', ['"made {value}"'], '{target}', targets := 20, queries := 10)"""
+        con.execute(f"from {call}").fetchall()
+        con.close()
+        tree = html5lib.parse(target.read_text(encoding="utf-8"), namespaceHTMLElements=False)
+        *_, charts = scripts = tree.findall(".//script")
+        text = charts.text or ""
+        assert text.startswith("const CHARTS = {") and text.rstrip().endswith("{actions: false});")
+        assert value in "".join(tree.find("body").itertext())
+        assert not tree.findall(".//alert") and [child.tag for child in tree] == ["head", "body"]
+        found.append((len(scripts), [element.tag for element in tree.iter() if isinstance(element.tag, str)]))
+    assert found[0] == found[1]
+    assert found[0][0] == 2
+
+
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 def test_browser_without_a_network_draws_every_chart(page: Path) -> None:
     assert BROWSER is not None

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, IntArray
 
@@ -83,7 +83,8 @@ def draw(
         rng: source of randomness.
 
     Raises:
-        ParameterError: when there are fewer quasi-identifiers than `dims`, or no sensitive attribute.
+        ParameterError: when fewer quasi-identifiers than `dims` have a value that can be asked for, or no sensitive
+            attribute has.
     """
     if not 1 <= spec.dims <= len(qi):
         raise ParameterError(
@@ -93,9 +94,16 @@ def draw(
     if spec.sensitive and sensitive is None:
         raise ParameterError("workload: sensitive := true needs a sensitive column; name one or label it")
     attributes = [*qi, sensitive] if spec.sensitive and sensitive is not None else list(qi)
+    asked = np.array([askable(attribute) > 0 for attribute in qi])
+    if asked.sum() < spec.dims or (spec.sensitive and askable(attributes[-1]) == 0):
+        empty = [a.name for a in attributes if askable(a) == 0]
+        raise ParameterError(
+            f"workload: nothing can be asked of {listed(empty)}, NULL or not finite in every row; name other columns in "
+            f"qi and sensitive, or lower dims := {spec.dims}"
+        )
     used = np.zeros((spec.n, len(attributes)), dtype=bool)
     # the first `dims` places of a random permutation of the quasi-identifiers
-    order = np.argsort(rng.random((spec.n, len(qi))), axis=1)[:, : spec.dims]
+    order = np.argsort(rng.random((spec.n, len(qi))) + ~asked, axis=1)[:, : spec.dims]
     np.put_along_axis(used, order, True, axis=1)
     used[:, len(qi) :] = True
     matches = tuple(_matches(a, used[:, i], spec, rng) for i, a in enumerate(attributes))

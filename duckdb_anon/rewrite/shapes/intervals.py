@@ -39,7 +39,11 @@ class IntervalPart(Part):
             raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
         inside = f"range(_low::hugeint::bigint, _high::hugeint::bigint + 1)::{self.kind}[]"
         if self.kind.upper() == "DATE":
-            inside = "range(_low, _high + 1, interval 1 day)::date[]"
+            # an infinite date is alone in its box, or with the other one
+            inside = (
+                "case when isfinite(_low) and isfinite(_high) then range(_low, _high + 1, interval 1 day)::date[] "
+                "else list_distinct([_low, _high]) end"
+            )
         return select(
             f"""
             select _cell, unnest(case when _cell is null then [null::{self.kind}]

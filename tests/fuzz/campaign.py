@@ -1,0 +1,269 @@
+"""Runs random calls, judges each, and counts: `python -m tests.fuzz.campaign --calls 10000 --seed 1`.
+
+A call is *answered*, *refused* (an error that names the function, quotes no value, and speaks of no parameter the
+function does not take), or a *fault*: anything else, a promise that is not kept, a measure that is not what its definition
+says. A table's number gives the whole of it again: `--seed` and `--only`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import re
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+import duckdb_anon
+from duckdb_anon.engine.plan import parameters_of
+from duckdb_anon.registry import ENTRIES
+from tests.fuzz import proofs
+from tests.fuzz.calls import COUNTS, Call, method_call, measure_call
+from tests.fuzz.tables import SECRET, Table, quoted, random_table
+
+TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
+SHARES = re.compile(r"^(identity|attribute|linked|highest|risk|success|share|accuracy|ncp|iloss|hellinger|strongest)$")
+_ADVISED = re.compile(r"(?<![\w'\"])([a-z_]+) := ")
+_LOSSLESS = ("mondrian", "incognito", "microaggregate", "muco", "rank_swap", "probabilistic")
+
+
+@dataclass
+class Tally:
+    """What came of the calls, by function and outcome, and the faults with the statements that show them."""
+
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    proved: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def calls(self) -> int:
+        """How many calls were made."""
+        return sum(self.outcomes.values())
+
+    def shown(self) -> str:
+        """The tally as text, a line a function."""
+        lines = [f"{'function':<26}{'answered':>9}{'refused':>9}{'faults':>8}{'proved':>8}"]
+        for function in sorted({f for f, _ in self.outcomes}):
+            counts = [self.outcomes[function, word] for word in ("answered", "refused", "fault")]
+            lines.append(f"{function:<26}{counts[0]:>9}{counts[1]:>9}{counts[2]:>8}{self.proved[function]:>8}")
+        total = [sum(n for (_, word), n in self.outcomes.items() if word == w) for w in ("answered", "refused", "fault")]
+        lines.append(f"{self.calls:<26}{total[0]:>9}{total[1]:>9}{total[2]:>8}{self.proved.total():>8}")
+        return "\n".join(lines)
+
+
+class Fault(AssertionError):
+    """A call that is neither answered rightly nor refused as it should be."""
+
+
+def run(con: duckdb.DuckDBPyConnection, seed: int, number: int, tally: Tally, verbose: bool = False) -> None:
+    """One table, one release of it, and a few measures of both."""
+    rng = random.Random(f"{seed} {number}")
+    table = random_table(rng, with_persons=rng.random() < 0.15)
+    con.execute(f"drop schema if exists main_{number % 2} cascade; create schema main_{number % 2}")
+    con.execute(f"use main_{number % 2}")
+    for statement in table.statements:
+        con.execute(statement)
+    con.execute(
+        "create or replace temp table o as select row_number() over () - 1 as rn, "
+        + ", ".join(f"{quoted(c.name)} as {r[0]}{k}" for r in ("quasi", "sensitive") for k, c in enumerate(table.of(r)))
+        .replace(" as q", " as q") + f" from {quoted(table.name)}"
+    )  # fmt: skip
+    call = method_call(table, rng)
+    made = judged(con, table, call, tally, (seed, number), verbose, release=True)
+    if not made:
+        return
+    for _ in range(rng.randint(2, 6)):
+        judged(con, table, measure_call(table, call, rng), tally, (seed, number), verbose, of=call)
+
+
+def judged(
+    con: duckdb.DuckDBPyConnection, table: Table, call: Call, tally: Tally, where: tuple[int, int], verbose: bool = False,
+    release: bool = False, of: Call | None = None,
+) -> bool:  # fmt: skip
+    """Make a call and put down what came of it; whether it was answered."""
+    statement = f"create or replace table rel as from {call.sql}" if release else (
+        f"select {call.sql}" if call.function == "rewrite_query" else f"from {call.sql}"
+    )  # fmt: skip
+    outcome = "answered"
+    try:
+        try:
+            answer = con.execute(statement).fetchall()
+            header = [d[0] for d in con.description or []]
+        except duckdb.Error as error:
+            outcome = "refused"
+            refusal(con, table, call, str(error), tally)
+        else:
+            proved = prove(con, table, call) if release else check(con, table, call, of, header, answer)
+            tally.proved[call.function] += proved
+    except Exception as fault:
+        outcome = "fault"
+        kind = "" if isinstance(fault, (Fault, proofs.Broken)) else f"{type(fault).__name__}: "
+        shown = ";\n".join([*table.statements, *([f"create or replace table rel as from {of.sql}"] if of else []), statement])
+        tally.faults.append(f"-- seed {where[0]} table {where[1]}: {kind}{str(fault)[:600]}\n{shown};")
+    tally.outcomes[call.function, outcome] += 1
+    if verbose:
+        print(outcome, statement, flush=True)
+    return outcome == "answered"
+
+
+def refusal(con: duckdb.DuckDBPyConnection, table: Table, call: Call, message: str, tally: Tally) -> None:
+    """Raise unless an error is one that a user should see."""
+    told = message.split("\n\nLINE ")[0]
+    named = re.match(r"Invalid Input Error: (\w+): ", told)
+    if "internal error" in told or named is None:
+        raise Fault(f"not a refusal: {told}")
+    if named[1] != call.function and call.function not in ("compare", "estimate"):
+        raise Fault(f"another function refuses: {told}")
+    if SECRET in told:
+        raise Fault(f"a value is quoted: {told}")
+    foreign = set(_ADVISED.findall(told)) - TAKES.get(named[1], set())
+    if foreign:
+        raise Fault(f"{named[1]} does not take {sorted(foreign)}: {told}")
+    if "fails the requirement" in told and not call.params.get("t") and call.function in ("mondrian", "incognito"):
+        asked = dict(call.params)
+        if call.function == "incognito" and "l" in asked:
+            asked.setdefault("diversity", "entropy")
+        if proofs.meets(con, table, asked):
+            raise Fault(f"the whole table meets it: {told}")
+    tally.refusals[f"{call.function}: " + re.sub(r"'[^']*'|[\d.,]+", "_", told.split(": ", 2)[-1])[:90]] += 1
+
+
+def prove(con: duckdb.DuckDBPyConnection, table: Table, call: Call) -> bool:
+    """Prove what a method promises of `rel`."""
+    method, params = call.function, dict(call.params)
+    types = proofs.copied(con, table, "rel")
+    if method in COUNTS:
+        proofs.noise(con, table, types, exact=method == "diffgen")
+    elif method in ("one_to_m_generalize", "rmr"):
+        proofs.persons(con, table, params, method)
+    elif method in ("slicing", "merging"):
+        proofs.sliced(con, table, "rel", params, method)
+    elif method == "anatomy":
+        proofs.rows_kept(con, types, "qx")
+        proofs.all_rows(con)
+        proofs.buckets(con, table, params)
+    elif method in ("muco", "rank_swap"):
+        proofs.rows_kept(con, types, "sx")
+        proofs.all_rows(con)
+        # the paper's tables are drawn from row by row; columns permuted or swapped keep their histograms
+        proofs.same_histograms(con, "sx" if params.get("tables") == "linear" else "qsx", types)
+    elif method == "microaggregate":
+        proofs.rows_kept(con, types, "sx")
+        proofs.all_rows(con)
+        proofs.classes(con, table, {"k": params["k"]})
+    elif method == "rr_distort":
+        proofs.rows_kept(con, types, "x")
+        proofs.all_rows(con)
+    else:
+        proofs.rows_kept(con, types, "x" if method == "hybrid" else "sx")
+        if method in ("mondrian", "probabilistic"):
+            proofs.all_rows(con)
+        proofs.covered(con, table, types)
+        promised = params if method in ("mondrian", "incognito") else {"k": params["k"]}
+        proofs.classes(con, table, promised)
+    return True
+
+
+def check(
+    con: duckdb.DuckDBPyConnection, table: Table, call: Call, of: Call | None, header: list[str], answer: list[Any]
+) -> bool:
+    """Hold an answer against its definition, where that is one statement; every share is one."""
+    for name in header:
+        if SHARES.match(name):
+            for row in answer:
+                value = row[header.index(name)]
+                if isinstance(value, float) and not (-1e-9 <= value <= 1 + 1e-9 or math.isnan(value)):
+                    raise Fault(f"{name} is {value}")
+    plain = of is not None and of.function in _LOSSLESS
+    measured = "o" if call.params["of"] == "original" else "r" if plain else ""
+    qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
+    if call.function in ("k_anonymity", "class_statistics") and measured and not table.of("person"):
+        sizes = [n for (n,) in con.execute(f"select count(*) from {measured} group by {qi}").fetchall()]
+        found = answer[0][0] if call.function == "k_anonymity" else answer[0][header.index("classes")]
+        right = min(sizes) if call.function == "k_anonymity" else len(sizes)
+        if found != right:
+            raise Fault(f"{call.function} says {found}, it is {right}")
+        return True
+    if call.function == "l_diversity" and measured and not table.of("person") and len(table.of("sensitive")) == 1:
+        found = dict(answer)
+        right = con.execute(
+            f"select min(d), min(n / top) from (select count(*) as d, sum(m) as n, max(m) as top from (select {qi}, s0, "
+            f"count(*) as m from {measured} group by all) group by {qi})"
+        ).fetchone()
+        if (found["distinct"], round(found["frequency"], 9)) != (right[0], round(right[1], 9)):
+            raise Fault(f"l_diversity says {found}, it is {right}")
+        return True
+    if call.function in ("relative_error", "estimate") and answer:
+        return answers(con, call, header, answer)
+    return False
+
+
+def answers(con: duckdb.DuckDBPyConnection, call: Call, header: list[str], answer: list[Any]) -> bool:
+    """The truths of relative_error are the query's own answers, and lie within what is certain."""
+    if call.function == "estimate":
+        return False
+    told = [dict(zip(header, row, strict=True)) for row in answer]
+    asked = call.params["asked"][1:-1].replace("''", "'")
+    rows = con.execute(asked).fetchall()
+    shown = [d[0] for d in con.description or []]
+    truths = sorted(
+        (name, float(value)) for row in rows for name, value in zip(shown, row, strict=True)
+        if name in ("n", "v") and value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    )  # fmt: skip
+    said = sorted((t["measure"], t["original"]) for t in told if t["original"] is not None and math.isfinite(t["original"]))
+    grouped = "g" in shown
+    lost = [t for t in truths if not any(t[0] == s[0] and math.isclose(t[1], s[1], rel_tol=1e-9, abs_tol=1e-9) for s in said)]
+    if lost:
+        raise Fault(f"relative_error's truths {said[:6]} lack {lost[:6]}{' by groups' if grouped else ''}")
+    for t in told:
+        sure = t.get("confidence") == 1 and t["original"] is not None
+        low, high = t.get("low"), t.get("high")
+        slack = 1e-6 * max(1.0, abs(t["original"] or 0))
+        if sure and ((low is not None and t["original"] < low - slack) or (high is not None and t["original"] > high + slack)):
+            raise Fault(f"{t['original']} is not in [{low}, {high}], which is certain")
+    return True
+
+
+def campaign(calls: int, seed: int, start: int = 0, verbose: bool = False) -> Tally:
+    """Make at least `calls` calls, on the tables of `seed` from number `start` on."""
+    tally = Tally()
+    con = duckdb_anon.connect()
+    con.execute("set threads = 1")
+    number = start
+    while tally.calls < calls:
+        run(con, seed, number, tally, verbose)
+        number += 1
+    con.close()
+    return tally
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The campaign by hand."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="number of a table, to see its calls alone")
+    parser.add_argument("--refusals", action="store_true", help="list what was refused, and how often")
+    given = parser.parse_args(arguments)
+    began = time.process_time()
+    if given.only is None:
+        tally = campaign(given.calls, given.seed)
+    else:
+        tally = campaign(1, given.seed, given.only, verbose=True)
+    for fault in tally.faults:
+        print(fault, end="\n\n")
+    if given.refusals:
+        print("\n".join(f"{count:>6} {told}" for told, count in tally.refusals.most_common()))
+    print(tally.shown())
+    print(f"{time.process_time() - began:.0f} s of CPU")
+    return bool(tally.faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,267 @@
+"""What a release promises, proved again from its rows and the original's: nothing of the package is used here.
+
+Both tables are first copied under plain names: o(rn, q0, q1, ..., s0, ..., x0, ...) and r, the same columns as they
+were released, with `rn` the number of the source row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+from tests.fuzz.tables import Table, quoted
+
+
+class Broken(AssertionError):
+    """A promise that is not kept."""
+
+
+def copied(con: duckdb.DuckDBPyConnection, table: Table, release: str) -> dict[str, str]:
+    """Make o and r, and return the types of r's columns by their plain names."""
+    plain: dict[str, str] = {}
+    for letter, role in (("q", "quasi"), ("s", "sensitive"), ("x", "insensitive"), ("h", "identifier")):
+        plain |= {column.name: f"{letter}{k}" for k, column in enumerate(table.of(role))}
+    chosen = ", ".join(f"{quoted(name)} as {short}" for name, short in plain.items())
+    con.execute(
+        f"create or replace temp table o as select row_number() over () - 1 as rn, {chosen} from {quoted(table.name)}"
+    )
+    shown = {row[0]: row[1] for row in con.execute(f"describe {release}").fetchall()}
+    renamed = {name: plain.get(name, {"row_id_" if "row_id" in plain else "row_id": "rn"}.get(name, "")) for name in shown}
+    for name, kind in shown.items():
+        if not renamed[name] and not kind.startswith("STRUCT"):
+            renamed[name] = "own_" + name.rstrip("_")
+    for name in [column.name for column in table.columns if column.role in ("identifier", "unlabelled", "person")]:
+        if name in shown and name not in plain and not renamed[name].startswith("own_") and renamed[name] != "rn":
+            raise Broken(f"the column {name}, which nobody asked for, is released")
+    chosen = ", ".join(f"{quoted(name)} as {short}" for name, short in renamed.items() if short)
+    con.execute(f"create or replace temp table r as select {chosen} from {release}")
+    hidden = [short for name, short in renamed.items() if short.startswith("h")]
+    if hidden:
+        raise Broken(f"identifiers are released: {hidden}")
+    return {short: shown[name] for name, short in renamed.items() if short}
+
+
+def none(con: duckdb.DuckDBPyConnection, sql: str, promise: str) -> None:
+    """Raise unless a count of violations is nought."""
+    found = con.execute(sql).fetchone()
+    if found is None or found[0] != 0:
+        raise Broken(f"{promise}: {found[0] if found else 'nothing'} violations")
+
+
+def rows_kept(con: duckdb.DuckDBPyConnection, types: Mapping[str, str], exact: str) -> None:
+    """Each source row comes once, and its columns that begin with a letter of `exact` are as they were."""
+    none(con, "select count(*) - count(distinct rn) from r", "a source row comes twice")
+    none(con, "select count(*) from r where rn not in (select rn from o) or rn is null", "rows of nowhere")
+    for name in types:
+        if name[0] in exact and name[1:].isdigit():
+            none(con, f"select count(*) from r join o using (rn) where r.{name} is distinct from o.{name}", f"{name} kept")
+
+
+def all_rows(con: duckdb.DuckDBPyConnection) -> None:
+    """No row is left out."""
+    none(con, "select (select count(*) from o) - (select count(*) from r)", "rows are left out")
+
+
+def covered(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, str], by: str = "rn") -> None:
+    """Each generalized cell covers the value of its row."""
+    for k, column in enumerate(table.of("quasi")):
+        name, kind = f"q{k}", types[f"q{k}"]
+        if column.tree:
+            told = (
+                f"exists (from {quoted(column.tree)} h where h.leaf = o.{name} and r.{name}::varchar in "
+                f"(h.leaf::varchar, h.middle, h.root)) or (o.{name} is null and r.{name} in ('(null)', '<any>'))"
+            )
+        elif kind.endswith("[]") and kind != con.execute(f"select typeof({name}) from o limit 1").fetchone()[0]:
+            told = f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0"
+        elif kind.startswith("STRUCT(lower "):
+            told = (
+                f"(r.{name} is null and o.{name} is null) or (r.{name} is not null and r.{name}.lower is null) "
+                f"or (o.{name} between r.{name}.lower and r.{name}.upper)"
+            )
+        else:
+            raise Broken(f"{name} is released as {kind}, which is no box")
+        none(con, f"select count(*) from r join o using ({by}) where not coalesce({told}, false)", f"{name} covered")
+
+
+def classes(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any], measured: str = "r") -> None:
+    """Every class of equal quasi-identifiers has k rows, l diversity of each sensitive column, and is t-close."""
+    qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
+    if params.get("k"):
+        none(con, f"select count(*) from (select count(*) as n from {measured} group by {qi}) where n < {params['k']}", "k")
+    sensitive = range(len(table.of("sensitive")))
+    for s in sensitive if params.get("l") or params.get("t") is not None else ():
+        counted = (
+            f"with cells as (select {qi}, s{s} as s, count(*) as m from {measured} group by all), "
+            f"found as (select sum(m) as n, count(*) as d, max(m) as top, -sum(m * ln(m)) as h from cells group by {qi}) "
+        )
+        if params.get("l"):
+            l, diversity = params["l"], params.get("diversity", "frequency")
+            wrong = {
+                "frequency": f"top * {l} > n",
+                "distinct": f"d < {l}",
+                "entropy": f"h / n + ln(n) < ln({l}) - 1e-9",
+            }[diversity]
+            none(con, f"{counted} select count(*) from found where {wrong}", f"{diversity} l of s{s}")
+        if params.get("t") is not None and params.get("distance") == "equal":
+            far = con.execute(
+                f"with cells as (select {qi}, s{s} as s, count(*) as m from {measured} group by all), "
+                f"c as (select {qi}, sum(m) as n, row_number() over () as c from cells group by {qi}), "
+                f"whole as (select s{s} as s, count(*) / (select count(*) from {measured}) as p from {measured} group by s{s}), "
+                "grid as (select c.c, c.n, whole.s, whole.p, "
+                + ", ".join(f"c.q{k}" for k in range(len(table.of("quasi"))))
+                + " from c, whole), far as (select grid.c, sum(abs(coalesce(m, 0) / grid.n - p)) / 2 as d from grid left "
+                "join cells on grid.s is not distinct from cells.s and "
+                + " and ".join(f"grid.q{k} is not distinct from cells.q{k}" for k in range(len(table.of("quasi"))))
+                + " group by grid.c) select max(d) from far"
+            ).fetchone()
+            if far is None or far[0] > params["t"] + 1e-9:
+                raise Broken(f"t of s{s}: {far[0] if far else None} is above {params['t']}")
+
+
+def meets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any]) -> bool:
+    """Whether the whole table as one class meets what is asked."""
+    rows = con.execute("select count(*) from o").fetchone()[0]
+    if rows < params.get("k", 1):
+        return False
+    for s in range(len(table.of("sensitive"))):
+        top, distinct, entropy = con.execute(
+            f"select max(m), count(*), ln(sum(m)) - sum(m * ln(m)) / sum(m) from (select count(*) as m from o group by s{s})"
+        ).fetchone()
+        l = params.get("l", 1)
+        held = {"frequency": top * l <= rows, "distinct": distinct >= l, "entropy": entropy >= 0}
+        if params.get("diversity", "frequency") == "entropy" and l > 1:
+            from math import log
+
+            held["entropy"] = entropy >= log(l)
+        if not held[params.get("diversity", "frequency")]:
+            return False
+    return True
+
+
+def same_histograms(con: duckdb.DuckDBPyConnection, letters: str, types: Mapping[str, str]) -> None:
+    """Each column has the values it had, as often."""
+    for name in types:
+        if name[0] in letters and name[1:].isdigit():
+            differ = (
+                f"select count(*) from (select {name} as v, count(*) as n from o group by v) a full join "
+                f"(select {name} as v, count(*) as n from r group by v) b on a.v is not distinct from b.v "
+                "where a.n is distinct from b.n"
+            )
+            none(con, differ, f"histogram of {name}")
+
+
+def buckets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any]) -> None:
+    """Anatomy: l rows and no share above 1/l in a bucket; its MAP is the histogram of its rows."""
+    bucket = "own_bucket"
+    none(con, f"select count(*) from (select count(*) as n from r group by {bucket}) where n < {params['l']}", "l rows")
+    none(
+        con,
+        f"select count(*) from (select unnest(map_values(s0)) as m, {bucket} as b from r) a join "
+        f"(select count(*) as n, {bucket} as b from r group by b) c using (b) where m * {params['l']} > n",
+        "shares of a bucket",
+    )
+    none(con, f"select count(*) from (select count(distinct s0) as d from r group by {bucket}) where d <> 1", "one MAP")
+    none(
+        con,
+        f"with told as (select b, unnest(map_keys(s)) as v, unnest(map_values(s)) as m from "
+        f"(select {bucket} as b, any_value(s0) as s from r group by b)), "
+        f"truth as (select r.{bucket} as b, o.s0 as v, count(*) as m from r join o using (rn) where o.s0 is not null group by all) "
+        "select count(*) from truth left join told on truth.b = told.b and truth.v = told.v "
+        "where truth.m is distinct from told.m",
+        "the MAP of a bucket",
+    )
+
+
+def sliced(
+    con: duckdb.DuckDBPyConnection, table: Table, release: str, params: Mapping[str, Any], method: str
+) -> None:
+    """No sensitive value has a share above 1/l in what a record may have; fields keep their values (slicing)."""
+    sensitive = table.of("sensitive")[0].name
+    shown = [(row[0], row[1]) for row in con.execute(f"describe {release}").fetchall()]
+    rows = con.execute(f"from {release}").fetchall()
+    place = {name: k for k, (name, _) in enumerate(shown)}
+    slices = [k for k, (name, kind) in enumerate(shown) if kind.startswith("STRUCT")]
+    bucket = next(place[name] for name in ("bucket", "bucket_") if name in place and place[name] not in slices)
+    own = next(k for k in slices if any(row[k] and sensitive in row[k] for row in rows))
+    members: dict[Any, list[Any]] = {}
+    for row in rows:
+        members.setdefault(row[bucket], []).append(row)
+    if method == "merging":
+        for number, held in members.items():
+            counts: dict[str, int] = {}
+            for row in held:
+                counts[repr(row[own][sensitive])] = counts.get(repr(row[own][sensitive]), 0) + 1
+            if max(counts.values()) * params["l"] > len(held):
+                raise Broken(f"a value has {max(counts.values())} of {len(held)} rows of bucket {number}")
+        return
+    # p(t, B) is the product of the shares of the record's slices in B; p(s | t, B) the share of s among the cells of the
+    # sensitive slice that agree with the record (Li et al. 2012, section 4)
+    first = con.execute(f"select * from {quoted(table.name)}").fetchall()
+    header = [d[0] for d in con.description or []]
+    fields = {k: [name for name in (next(row[k] for row in rows if row[k] is not None)) if name != sensitive] for k in slices}
+    cells = {b: {k: [row[k] for row in held] for k in slices} for b, held in members.items()}
+    for record in {repr(row): row for row in first}.values():
+        value = dict(zip(header, record, strict=True))
+        chance: dict[str, float] = {}
+        total = 0.0
+        for held in cells.values():
+            share, agreeing = 1.0, list(held[own])
+            for k in slices:
+                agree = [c for c in held[k] if all(repr(c[f]) == repr(value[f]) for f in fields[k])]
+                share *= len(agree) / len(held[k])
+                agreeing = agree if k == own else agreeing
+            total += share
+            for cell in agreeing:
+                key = repr(cell[sensitive])
+                chance[key] = chance.get(key, 0.0) + share / len(agreeing)
+        if total and max(chance.values()) > total / params["l"] * (1 + 1e-9):
+            raise Broken(f"a record is linked to a value with probability {max(chance.values()) / total}")
+
+
+def persons(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any], method: str) -> None:
+    """A row a person; classes of k persons (rmr); k persons with each list, and no list above 1/l in a class."""
+    who = quoted(table.of("person")[0].name)
+    none(
+        con,
+        f"select (select count(distinct {who}) from {quoted(table.name)}) - (select count(*) from r)",
+        "a row a person",
+    )
+    qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
+    lists = ", ".join(f"s{k}" for k in range(len(table.of("sensitive"))))
+    if method == "rmr":
+        none(con, f"select count(*) from (select count(*) as n from r group by {qi}) where n < {params['k']}", "k")
+        return
+    none(con, f"select count(*) from (select count(*) as n from r group by {lists}) where n < {params['k']}", "k of lists")
+    none(
+        con,
+        f"with cells as (select {qi}, {lists}, count(*) as m from r group by all) select count(*) from "
+        f"(select sum(m) as n, max(m) as top from cells group by {qi}) where top * {params['l']} > n",
+        "l of lists",
+    )
+
+
+def noise(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, str], exact: bool) -> None:
+    """Counts are whole, and every row of the original is in a cell of its own sensitive value (in one, if `exact`)."""
+    if types.get("own_noisy_count") != "BIGINT":
+        raise Broken(f"noisy counts are {types.get('own_noisy_count')}")
+    told = ["r.s0 is not distinct from o.s0"] if not table.of("sensitive")[0].tree else ["true"]
+    for k, column in enumerate(table.of("quasi")):
+        name, kind = f"q{k}", types[f"q{k}"]
+        if column.tree or kind == "VARCHAR":
+            return
+        if kind.startswith("STRUCT(lower "):
+            told.append(
+                f"((r.{name} is null and o.{name} is null) or (r.{name} is not null and r.{name}.lower is null) "
+                f"or o.{name} between r.{name}.lower and r.{name}.upper)"
+            )
+        else:
+            told.append(f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0")
+    few = "n = 0" if not exact else "n < 1"
+    none(
+        con,
+        f"select count(*) from (select o.rn, count(r.own_noisy_count) as n from o left join r on {' and '.join(told)} "
+        f"group by o.rn) where {few}",
+        "a row that no cell covers",
+    )

@@ -1,0 +1,21 @@
+"""2,000 calls with fixed seeds; more by hand, see `tests.fuzz`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.campaign import campaign
+
+
+def test_a_few_calls_are_answered_or_refused_as_they_should_be() -> None:
+    tally = campaign(40, seed=0)
+    assert not tally.faults, "\n\n".join(tally.faults)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_random_calls_are_answered_or_refused_as_they_should_be(seed: int) -> None:
+    tally = campaign(250, seed=seed)
+    print(tally.shown())
+    assert not tally.faults, "\n\n".join(tally.faults)
+    assert tally.proved.total() > 25
