@@ -49,6 +49,11 @@ class Relation:
     comment: str = ""
 
     @property
+    def unnamed(self) -> str:
+        """Text that can follow FROM and takes a name of one's own after it."""
+        return self.text if self.text.startswith("(") else self.sql
+
+    @property
     def visible(self) -> bool:
         """Whether names and types of the columns are known while planning."""
         return bool(self.columns)

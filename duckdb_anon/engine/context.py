@@ -83,7 +83,7 @@ class Context:
     def plain_info(self, relation: Relation) -> TableInfo:
         """`relation` as rewrites see it, without roles: those of a release are told by the original's."""
         require_visible(self.function, relation)
-        return TableInfo(sql=relation.sql, columns=tuple(relation.columns.items()), given=relation.given)
+        return TableInfo(sql=relation.unnamed, columns=tuple(relation.columns.items()), given=relation.given)
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
         """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""
@@ -99,10 +99,10 @@ class Context:
         infos = [*roles.qi, *roles.sensitive, *roles.keep]
         trees = {i.name: self.relation(f"hierarchy of {i.name}", i.hierarchy) for i in infos if i.hierarchy}
         return TableInfo(
-            sql=relation.sql,
+            sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             roles=named,
-            hierarchies={n: TableInfo(t.sql, tuple(t.columns.items())) for n, t in trees.items()},
+            hierarchies={n: TableInfo(t.unnamed, tuple(t.columns.items())) for n, t in trees.items()},
             given=relation.given,
             kinds={i.name: i.kind for i in infos if i.kind},
         )

@@ -176,7 +176,8 @@ def _check_declared(roles: Roles, params: Params) -> None:
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Keep bounds as plain numbers."""
     if params["bounds"]:
-        params["bounds"] = {name: list(ends) for name, ends in params["bounds"].items()}
+        bounds = params["bounds"].items()
+        params["bounds"] = {name: list(ends) if isinstance(ends, (list, tuple)) else ends for name, ends in bounds}
     return params
 
 

@@ -146,7 +146,7 @@ def _boolean(given: Any) -> bool:
 
 
 def _text(given: Any) -> str:
-    if not isinstance(given, str):
+    if not isinstance(given, str) or not given.strip():
         raise TypeError
     return given
 

@@ -23,6 +23,7 @@ from duckdb_anon.measures.risk.classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
 from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.query.tables import TableInfo, contents_of, list_type
@@ -138,6 +139,8 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _plan(context: Any, params: Params) -> str:
+    if not params["releases"]:
+        raise ParameterError(f"compare: releases := {params['releases']!r} names none; say releases := ['a', 'b']")
     relations = [context.relation("releases", name) for name in params["releases"]]
     original = context.table_info(context.relation("original"), relations)
     releases = [context.table_info(relation) for relation in relations]

@@ -101,7 +101,9 @@ def test_page_of_hostile_values_is_what_it_would_be_of_harmless_ones(tmp_path: P
         con = duckdb_anon.connect(str(tmp_path / f"{len(found)}.duckdb"))
         name = '"' + value + '"'
         con.execute(f"create table {name} as select '{value}' || i % 3 as {name}, i % 5 as s from range(60) t(i)")
-        con.execute(f"comment on column {name}.{name} is 'anon: quasi'; comment on column {name}.s is 'anon: sensitive'")
+        con.execute(
+            f"comment on column {name}.{name} is 'anon: quasi'; comment on column {name}.s is 'anon: sensitive'"
+        )
         con.execute(f"""create table "made {value}" as from mondrian('{name}', 5, row_id := true)""")
         con.execute(f"""comment on table "made {value}" is 'anon: release {value}'""")
         target = tmp_path / f"{len(found)}.html"

@@ -41,7 +41,9 @@ def roles(table: Table, function: str, rng: random.Random, keep: bool = True) ->
     return told
 
 
-def guarantee(rng: random.Random, diversities: tuple[str, ...] = ("frequency", "distinct", "entropy")) -> dict[str, Any]:
+def guarantee(
+    rng: random.Random, diversities: tuple[str, ...] = ("frequency", "distinct", "entropy")
+) -> dict[str, Any]:
     """Random k, l, t, at least one of them."""
     params: dict[str, Any] = {}
     if rng.random() < 0.7:
@@ -54,22 +56,24 @@ def guarantee(rng: random.Random, diversities: tuple[str, ...] = ("frequency", "
 
 
 def _parameters(method: str, rng: random.Random) -> dict[str, Any]:
-    k, l = rng.choice((1, 2, 2, 3, 5)), rng.choice((1, 2, 2, 3))
+    k, level = rng.choice((1, 2, 2, 3, 5)), rng.choice((1, 2, 2, 3))
     if method == "muco":
         given: dict[str, Any] = {"delta": rng.choice((1.0, 0.5, 0.34, 0.2))}
         if rng.random() < 0.4:
             given["tables"] = "linear"
-        return given | ({"l": l} if rng.random() < 0.5 else {})
+        return given | ({"l": level} if rng.random() < 0.5 else {})
     if method == "mondrian":
-        return guarantee(rng) | rng.choice(({}, {"mode": "relaxed"}, {"cut": "median"}, {"cut": "median", "width": "spread"}))
+        return guarantee(rng) | rng.choice(
+            ({}, {"mode": "relaxed"}, {"cut": "median"}, {"cut": "median", "width": "spread"})
+        )
     if method == "incognito":
         return guarantee(rng) | rng.choice(({}, {"max_suppression": 0.2}, {"branching": 2}))
     if method == "anatomy":
-        return {"l": l} | rng.choice(({}, {"groups": "sse"}))
+        return {"l": level} | rng.choice(({}, {"groups": "sse"}))
     if method == "slicing":
-        return {"l": l} | rng.choice(({}, {"sensitive_column": "alone"}))
+        return {"l": level} | rng.choice(({}, {"sensitive_column": "alone"}))
     if method == "merging":
-        return {"l": l, "k": k} | rng.choice(({}, {"fake": 3}, {"unseen_pairs": True, "min_expected": 0.5}))
+        return {"l": level, "k": k} | rng.choice(({}, {"fake": 3}, {"unseen_pairs": True, "min_expected": 0.5}))
     if method in ("one_to_m_generalize", "rmr"):
         second = {"l": rng.choice((1, 1, 2))} if method == "one_to_m_generalize" else {"m": rng.choice((1, 2))}
         return {"k": k} | second
@@ -170,7 +174,9 @@ def measure_call(table: Table, release: Call, rng: random.Random) -> Call:
         "diffgen_plan": ", 1.0", "correlation": "",
     }  # fmt: skip
     kind = rng.choices((pairs, single, originals), (0.6, 0.3, 0.1))[0]
-    function = rng.choices(list(kind), [4 if f in ("relative_error", "estimate") else 0.3 if f == "compare" else 1 for f in kind])[0]
+    function = rng.choices(
+        list(kind), [4 if f in ("relative_error", "estimate") else 0.3 if f == "compare" else 1 for f in kind]
+    )[0]
     told = roles(table, function, rng)
     if function in ("compare", "describe_release", "anatomy_qit", "anatomy_st", "rr_reconstruct"):
         told = ""

@@ -23,7 +23,7 @@ import duckdb_anon
 from duckdb_anon.engine.plan import parameters_of
 from duckdb_anon.registry import ENTRIES
 from tests.fuzz import proofs
-from tests.fuzz.calls import COUNTS, Call, method_call, measure_call
+from tests.fuzz.calls import COUNTS, Call, measure_call, method_call
 from tests.fuzz.tables import SECRET, Table, quoted, random_table
 
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
@@ -52,7 +52,9 @@ class Tally:
         for function in sorted({f for f, _ in self.outcomes}):
             counts = [self.outcomes[function, word] for word in ("answered", "refused", "fault")]
             lines.append(f"{function:<26}{counts[0]:>9}{counts[1]:>9}{counts[2]:>8}{self.proved[function]:>8}")
-        total = [sum(n for (_, word), n in self.outcomes.items() if word == w) for w in ("answered", "refused", "fault")]
+        total = [
+            sum(n for (_, word), n in self.outcomes.items() if word == w) for w in ("answered", "refused", "fault")
+        ]
         lines.append(f"{self.calls:<26}{total[0]:>9}{total[1]:>9}{total[2]:>8}{self.proved.total():>8}")
         return "\n".join(lines)
 
@@ -104,7 +106,9 @@ def judged(
     except Exception as fault:
         outcome = "fault"
         kind = "" if isinstance(fault, (Fault, proofs.Broken)) else f"{type(fault).__name__}: "
-        shown = ";\n".join([*table.statements, *([f"create or replace table rel as from {of.sql}"] if of else []), statement])
+        shown = ";\n".join(
+            [*table.statements, *([f"create or replace table rel as from {of.sql}"] if of else []), statement]
+        )
         tally.faults.append(f"-- seed {where[0]} table {where[1]}: {kind}{str(fault)[:600]}\n{shown};")
     tally.outcomes[call.function, outcome] += 1
     if verbose:
@@ -216,16 +220,24 @@ def answers(con: duckdb.DuckDBPyConnection, call: Call, header: list[str], answe
         (name, float(value)) for row in rows for name, value in zip(shown, row, strict=True)
         if name in ("n", "v") and value is not None and not (isinstance(value, float) and not math.isfinite(value))
     )  # fmt: skip
-    said = sorted((t["measure"], t["original"]) for t in told if t["original"] is not None and math.isfinite(t["original"]))
+    said = sorted(
+        (t["measure"], t["original"]) for t in told if t["original"] is not None and math.isfinite(t["original"])
+    )
     grouped = "g" in shown
-    lost = [t for t in truths if not any(t[0] == s[0] and math.isclose(t[1], s[1], rel_tol=1e-9, abs_tol=1e-9) for s in said)]
+    lost = [
+        t
+        for t in truths
+        if not any(t[0] == s[0] and math.isclose(t[1], s[1], rel_tol=1e-9, abs_tol=1e-9) for s in said)
+    ]
     if lost:
         raise Fault(f"relative_error's truths {said[:6]} lack {lost[:6]}{' by groups' if grouped else ''}")
     for t in told:
         sure = t.get("confidence") == 1 and t["original"] is not None
         low, high = t.get("low"), t.get("high")
         slack = 1e-6 * max(1.0, abs(t["original"] or 0))
-        if sure and ((low is not None and t["original"] < low - slack) or (high is not None and t["original"] > high + slack)):
+        if sure and (
+            (low is not None and t["original"] < low - slack) or (high is not None and t["original"] > high + slack)
+        ):
             raise Fault(f"{t['original']} is not in [{low}, {high}], which is certain")
     return True
 
@@ -235,6 +247,7 @@ def campaign(calls: int, seed: int, start: int = 0, verbose: bool = False) -> Ta
     tally = Tally()
     con = duckdb_anon.connect()
     con.execute("set threads = 1")
+    con.execute("set memory_limit = '2GB'")
     number = start
     while tally.calls < calls:
         run(con, seed, number, tally, verbose)

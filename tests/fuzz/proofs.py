@@ -7,6 +7,7 @@ were released, with `rn` the number of the source row.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import log
 from typing import Any
 
 import duckdb
@@ -28,7 +29,9 @@ def copied(con: duckdb.DuckDBPyConnection, table: Table, release: str) -> dict[s
         f"create or replace temp table o as select row_number() over () - 1 as rn, {chosen} from {quoted(table.name)}"
     )
     shown = {row[0]: row[1] for row in con.execute(f"describe {release}").fetchall()}
-    renamed = {name: plain.get(name, {"row_id_" if "row_id" in plain else "row_id": "rn"}.get(name, "")) for name in shown}
+    renamed = {
+        name: plain.get(name, {"row_id_" if "row_id" in plain else "row_id": "rn"}.get(name, "")) for name in shown
+    }
     for name, kind in shown.items():
         if not renamed[name] and not kind.startswith("STRUCT"):
             renamed[name] = "own_" + name.rstrip("_")
@@ -56,7 +59,11 @@ def rows_kept(con: duckdb.DuckDBPyConnection, types: Mapping[str, str], exact: s
     none(con, "select count(*) from r where rn not in (select rn from o) or rn is null", "rows of nowhere")
     for name in types:
         if name[0] in exact and name[1:].isdigit():
-            none(con, f"select count(*) from r join o using (rn) where r.{name} is distinct from o.{name}", f"{name} kept")
+            none(
+                con,
+                f"select count(*) from r join o using (rn) where r.{name} is distinct from o.{name}",
+                f"{name} kept",
+            )
 
 
 def all_rows(con: duckdb.DuckDBPyConnection) -> None:
@@ -89,7 +96,11 @@ def classes(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
     """Every class of equal quasi-identifiers has k rows, l diversity of each sensitive column, and is t-close."""
     qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
     if params.get("k"):
-        none(con, f"select count(*) from (select count(*) as n from {measured} group by {qi}) where n < {params['k']}", "k")
+        none(
+            con,
+            f"select count(*) from (select count(*) as n from {measured} group by {qi}) where n < {params['k']}",
+            "k",
+        )
     sensitive = range(len(table.of("sensitive")))
     for s in sensitive if params.get("l") or params.get("t") is not None else ():
         counted = (
@@ -97,11 +108,11 @@ def classes(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
             f"found as (select sum(m) as n, count(*) as d, max(m) as top, -sum(m * ln(m)) as h from cells group by {qi}) "
         )
         if params.get("l"):
-            l, diversity = params["l"], params.get("diversity", "frequency")
+            level, diversity = params["l"], params.get("diversity", "frequency")
             wrong = {
-                "frequency": f"top * {l} > n",
-                "distinct": f"d < {l}",
-                "entropy": f"h / n + ln(n) < ln({l}) - 1e-9",
+                "frequency": f"top * {level} > n",
+                "distinct": f"d < {level}",
+                "entropy": f"h / n + ln(n) < ln({level}) - 1e-9",
             }[diversity]
             none(con, f"{counted} select count(*) from found where {wrong}", f"{diversity} l of s{s}")
         if params.get("t") is not None and params.get("distance") == "equal":
@@ -129,12 +140,8 @@ def meets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any
         top, distinct, entropy = con.execute(
             f"select max(m), count(*), ln(sum(m)) - sum(m * ln(m)) / sum(m) from (select count(*) as m from o group by s{s})"
         ).fetchone()
-        l = params.get("l", 1)
-        held = {"frequency": top * l <= rows, "distinct": distinct >= l, "entropy": entropy >= 0}
-        if params.get("diversity", "frequency") == "entropy" and l > 1:
-            from math import log
-
-            held["entropy"] = entropy >= log(l)
+        level = params.get("l", 1)
+        held = {"frequency": top * level <= rows, "distinct": distinct >= level, "entropy": entropy >= log(level)}
         if not held[params.get("diversity", "frequency")]:
             return False
     return True
@@ -174,9 +181,7 @@ def buckets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
     )
 
 
-def sliced(
-    con: duckdb.DuckDBPyConnection, table: Table, release: str, params: Mapping[str, Any], method: str
-) -> None:
+def sliced(con: duckdb.DuckDBPyConnection, table: Table, release: str, params: Mapping[str, Any], method: str) -> None:
     """No sensitive value has a share above 1/l in what a record may have; fields keep their values (slicing)."""
     sensitive = table.of("sensitive")[0].name
     shown = [(row[0], row[1]) for row in con.execute(f"describe {release}").fetchall()]
@@ -200,7 +205,9 @@ def sliced(
     # sensitive slice that agree with the record (Li et al. 2012, section 4)
     first = con.execute(f"select * from {quoted(table.name)}").fetchall()
     header = [d[0] for d in con.description or []]
-    fields = {k: [name for name in (next(row[k] for row in rows if row[k] is not None)) if name != sensitive] for k in slices}
+    fields = {
+        k: [name for name in (next(row[k] for row in rows if row[k] is not None)) if name != sensitive] for k in slices
+    }
     cells = {b: {k: [row[k] for row in held] for k in slices} for b, held in members.items()}
     for record in {repr(row): row for row in first}.values():
         value = dict(zip(header, record, strict=True))
@@ -233,7 +240,11 @@ def persons(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
     if method == "rmr":
         none(con, f"select count(*) from (select count(*) as n from r group by {qi}) where n < {params['k']}", "k")
         return
-    none(con, f"select count(*) from (select count(*) as n from r group by {lists}) where n < {params['k']}", "k of lists")
+    none(
+        con,
+        f"select count(*) from (select count(*) as n from r group by {lists}) where n < {params['k']}",
+        "k of lists",
+    )
     none(
         con,
         f"with cells as (select {qi}, {lists}, count(*) as m from r group by all) select count(*) from "

@@ -11,7 +11,7 @@ NAMES = (
     "age", "Sex", "*", 'a"b', "it's", "select", "FROM", "a b", "x.y", "é", "naïve ß", "😀", "{0}", "%s", "$1", "--", "/*x*/",
     ";", "new\nline", "tab\t", "NULL", "true", "rowid", "row_id", "rn", "c0", "x0", "n", "i", "leaf", "lower", "upper",
     "bucket", "rr", "noisy_count", "sampling_rate", "suppressed", "retention", "tbl", "qi", "k", "original", "release", "estimate", "a:=b", "\\", "count(*)", "group_id", "domain", "p", " ", "ÀÉ", "1",
-    "column", "excluded", "x" * 70, "struct", "s", "a,b", "()", "[1]", "'", '"', "anon: quasi", "ı", "K\u212a",
+    "column", "excluded", "x" * 70, "struct", "s", "a,b", "()", "[1]", "'", '"', "anon: quasi", "\u0131", "K\u212a",
 )  # fmt: skip
 RESERVED = ("_anon_rn", "_anon_v0", "_anon_given")
 TABLES = (
@@ -62,7 +62,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 PLAIN = ("integer", "varchar", "boolean", "date", "double", "decimal(18,3)", "bigint")
 """What half of all columns are: the kernels see more of them than of refusals by type."""
-NESTED = tuple(kind for kind in VALUES if kind[-1] in "])" and kind[0] not in "de") + ("interval", "timetz")
+NESTED = ("interval", "timetz", *(kind for kind in VALUES if kind[-1] in "])" and kind[0] not in "de"))
 
 
 @dataclass
@@ -135,10 +135,7 @@ def random_table(rng: random.Random, with_persons: bool = False) -> Table:
         name = rng.choice(RESERVED if rng.random() < 0.005 else NAMES)
         chosen.setdefault(name.lower(), name)
     rng.shuffle(roles)
-    columns = [
-        Column(name, _type(rng), role)
-        for name, role in zip(chosen.values(), roles, strict=True)
-    ]
+    columns = [Column(name, _type(rng), role) for name, role in zip(chosen.values(), roles, strict=True)]
     rows = rng.choice((1, 2, 5, 8, 13, 30, 60, 60, 60, 150, 150))
     table = Table(rng.choice(TABLES), columns, rows, labelled=rng.random() < 0.6)
     declared, drawn = [], []

@@ -56,7 +56,7 @@ def tables_around(
     """
     known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
     others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
-    tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
+    tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]
     info = context.table_info(original, [release])
     context.require_known(original, release, {name: tree.given or tree.sql for name, tree in info.hierarchies.items()})
     return info, context.plain_info(release), tables

@@ -98,8 +98,8 @@ def draw(
     if asked.sum() < spec.dims or (spec.sensitive and askable(attributes[-1]) == 0):
         empty = [a.name for a in attributes if askable(a) == 0]
         raise ParameterError(
-            f"workload: nothing can be asked of {listed(empty)}, NULL or not finite in every row; name other columns in "
-            f"qi and sensitive, or lower dims := {spec.dims}"
+            f"workload: nothing can be asked of {listed(empty)}, NULL or not finite in every row; name other columns "
+            f"in qi and sensitive, or lower dims := {spec.dims}"
         )
     used = np.zeros((spec.n, len(attributes)), dtype=bool)
     # the first `dims` places of a random permutation of the quasi-identifiers

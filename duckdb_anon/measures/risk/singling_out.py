@@ -17,6 +17,7 @@ import numpy as np
 
 from duckdb_anon.measures.risk.wp29 import BOXES, HOLDOUT, PAPER, RETURNS, Numbers, answer, columns_of, numbers, rates
 from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadTable
 
@@ -29,6 +30,8 @@ ADVICE = " (published as it is; sensitive_edges := 10 in the method's call gives
 def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a mode."""
     read = dict(zip(params["read"], tables, strict=True))
+    if params["columns"] == []:
+        raise ParameterError("singling_out: columns := [] names none; leave it out, or name those to look at")
     names = columns_of("singling_out", params, params["columns"], "columns")
     release, boxes = numbers("singling_out", read["release"], names)
     original, _ = numbers("singling_out", read["original"], names)

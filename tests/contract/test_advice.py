@@ -1,0 +1,107 @@
+"""Errors advise what can be done: a parameter named in one belongs to the function that raised it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.engine.plan import parameters_of
+from duckdb_anon.model.entries import REQUIRED, Entry, Method
+from duckdb_anon.registry import ENTRIES
+
+TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
+TABLES = ("plain", "labelled", "empty", "missing", "unseen", "person_rows", "odd", "(from labelled)", "/no/such.csv")
+WRONG = {
+    "number": ("-1", "'x'", "1e12", "0"),
+    "fraction": ("-1", "'x'", "0"),
+    "integer": ("-1", "2.5", "100000", "0"),
+    "text": ("'nonsense'", "''"),
+    "boolean": ("'x'", "true"),
+    "names": ("['nowhere']", "[]", "['age', 'age']", "['name']"),
+    "mapping": ("{'nowhere': 1}", "{'age': 'nowhere'}"),
+    "any": ("-1", "'nowhere'", "['nowhere']"),
+}
+ROLES = {"qi": "['age', 'sex']", "sensitive": "['disease']", "person": "'pid'"}
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    con = duckdb_anon.connect()
+    columns = "i as pid, i % 7 as age, (['f', 'm'])[1 + i % 2] as sex, 'd' || i % 3 as disease, 'n' || i as name"
+    for table, rows in (("plain", 40), ("labelled", 40), ("empty", 0), ("person_rows", 40)):
+        con.execute(f"create table {table} as select {columns} from range({rows}) t(i)")
+    con.execute("update person_rows set pid = pid // 4")
+    con.execute(
+        "create table odd as select null::integer as age, [1] as sex, {a: 1} as disease, 'x' as name from range(9)"
+    )
+    con.execute(f"create temp table unseen as select {columns} from range(40) t(i)")
+    for table in ("labelled", "empty", "person_rows"):
+        for column, role in (("age", "quasi"), ("sex", "quasi"), ("disease", "sensitive"), ("name", "identifier")):
+            con.execute(f"comment on column {table}.{column} is 'anon: {role}'")
+    con.execute("comment on column person_rows.pid is 'anon: person'")
+    yield con
+    con.close()
+
+
+def calls(entry: Entry) -> Iterator[str]:
+    """Calls in which one thing after the other is wrong."""
+    own = {p.name: p for p in parameters_of(entry)}
+    tables = [name for name in own if name in getattr(entry, "tables", ("tbl",))]
+    least = {name: "'labelled'" for name in tables}
+    if isinstance(entry, Method):
+        parts = entry.smallest.split(", ")
+        needed = [p.name for p in entry.parameters if p.default is REQUIRED]
+        least |= dict(zip(needed, (part for part in parts if ":=" not in part), strict=False))
+        least |= dict(part.split(" := ") for part in parts if ":=" in part)
+    else:
+        some = {"number": "0.5", "fraction": "0.5", "integer": "2", "text": "'select count(*) from labelled'", "names": "['age']",
+                "any": "'labelled'", "mapping": "{'age': 2}", "boolean": "true"}  # fmt: skip
+        least |= {p.name: some[p.kind] for p in own.values() if p.default is REQUIRED and p.name not in least}
+
+    def call(given: dict[str, str]) -> str:
+        told = ", ".join(f"{name} := {value}" for name, value in given.items())
+        return f"select {entry.name}({told})" if getattr(entry, "scalar", False) else f"from {entry.name}({told})"
+
+    roles = {name: value for name, value in ROLES.items() if name in own and name != "person"}
+    for table in TABLES:
+        for place in tables:
+            given = {**least, place: f"'{table}'"}
+            yield call(given)
+            yield call({**given, **roles})
+    for name, parameter in own.items():
+        if name not in tables and name != "path":
+            for wrong in WRONG[parameter.kind]:
+                yield call({**least, name: wrong})
+                if name not in roles:
+                    yield call({**least, **roles, name: wrong})
+    for dropped in own:
+        if dropped in least:
+            yield call({name: value for name, value in least.items() if name != dropped})
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in ENTRIES if e.name not in ("recommend", "anon_report")], ids=lambda e: e.name
+)
+def test_advice_names_only_what_the_function_takes(con: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+    refused = 0
+    for statement in calls(entry):
+        try:
+            con.execute(statement).fetchmany(1)
+        except duckdb.Error as error:
+            refused += 1
+            told = str(error).split("\n\nLINE ")[0]
+            if isinstance(error, duckdb.CatalogException) and re.search(
+                r"with name (missing|nowhere|nonsense) does not", told
+            ):
+                continue  # it might have been a temporary table
+            named = re.match(r"Invalid Input Error: (\w+): ", told)
+            assert named is not None and "internal error" not in told, f"{statement}\n{told}"
+            if "make it again with row_id := true" in told:
+                continue  # advice on the call that made the release
+            foreign = set(re.findall(r"(?<![\w'\"])([a-z_]+) := ", told)) - TAKES.get(named[1], set())
+            assert not foreign, f"{statement}\n{named[1]} takes no {sorted(foreign)}: {told}"
+    assert refused > 3 or len(TAKES[entry.name]) < 3
