@@ -42,7 +42,7 @@ from duckdb_anon.model.entries import (
     Roles,
     Task,
 )
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError, planning
 from duckdb_anon.model.shapes import carriers_in_doubt, in_doubt, refuse, released_name
 from duckdb_anon.model.table import CodedTable
 
@@ -248,7 +248,8 @@ def _told_apart(entry: PureSql, context: Context, relation: Relation, select: st
 
 
 def _plan_query(entry: Query, context: Context, params: Params) -> str:
-    select = entry.plan(context, params)
+    with planning(entry.name):
+        select = entry.plan(context, params)
     if entry.unit == "any":
         return select
     relation = context.relation(entry.tables[0])

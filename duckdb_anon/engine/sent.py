@@ -3,12 +3,15 @@
 Arrow carries texts without their collation, TIME WITH TIME ZONE without its zone and UHUGEINT in 127 bits. Texts
 of a collated column travel as its key (NOCASE: in lower case, NOACCENT: without accents, NFC: normalized), so that
 'flu' and 'FLU' are one value; what is released is still read from the source. What cannot travel is refused by name.
-Cost: a query of no rows for the text columns of a table; a pass over the columns of one the planner cannot see.
+Cost: a query of no rows for the text columns of a table; a pass over the columns of one the planner cannot see, and
+with DuckDB 1.5, where a query of no rows has lost the collations of its columns, of every table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident, literal
@@ -20,6 +23,11 @@ _MOST = 2**127 - 1
 # Pairs of texts that a collation may take for equal, and the function whose results are then equal.
 # Accents are taken off last, as the others may bring them about.
 _PAIRS = (("AB", "ab", "lower"), ("\u00e1", "a\u0301", "nfc_normalize"), ("\u00e1", "a", "strip_accents"))
+_KEYS = tuple(
+    tuple(sql for k, (_, _, sql) in enumerate(_PAIRS) if mask >> k & 1)
+    for mask in sorted(range(1, 8), key=int.bit_count)
+)
+_TOLD_BY_TYPE = not duckdb.__version__.startswith("1.")
 _IGNORED = ("b\u200b", "b")  # equal under the collations of the ICU extension
 
 
@@ -124,8 +132,8 @@ def guards(function: str, infos: Iterable[ColumnInfo], rows: str) -> str:
             (f"typeof(any_value({column})) = '{_TIMETZ}'", _zoned(function, info.name)),
             (f"typeof(any_value({column})) = 'UHUGEINT'", _too_large(function, info.name)),
             (
-                f"count(distinct {column}) filter (typeof({column}) = 'VARCHAR') <> "
-                f"count(distinct hash({column})) filter (typeof({column}) = 'VARCHAR')",
+                f"(select count(*) from (select 1 from {rows} where typeof({column}) = 'VARCHAR' group by {column})) "
+                f"<> count(distinct hash({column})) filter (typeof({column}) = 'VARCHAR')",
                 f"{function}: column '{info.name}' has a collation, which is followed in tables that are visible while "
                 "the call is planned; commit the table, or make it one of plain texts with lower(...)",
             ),
@@ -149,6 +157,8 @@ def collated(function: str, catalog: Catalog, relation: Relation, names: Iterabl
     texts = [name for name in names if relation.columns.get(name) == "VARCHAR"]
     if not texts or catalog.cursor is None:
         return {}
+    if not _TOLD_BY_TYPE:
+        return _told_by_rows(function, catalog.cursor, relation, texts)
     pairs = [pair[:2] for pair in _PAIRS] + [_IGNORED]
     tests = [f"coalesce(_anon_v{k}, {literal(a)}) = {literal(b)}" for k in range(len(texts)) for a, b in pairs]
     nothing = ", ".join(
@@ -159,14 +169,49 @@ def collated(function: str, catalog: Catalog, relation: Relation, names: Iterabl
     for k, name in enumerate(texts):
         *known, ignored = held[k * len(pairs) : (k + 1) * len(pairs)]
         if ignored:
-            raise ColumnError(
-                f"{function}: column '{name}' has a collation of the ICU extension, which cannot be followed; use "
-                f'NOCASE, NOACCENT or NFC, or (select * replace ({ident(name)} collate "binary" as {ident(name)}) '
-                f"from {relation.given})"
-            )
+            raise _not_followed(function, name, relation)
         if any(known):
             keys[name] = tuple(sql for is_equal, (_, _, sql) in zip(known, _PAIRS, strict=True) if is_equal)
     return keys
+
+
+def _told_by_rows(
+    function: str, cursor: duckdb.DuckDBPyConnection, relation: Relation, texts: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+    """As `collated`, where the type of a query of no rows has lost its collation (DuckDB 1.5).
+
+    A collation matters where rows hold texts that differ and are equal. Its key is then the one under which the same
+    rows are together, and there may be none.
+    """
+    keys: dict[str, tuple[str, ...]] = {}
+    for name in texts:
+        held = f"from {relation.sql} where {ident(name)} is not null"
+        # GROUP BY follows the collation there, unlike COUNT(DISTINCT) and GROUP BY ALL
+        groups = f"select count(*) from (select 1 {held} group by {ident(name)})"
+        spellings, values = cursor.execute(
+            f"select (select count(distinct hash({ident(name)})) {held}), ({groups})"
+        ).fetchall()[0]
+        if spellings == values:
+            continue
+        for functions in _KEYS:
+            key = _key(name, functions)
+            both = f"select count(*) from (select 1 {held} group by {ident(name)}, {key})"
+            if cursor.execute(f"select ({both}), (select count(distinct {key}) {held})").fetchall() == [
+                (values, values)
+            ]:
+                keys[name] = functions
+                break
+        else:
+            raise _not_followed(function, name, relation)
+    return keys
+
+
+def _not_followed(function: str, name: str, relation: Relation) -> ColumnError:
+    return ColumnError(
+        f"{function}: column '{name}' has a collation of the ICU extension, which cannot be followed; use "
+        f'NOCASE, NOACCENT or NFC, or (select * replace ({ident(name)} collate "binary" as {ident(name)}) '
+        f"from {relation.given})"
+    )
 
 
 def _key(name: str, functions: Iterable[str]) -> str:

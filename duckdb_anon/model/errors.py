@@ -9,7 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class AnonError(Exception):
@@ -47,6 +49,24 @@ def of_function(function: str, error: AnonError) -> str:
     """
     text = str(error)
     return text if re.match(r"\w+: ", text) else f"{function}: {text}"
+
+
+_planned: ContextVar[str] = ContextVar("planned", default="")
+
+
+@contextmanager
+def planning(function: str) -> Iterator[None]:
+    """Let errors that generated SQL raises when it runs begin with `function`, until the block ends."""
+    token = _planned.set(function)
+    try:
+        yield
+    finally:
+        _planned.reset(token)
+
+
+def when_run(text: str) -> str:
+    """Message of an error that SQL planned now may raise later."""
+    return f"{_planned.get()}: {text}" if _planned.get() else text
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -181,11 +181,25 @@ def buckets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
     )
 
 
+def _fields(kind: str) -> list[tuple[str, str]]:
+    return [(name, str(inner)) for name, inner in duckdb.sqltype(kind).children]
+
+
+def _told(value: str, kind: str) -> str:
+    """A value as text: Python takes infinite dates for finite ones; -0.0 is 0.0."""
+    return f"({value} + 0)::varchar" if kind in ("FLOAT", "DOUBLE") else f"{value}::varchar"
+
+
 def sliced(con: duckdb.DuckDBPyConnection, table: Table, release: str, params: Mapping[str, Any], method: str) -> None:
     """No sensitive value has a share above 1/l in what a record may have; fields keep their values (slicing)."""
     sensitive = table.of("sensitive")[0].name
     shown = [(row[0], row[1]) for row in con.execute(f"describe {release}").fetchall()]
-    rows = con.execute(f"from {release}").fetchall()
+    chosen = [
+        "{" + ", ".join(f"{quoted(f)}: {_told(f'{quoted(name)}.{quoted(f)}', k)}" for f, k in _fields(kind)) + "}"
+        if kind.startswith("STRUCT") else quoted(name)
+        for name, kind in shown
+    ]  # fmt: skip
+    rows = con.execute(f"select {', '.join(chosen)} from {release}").fetchall()
     place = {name: k for k, (name, _) in enumerate(shown)}
     slices = [k for k, (name, kind) in enumerate(shown) if kind.startswith("STRUCT")]
     bucket = next(place[name] for name in ("bucket", "bucket_") if name in place and place[name] not in slices)
@@ -203,8 +217,9 @@ def sliced(con: duckdb.DuckDBPyConnection, table: Table, release: str, params: M
         return
     # p(t, B) is the product of the shares of the record's slices in B; p(s | t, B) the share of s among the cells of the
     # sensitive slice that agree with the record (Li et al. 2012, section 4)
-    first = con.execute(f"select * from {quoted(table.name)}").fetchall()
-    header = [d[0] for d in con.description or []]
+    header = [column.name for column in table.columns]
+    chosen = [_told(quoted(column.name), column.type.upper()) for column in table.columns]
+    first = con.execute(f"select {', '.join(chosen)} from {quoted(table.name)}").fetchall()
     fields = {
         k: [name for name in (next(row[k] for row in rows if row[k] is not None)) if name != sensitive] for k in slices
     }

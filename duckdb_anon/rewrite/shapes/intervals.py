@@ -18,11 +18,13 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.shapes.types import is_moment, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
 
+MOST_LISTED = 1_000_000
 _WHOLE = Values(EVERYTHING.intervals, True)
 
 
@@ -37,13 +39,21 @@ class IntervalPart(Part):
         """List the whole numbers or days in each box."""
         if spread_of(self.kind) != "discrete":
             raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
-        inside = f"range(_low::hugeint::bigint, _high::hugeint::bigint + 1)::{self.kind}[]"
+        inside = f"range(_low::bigint, _high::bigint + 1)::{self.kind}[]"
         if self.kind.upper() == "DATE":
             # an infinite date is alone in its box, or with the other one
             inside = (
                 "case when isfinite(_low) and isfinite(_high) then range(_low, _high + 1, interval 1 day)::date[] "
                 "else list_distinct([_low, _high]) end"
             )
+        many = exp.Literal.string(
+            when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
+        )
+        wide = "datediff('day', _low, _high)" if self.kind.upper() == "DATE" else "_high - _low"
+        far = f"_high >= 9223372036854775807 or _low < -9223372036854775808 or {wide} >= {MOST_LISTED}"
+        if self.kind.upper() == "DATE":
+            far = f"isfinite(_low) and isfinite(_high) and {wide} >= {MOST_LISTED}"
+        inside = f"case when {far} then error({{many}}) else {inside} end"
         return select(
             f"""
             select _cell, unnest(case when _cell is null then [null::{self.kind}]
@@ -51,6 +61,7 @@ class IntervalPart(Part):
             from {{boxes}}""",
             value=self.columns[0],
             boxes=self._boxes(),
+            many=many,
         )
 
     def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
@@ -78,17 +89,19 @@ class IntervalPart(Part):
 
     def _boxes(self) -> exp.Select:
         """SELECT cell, low, high, unbounded: the ends of each distinct box."""
-        missing = f"column {self.columns[0]} has no box with known ends".replace("'", "''")
-        # moments are measured in microseconds, so that lengths are numbers
+        missing = exp.Literal.string(when_run(f"column {self.columns[0]} has no box with known ends"))
+        # moments are measured in microseconds, so that lengths are numbers; lengths need more room than ends
+        kind = self.kind.upper()
         shown = "epoch_us({})" if is_timestamp(self.kind) else "{}"
-        low = (
-            f"coalesce(_cell.lower, min(_cell.lower) over (), case when _cell is not null then error('{missing}') end)"
-        )
+        if spread_of(kind) == "discrete" and kind != "DATE":
+            shown = "({})::double" if "HUGEINT" in kind else "({})::hugeint"
+        low = "coalesce(_cell.lower, min(_cell.lower) over (), case when _cell is not null then error({missing}) end)"
         high = "coalesce(_cell.upper, max(_cell.upper) over ())"
         return select(
             f"select _cell, {shown.format(low)} as _low, {shown.format(high)} as _high, "
             "_cell is not null and _cell.lower is null as _unbounded from {cells}",
             cells=self.cells(),
+            missing=missing,
         )
 
     def boundable(self, value: exp.Expr) -> bool:
