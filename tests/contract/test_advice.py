@@ -67,7 +67,8 @@ def calls(entry: Entry) -> Iterator[str]:
         return f"select {entry.name}({told})" if getattr(entry, "scalar", False) else f"from {entry.name}({told})"
 
     roles = {name: value for name, value in ROLES.items() if name in own and name != "person"}
-    for table in TABLES:
+    # tables that are held against one another have the types of one another
+    for table in TABLES if len(tables) < 2 else [name for name in TABLES if name != "odd"]:
         for place in tables:
             given = {**least, place: f"'{table}'"}
             yield call(given)
@@ -102,6 +103,7 @@ def test_advice_names_only_what_the_function_takes(con: duckdb.DuckDBPyConnectio
             assert named is not None and "internal error" not in told, f"{statement}\n{told}"
             if "make it again with row_id := true" in told:
                 continue  # advice on the call that made the release
+            told = re.sub(r"'\w+\([^']*\)'", "", told)  # a call of another function
             foreign = set(re.findall(r"(?<![\w'\"])([a-z_]+) := ", told)) - TAKES.get(named[1], set())
             assert not foreign, f"{statement}\n{named[1]} takes no {sorted(foreign)}: {told}"
     assert refused > 3 or len(TAKES[entry.name]) < 3

@@ -30,7 +30,7 @@ def copied(con: duckdb.DuckDBPyConnection, table: Table, release: str) -> dict[s
     )
     shown = {row[0]: row[1] for row in con.execute(f"describe {release}").fetchall()}
     renamed = {
-        name: plain.get(name, {"row_id_" if "row_id" in plain else "row_id": "rn"}.get(name, "")) for name in shown
+        name: plain.get(name, {"row_id_" if "row_id_" in shown else "row_id": "rn"}.get(name, "")) for name in shown
     }
     for name, kind in shown.items():
         if not renamed[name] and not kind.startswith("STRUCT"):

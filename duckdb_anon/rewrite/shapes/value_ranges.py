@@ -177,6 +177,8 @@ def constant(node: exp.Expr, kind: str) -> Number | None:
 def printed(value: Number, kind: str) -> exp.Expr:
     """An end of an interval as a tree: a date, or a number (microseconds for timestamps)."""
     if kind.upper() == "DATE":
+        if not _FIRST_DAY <= value <= _LAST_DAY:
+            return exp.Add(this=exp.cast(exp.Literal.string(str(_DAY)), exp.DType.DATE), expression=number(int(value)))
         return exp.cast(exp.Literal.string(str(_DAY + dt.timedelta(days=int(value)))), exp.DType.DATE)
     return number(value)
 
@@ -194,6 +196,7 @@ def whole(values: Values) -> list[tuple[int | None, int | None]]:
 
 _DATED = {"DATE": exp.DType.DATE, "TIMESTAMP": exp.DType.TIMESTAMP}
 _DAY = dt.date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - _DAY.toordinal() for day in (dt.date.min, dt.date.max))
 _START = dt.datetime(1970, 1, 1)
 _MAKE: dict[type[exp.Expr], Callable[[Number], Interval]] = {
     exp.EQ: lambda p: Interval(p, p),

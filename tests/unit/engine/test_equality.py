@@ -266,7 +266,6 @@ def test_counts_of_a_randomized_collated_column_are_those_of_its_values(con: duc
     con.execute("create table r as from rr_distort('c', p := 1, qi := ['a'], sensitive := 's')")
     found = con.execute("select lower(s), estimate from rr_reconstruct('r', ['s']) order by 1").fetchall()
     assert [(value, pytest.approx(count)) for value, count in found] == [("cold", 20), ("flu", 20)]
-    call = "relative_error('select s, count(*) as n from c group by {}', 'c', 'r', qi := ['a'], sensitive := 's')"
-    for keys in ("s", "all"):
-        found = con.execute(f"select original, estimate from {call.format(keys)}").fetchall()
-        assert sum(original for original, _ in found) == pytest.approx(sum(estimate for _, estimate in found)) == 40
+    call = "relative_error('select s, count(*) as n from c group by s', 'c', 'r', qi := ['a'], sensitive := 's')"
+    found = con.execute(f"select original, estimate from {call}").fetchall()
+    assert [(original, pytest.approx(original)) for original, _ in found] == found
