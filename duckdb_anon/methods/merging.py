@@ -31,7 +31,7 @@ from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
 from duckdb_anon.kernels.slicing.covers import Cover, as_cells
-from duckdb_anon.kernels.slicing.fakes import Records, taken, with_fakes
+from duckdb_anon.kernels.slicing.fakes import Records, insensitive_rows, taken, with_fakes
 from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
 from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
 from duckdb_anon.kernels.slicing.released import check_columns, check_covers, check_diversity, check_parts, sliced_cells
@@ -157,7 +157,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     rows[sensitive.name] = records.sensitive_row[orders[-1]]
     kept = shuffled_slots(bucket, rng)
     printed = with_edges(table, {name: as_cells(cover) for name, cover in covers.items()}, params)
-    cells = sliced_cells(grouping, slots.bucket, rows, printed, records.qi_row[kept])
+    cells = sliced_cells(grouping, slots.bucket, rows, printed, insensitive_rows(records, bucket, rng)[kept], rng)
     cells[SOURCE.key] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
     return cells
 

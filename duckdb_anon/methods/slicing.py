@@ -110,7 +110,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     last = orders[-1]
     check_diversity(NAME, bucket[last], part[last], sensitive.codes[last], float(params["l"]))
     rows = {name: order for order, column in zip(orders, grouping.columns, strict=True) for name in column}
-    return sliced_cells(grouping, np.sort(bucket), rows, {}, shuffled_slots(bucket, rng))
+    return sliced_cells(grouping, np.sort(bucket), rows, {}, shuffled_slots(bucket, rng), rng)
 
 
 def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:

@@ -86,9 +86,14 @@ def check_parts(function: str, covers: Sequence[Cover], bucket: IntArray, k: int
 
 
 def sliced_cells(
-    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], covers: Mapping[str, Cells], kept: IntArray
+    grouping: Grouping,
+    bucket: IntArray,
+    rows: Mapping[str, IntArray],
+    covers: Mapping[str, Cells],
+    kept: IntArray,
+    rng: np.random.Generator,
 ) -> dict[str, Cells]:
-    """Cells of a sliced release.
+    """Cells of a sliced release; buckets are numbered at random, for their own numbers follow the values.
 
     Args:
         grouping: which attributes share a column.
@@ -96,8 +101,10 @@ def sliced_cells(
         rows: source row of each slot by attribute.
         covers: cells of generalized attributes by name; the others print the value of their source row.
         kept: source row of each slot for insensitive columns and `row_id`, permuted like a column of its own.
+        rng: numbers the buckets.
     """
-    cells: dict[str, Cells] = {BUCKET.key: Whole(bucket)}
+    number = rng.permutation(int(bucket.max(initial=-1)) + 1)
+    cells: dict[str, Cells] = {BUCKET.key: Whole(number[bucket])}
     for name, column in grouping.named().items():
         cells[name] = Struct({a: covers[a] if a in covers else Source(rows[a]) for a in column})
     cells[ROWS] = Source(kept)

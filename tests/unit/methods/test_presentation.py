@@ -1,0 +1,75 @@
+"""What numbers and fakes could give away: an attacker reads bucket numbers, and insensitive values that stand twice."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import duckdb
+import pytest
+
+ROLES = "qi := ['age', 'zip'], sensitive := 'disease', keep := ['ticket']"
+CALLS = [
+    "slicing('t', 2, columns := [['age', 'zip'], ['disease']], {})",
+    "slicing('t', 2, columns := [['age'], ['zip'], ['disease']], cut := 'median', {})",
+    "merging('t', 2, columns := [['age'], ['zip']], fake := 20, {})",
+    "merging('t', 2, columns := [['age'], ['zip']], cut := 'sse', {})",
+    "anatomy('t', 2, {})",
+    "anatomy('t', 2, groups := 'sse', {})",
+]
+
+
+@pytest.fixture
+def sorted_table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute(
+        "create table t as select i::integer as age, (10000 + i + hash(i) % 7)::integer as zip, "
+        "'d' || hash(i, 2) % 9 as disease, 'ticket ' || i as ticket from range(2000) as r(i)"
+    )
+    return con
+
+
+def _numbers(con: duckdb.DuckDBPyConnection, call: str, more: str = "") -> dict[int, int]:
+    """Number of the bucket of each person, by the holder's row_id."""
+    found = con.execute(f"select row_id, bucket from {call.format(f'{ROLES}, row_id := true{more}')}").fetchall()
+    return {row: bucket for row, bucket in found if row is not None}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_numbers_of_buckets_say_nothing_of_file_or_values(sorted_table: duckdb.DuckDBPyConnection, call: str) -> None:
+    first, second = _numbers(sorted_table, call), _numbers(sorted_table, call)
+    # buckets are independent draws: where one person in a bucket is taken, so are its neighbours
+    one_each = {bucket: row for row, bucket in first.items()}
+    rows, numbers = list(one_each.values()), list(one_each)
+    sorted_table.register("pairs", _frame(rows, numbers))
+    correlation = sorted_table.execute("select corr(row, number) from pairs").fetchone()[0]
+    assert len(numbers) > 40 and abs(correlation) < 5 / len(numbers) ** 0.5
+    # the same bucket has another number in another run
+    assert sum(first[row] == second[row] for row in rows) < 0.1 * len(rows) + 5
+    seeded = [_numbers(sorted_table, call, ", seed := 7") for _ in range(2)]
+    assert seeded[0] == seeded[1]
+
+
+def _frame(rows: list[int], numbers: list[int]) -> object:
+    import pandas as pd
+
+    return pd.DataFrame({"row": rows, "number": numbers})
+
+
+def test_insensitive_values_do_not_tell_whom_a_fake_copies(sorted_table: duckdb.DuckDBPyConnection) -> None:
+    call = f"merging('t', 2, min_bucket := 20, columns := [['age'], ['zip']], fake := 200, {ROLES}, row_id := true)"
+    released = sorted_table.execute(f"select bucket, age.age, ticket, row_id from {call}").fetchall()
+    # what the holder knows: the ages of a bucket's fakes are those its real records do not account for
+    ages: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    tickets: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for bucket, age, ticket, row in released:
+        ages[bucket][age] += 1
+        tickets[bucket][ticket] += 1
+        if row is not None:
+            ages[bucket][row] -= 1
+    assert sum(n for ages_of in ages.values() for n in ages_of.values()) == 200
+    # the attacker knows whose ticket is whose, and takes the owner of one that stands twice for the one who was copied
+    guesses = [
+        ages[bucket][int(ticket.split()[1])] > 0 for bucket in tickets for ticket, n in tickets[bucket].items() if n > 1
+    ]
+    assert len(guesses) > 100
+    assert sum(guesses) / len(guesses) < 0.25  # by chance; it was 1 while fakes had the tickets of those they copied
+    assert all(ticket is not None for _, _, ticket, _ in released)
