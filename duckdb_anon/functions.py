@@ -35,6 +35,7 @@ _CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _NUMBERS = itertools.count()
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
+_METHODS = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
 
 
 def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -208,7 +209,7 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     try:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
-        return plan(entry, Context(entry.name, catalog, call["arguments"]))
+        return plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
     except AnonError as error:
         return f"!{error}"
     except Exception as error:  # a traceback would show paths, the message might show data

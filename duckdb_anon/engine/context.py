@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
@@ -16,6 +16,7 @@ from duckdb_anon.engine.roles import (
 )
 from duckdb_anon.model.entries import (
     ColumnInfo,
+    Method,
     Roles,
 )
 from duckdb_anon.model.shapes import Contents, read
@@ -24,11 +25,12 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 
 @dataclass(frozen=True)
 class Context:
-    """What a planner can ask: relations, roles, and the raw arguments of the call."""
+    """What a planner can ask: relations, roles, the raw arguments of the call, and the methods there are by name."""
 
     function: str
     catalog: Catalog
     arguments: Mapping[str, Any]
+    methods: Mapping[str, Method] = field(default_factory=dict)
 
     def relation(self, parameter: str, given: object = None) -> Relation:
         """Resolve the table argument `parameter` (or `given` in its place)."""

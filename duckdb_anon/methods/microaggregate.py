@@ -117,6 +117,7 @@ METHOD = Method(
     ),
     layout=layout,
     release=release,
+    moves_values=True,
     ladders=(Ladder("k := {n}", (5, 10, 25)),),
     parts=parts,
 )  # fmt: skip

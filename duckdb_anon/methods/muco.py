@@ -234,6 +234,7 @@ METHOD = Method(
     ),
     layout=layout,
     release=release,
+    moves_values=True,
     refine=refine,
     unit="person",
     ladders=(Ladder("delta := 1/{n}", (5, 10, 20)),),

@@ -78,6 +78,7 @@ METHOD = Method(
     ),
     layout=layout,
     release=release,
+    moves_values=True,
     ladders=(Ladder("p := {n}", (2, 10, 25)),),
     parts=parts,
 )  # fmt: skip

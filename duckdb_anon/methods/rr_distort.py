@@ -108,6 +108,7 @@ METHOD = Method(
     parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
     layout=layout,
     release=release,
+    moves_values=True,
     needs=(),
     refine=refine,
     ladders=(Ladder("p := {n}", (0.9, 0.7, 0.6)),),

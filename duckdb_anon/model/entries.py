@@ -185,6 +185,8 @@ class Method:
         ladders: what `recommend` tries of it; () where its figures would not say what it is for.
         unit: whom it protects, see `Unit`.
         parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
+        moves_values: whether quasi-identifiers come out as other values of their own types, so that running the call on
+            its own release shows what it does. Boxes, and values that stay, say so themselves.
     """
 
     name: str
@@ -203,6 +205,7 @@ class Method:
     ladders: tuple[Ladder, ...] = ()
     unit: Unit = "row"
     parts: Parts | None = None
+    moves_values: bool = False
 
 
 @dataclass(frozen=True)

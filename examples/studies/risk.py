@@ -1,10 +1,11 @@
-"""Risk against error of every method that releases a row a person: the strongest attacker beside the papers' claims.
+"""Risk against error of every method: the strongest attacker beside the papers' claims.
 
 Run: python examples/studies/risk.py [folder with census.csv and adult.csv] [output folder]
 For each table and call: how often the strongest attacker of linkage_risk, who knows all quasi-identifiers and the call,
 finds a person's row (identity) and names her sensitive value (attribute); what `disclosure`, the MuCo paper's measure,
 says of the same; and the mean relative error of 300 count queries with a predicate on the sensitive column. Prints a
-table and what it says of each paper's claim, and draws risk.png. About five minutes; needs matplotlib.
+table and what it says of each paper's claim, and draws risk.png. In noisy counts nobody has a row to be found; methods
+of persons with several rows need other tables (one_to_m.py). About five minutes; needs matplotlib and opendp.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ CALLS = (
     Call("probabilistic", "10", "identity", 1 / 10, ROW + " 1/k"),
     Call("hybrid", "10", "identity", 1 / 10, ROW + " 1/k"),
     Call("microaggregate", "10", "identity", 1 / 10, ROW + " 1/k"),
-    Call("rank_swap", "5"),
+    *(Call("rank_swap", f"{p}") for p in (5, 15)),
+    Call("laplace_on_groups", "10, 1.0"),
+    Call("diffgen", "1.0, domain := 'observed'"),
 )
 Row = dict[str, float]
 

@@ -15,7 +15,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.model.description import read_description
 from duckdb_anon.model.entries import Params, Roles
-from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.shapes.types import is_nested
 
 _OWN = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
@@ -31,13 +31,23 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
 
     Returns:
         Nothing where the call is unknown, or the release's columns are no plain values: such cells say themselves
-        what they stand for.
+        what they stand for. The method says so too, for the types of a temporary table cannot be seen here.
+
+    Raises:
+        ParameterError: the call names no method.
     """
     release = context.relation("release")
     text = params["call"] or _described(release)
     if not text:
         return {}
     method, arguments = parsed_call(context.function, text)
+    if method not in context.methods:
+        raise ParameterError(
+            f"{context.function}: call := {text!r} names no method{nearest(method, context.methods)}; there are "
+            f"{listed(context.methods)}"
+        )
+    if not context.methods[method].moves_values:
+        return {}
     types = {name.lower(): kind for name, kind in release.columns.items()}
     asked = [types.get(info.name.lower(), "") for info in roles.qi + roles.sensitive]
     if release.visible and (context.contents(release).channels or any(not kind or _nested(kind) for kind in asked)):

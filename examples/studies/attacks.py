@@ -1,0 +1,171 @@
+"""The criteria of WP29 beside Anonymeter's, its authors' own code: both 95% intervals, on three tables.
+
+Run: python examples/studies/attacks.py [folder with census.csv, adult.csv and visits.csv]
+Needs anonymeter (1.1.0; pip install anonymeter) in an environment of its own beside duckdb-anon: it asks for numpy
+below 1.27. Each table is split in halves, so that attack and control have as many persons; the releases are plain rows,
+the one shape Anonymeter reads. It drops repeated rows before it singles out, so both are given distinct rows there.
+A line is marked where each estimate lies outside the other's interval. Some six minutes.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
+from anonymeter.stats.confidence import EvaluationResults
+
+import duckdb_anon
+
+ATTACKS, COLUMNS = 400, 4
+ROWS = 12_000
+TABLES = {
+    "census": (["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"], "INCWAGE", "*", "true"),
+    "adult": (
+        ["age", "workclass", "education", "marital_status", "race", "sex", "hours_per_week"], "occupation", "*",
+        "occupation is not null and workclass is not null",
+    ),
+    "visits": (
+        ["month_of_birth", "year_of_birth", "race", "years_of_education"], "income",
+        "distinct on (person_id) *", "true",
+    ),
+}  # fmt: skip
+RELEASES = {
+    "copy": "select {columns} from original",
+    "muco": "from muco('original', 0.2, {roles}, seed := 1)",
+    "rank_swap": "from rank_swap('original', 5, {roles}, seed := 1)",
+    "slicing": "select {slices} from slicing('original', 2, columns := {split}, {roles}, seed := 1)",
+}
+Estimate = tuple[float, float, float]
+
+
+def main(folder: Path) -> None:
+    """Attack every release of every table with both."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    print(f"{'table':8}{'release':10}{'criterion':26}{'duckdb-anon [95%]':26}{'Anonymeter [95%]':26}")
+    outside = compared = 0
+    for table, (qi, secret, rows, where) in TABLES.items():
+        con = duckdb_anon.connect()
+        columns = ", ".join([*qi, secret])
+        con.execute(
+            f"create table everybody as select {columns} from (select {rows} from read_csv('{folder / table}.csv') "
+            f"where {where}) using sample reservoir({ROWS} rows) repeatable (1)"
+        )
+        con.execute("create table original as from everybody where rowid % 2 = 0")
+        con.execute("create table control as from everybody where rowid % 2 = 1")
+        for name, sql in RELEASES.items():
+            half = len(qi) // 2
+            split = [qi[:half], qi[half:], [secret]]
+            slices = ", ".join(f'"{"_".join(group)}"."{column}"' for group in split for column in group)
+            roles = f"qi := {qi}, sensitive := '{secret}'"
+            select = sql.format(columns=columns, roles=roles, split=split, slices=slices)
+            con.execute(f"create or replace table release as select {columns} from ({select})")
+            theirs, ours = anonymeter(con, qi, secret), own(con, qi, secret, roles)
+            for criterion, mine in ours.items():
+                other = theirs[criterion]
+                apart = not other[1] <= mine[0] <= other[2] and not mine[1] <= other[0] <= mine[2]
+                outside, compared = outside + apart, compared + 1
+                print(f"{table:8}{name:10}{criterion:26}{shown(mine)}{shown(other)}{'OUTSIDE BOTH' if apart else ''}",
+                      flush=True)  # fmt: skip
+        con.close()
+    print(f"{compared} comparisons, {outside} outside both intervals")
+
+
+def own(con: duckdb.DuckDBPyConnection, qi: list[str], secret: str, roles: str) -> dict[str, Estimate]:
+    """Risk and interval of each criterion, by this package."""
+    for table in ("original", "release", "control"):
+        con.execute(f"create or replace table distinct_{table} as select distinct * from {table}")
+    more = f"{roles}, attacks := {ATTACKS}, seed := 3"
+    calls = {
+        f"singling out, {mode}": f"singling_out('distinct_original', 'distinct_release', mode := '{mode}', n := {COLUMNS}, "
+        f"holdout := 'distinct_control', {more})"
+        for mode in ("univariate", "multivariate")
+    }
+    calls["linkability"] = (
+        f"linkability('original', 'release', columns_a := {qi[::2]}, columns_b := {qi[1::2]}, holdout := 'control', {more})"
+    )
+    calls["inference"] = f"inference('original', 'release', holdout := 'control', {more})"
+    return {
+        name: con.execute(f"select risk, risk_low, risk_high from {call}").fetchall()[0] for name, call in calls.items()
+    }
+
+
+def anonymeter(con: duckdb.DuckDBPyConnection, qi: list[str], secret: str) -> dict[str, Estimate]:
+    """The same by Anonymeter."""
+    original, release, control = (frame(con, table) for table in ("original", "release", "control"))
+    found: dict[str, Estimate] = {}
+    for mode in ("univariate", "multivariate"):
+        singling = SinglingOutEvaluator(
+            ori=original,
+            syn=release,
+            control=control,
+            n_attacks=ATTACKS,
+            n_cols=COLUMNS,
+            max_attempts=20 * ATTACKS,
+            seed=3,
+        )
+        singling.evaluate(mode=mode)
+        # of the predicates it found, as it found them; its own rates divide by those asked for
+        many = len(singling_queries(singling, mode))
+        found[f"singling out, {mode}"] = of(singling, many)
+    links = LinkabilityEvaluator(
+        ori=original, syn=release, control=control, n_attacks=ATTACKS, n_neighbors=1, aux_cols=(qi[::2], qi[1::2])
+    )
+    found["linkability"] = as_it_says(links.evaluate(n_jobs=1))
+    number = con.execute(
+        f"select count(distinct {secret}) > 20 and typeof(any_value({secret})) <> 'VARCHAR' from original"
+    )
+    guesses = InferenceEvaluator(
+        ori=original, syn=release, control=control, n_attacks=ATTACKS, aux_cols=qi, secret=secret,
+        regression=bool(number.fetchall()[0][0]),
+    )  # fmt: skip
+    found["inference"] = as_it_says(guesses.evaluate(n_jobs=1))
+    return found
+
+
+def as_it_says(evaluator: LinkabilityEvaluator | InferenceEvaluator) -> Estimate:
+    """Risk and interval of an evaluator."""
+    risk = evaluator.risk()
+    return risk.value, *risk.ci
+
+
+def frame(con: duckdb.DuckDBPyConnection, table: str) -> pd.DataFrame:
+    """Rows as Anonymeter takes them: numbers or texts."""
+    rows = con.execute(f"from {table}").fetchall()
+    names = [column[0] for column in con.execute(f"describe {table}").fetchall()]
+    data = pd.DataFrame(rows, columns=names)
+    return data.astype({c: object for c in data.columns if not pd.api.types.is_numeric_dtype(data[c])})
+
+
+def singling_queries(evaluator: SinglingOutEvaluator, mode: str) -> list[object]:
+    """The predicates that single somebody out of the release: asked for again, with the evaluator's own seed."""
+    again = SinglingOutEvaluator(
+        ori=evaluator._syn.to_pandas(), syn=evaluator._syn.to_pandas(), n_attacks=ATTACKS, n_cols=COLUMNS,
+        max_attempts=20 * ATTACKS, seed=3,
+    )  # fmt: skip
+    return list(again.evaluate(mode=mode).queries())
+
+
+def of(evaluator: SinglingOutEvaluator, attacks: int) -> Estimate:
+    """Risk and interval of singling out; rates of `attacks` attacks."""
+    success, control = evaluator._n_success, evaluator._n_control
+    if not attacks:
+        return 0.0, 0.0, 0.0
+    risk = EvaluationResults(
+        n_attacks=attacks, n_success=success, n_baseline=0, n_control=min(float(control), attacks)
+    ).risk()
+    return risk.value, *risk.ci
+
+
+def shown(estimate: Estimate) -> str:
+    """An estimate with its interval."""
+    return f"{estimate[0]:.3f} [{estimate[1]:.3f}, {estimate[2]:.3f}]".ljust(26)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"))
