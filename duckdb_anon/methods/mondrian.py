@@ -1,9 +1,13 @@
-"""Mondrian: the table is cut into groups, and each group is published as the tightest box around it.
+"""Mondrian: the table is cut into groups, and each group is published as a box around it.
 
 Releases, for each row, an interval, a set of values or a hierarchy node on every quasi-identifier, with the
 sensitive and insensitive columns as they are. Guarantee: every class of equal boxes satisfies k-anonymity,
-l-diversity and t-closeness as asked for, checked once more on the finished boxes. No row is left out. Where a column
-says whose row it is, all of them count persons, and l asks for l persons as well. Rows of a person with equal
+l-diversity and t-closeness as asked for, checked once more on the finished boxes. No row is left out. l bounds the
+share of a value in a class, not what other classes let infer (`attribute_risk`): on the adult table (occupation, 7
+quasi-identifiers) the strongest attacker names .275 of the values at k = l = 4 and .148 at 6, shares being at most .250
+and .167; where the most frequent value is all that is known, .27 and .15 are named as well. Ends of intervals are
+rounded so that they tell no single person, see `kernels.groups.edges`; sets of names print whatever occurs. Where a
+column says whose row it is, all of them count persons, and l asks for l persons as well. Rows of a person with equal
 quasi-identifiers get one box (strict cuts); where one of them changes from row to row, so may the box on her sex or
 birth year, since boxes are cut from rows. Whoever knows how many rows a person has, or links her rows by what is kept
 beside them, may still tell her from persons with fewer.

@@ -2,9 +2,11 @@
 
 Releases, for each person, a box on every quasi-identifier and a list of hierarchy nodes for the sensitive
 values. Guarantee, (k,l)-diversity: every list is that of at least k persons, and in every class of equal boxes
-no list has a share above 1/l (or there are l different ones, or their entropy is at least ln l). So neither
-who knows a person's quasi-identifiers nor who knows some of its sensitive values finds it with a probability
-above max(1/k, 1/l); nothing is claimed against who knows both.
+no list has a share above 1/l (or there are l different ones, or their entropy is at least ln l). These bound
+shares: who knows a person's quasi-identifiers finds l persons or more with her box, who knows some of its sensitive
+values k or more with her list, and neither tells them apart by the row alone. What other classes tell of which
+lists go with which quasi-identifiers is not bounded (on tables of one row a person a model of the release named .41
+where shares were .25, see `anatomy`), and nothing is claimed against who knows both.
 
 Paper: Gong, Luo, Yang, Ni & Li (2017), Knowledge-Based Systems 115, algorithm 1. Departures: frequency
 diversity as the text defines it (the printed experiments count distinct fingerprints: `diversity :=

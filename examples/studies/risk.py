@@ -174,7 +174,7 @@ def plot(found: dict[str, dict[Call, Row]], file: Path) -> None:
                            color=colour)  # fmt: skip
         panel.set(xscale="log", yscale="log", title=table, xlabel="mean relative error of a query")
         panel.grid(alpha=0.2)
-    shown = {call.method for measurements in found.values() for call in measurements}
+    shown = {call.method for measurements in found.values() for call, row in measurements.items() if "identity" in row}
     dots = [plt.Line2D([], [], marker="o", linestyle="", color=colours[name]) for name in names if name in shown]
     panels[0].legend(dots, [name for name in names if name in shown], fontsize=8)
     panels[0].set_ylabel("identity: chance to find a person's row")

@@ -44,8 +44,8 @@ def parameters_of_guarantee(diversity: str) -> tuple[Parameter, ...]:
         Parameter("t", "largest distance of a class to the whole table, 0 .. 1", "number", low=0, high=1),
         Parameter(
             "diversity",
-            "what l means: 'frequency' no value above 1/l; 'distinct' l values; 'entropy' at least ln l; "
-            "'recursive' (c, l)",
+            "what l means: 'frequency' no value has a share above 1/l in a class; 'distinct' l values; 'entropy' at "
+            "least ln l; 'recursive' (c, l). All bound shares, not what other classes let infer: see attribute_risk",
             "text",
             diversity,
             DIVERSITIES,

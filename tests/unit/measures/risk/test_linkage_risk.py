@@ -195,3 +195,75 @@ def test_independent_noise_is_found_by_chance_alone(con: duckdb.DuckDBPyConnecti
         if attacker != "strongest":
             error = np.std(rates) / np.sqrt(rounds)
             assert abs(np.mean(rates) - 1 / rows) < 4 * error, attacker
+
+
+@pytest.mark.parametrize("shown", ["boxes", "buckets"])
+def test_an_undistorted_copy_is_found_by_those_who_use_classes(con: duckdb.DuckDBPyConnection, shown: str) -> None:
+    rows = table(con, "original", 400, 3, spread=9)
+    columns = {
+        "boxes": "{'lower': a, 'upper': a} as a, [b] as b, {'lower': c, 'upper': c} as c, s",
+        "buckets": "rowid as bucket, a, b, c, map {s: 1::bigint} as s",
+    }[shown]
+    con.execute(f"create table release as select {columns}, rowid as row_id from original order by hash(rowid)")
+    equal, values = Counter(r[:3] for r in rows), Counter(rows)
+    alone = sum(1 / equal[r[:3]] for r in rows) / len(rows)
+    for attacker in ("definetti", "told"):
+        identity, attribute = measured(con, attacker)
+        # a bucket of one row is told; equal boxes are one class
+        wanted = 1.0 if attacker == "told" and shown == "buckets" else alone
+        assert identity == pytest.approx(wanted, abs=1e-12), attacker
+        certain = sum(values[r] == equal[r[:3]] for r in rows) / len(rows)
+        assert attribute >= (1.0 - 1e-12 if wanted == 1.0 else certain), attacker
+
+
+def test_independent_noise_gives_the_baseline_to_those_who_use_classes(con: duckdb.DuckDBPyConnection) -> None:
+    rng = np.random.default_rng(6)
+    rows, rounds, size = 40, 60, 4
+    found: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(rounds):
+        for name in ("original", "noise"):
+            con.register("drawn", pd.DataFrame({c: rng.integers(0, 6, rows) for c in "abcs"}))
+            con.execute(f"create or replace table {name} as from drawn")
+        # buckets of four rows, whatever their values
+        con.execute(
+            f"create or replace table release as select rowid // {size} as bucket, a, b, c, held.s, noise.rowid as row_id "
+            "from noise join (select bucket, map_from_entries(list((s, n))) as s from (select rowid // "
+            f"{size} as bucket, s, count(*) as n from noise group by all) group by bucket) as held on bucket = rowid // {size}"
+        )
+        for attacker, identity, attribute in con.execute(
+            f"select attacker, identity, attribute from linkage_risk('original', 'release', {LABELS}, "
+            "attackers := ['definetti', 'told'])"
+        ).fetchall():
+            found.setdefault(attacker, []).append((identity, attribute))
+    for attacker, chance in (("definetti", 1 / rows), ("told", 1 / size)):
+        rates = np.array(found[attacker])
+        error = rates.std(axis=0) / np.sqrt(rounds)
+        assert abs(rates[:, 0].mean() - chance) < 4 * error[0], attacker
+        # one of six values, whichever the bucket holds
+        assert abs(rates[:, 1].mean() - 1 / 6) < 4 * error[1], attacker
+
+
+@pytest.mark.parametrize(
+    "call", ["mondrian(k := 5)", "anatomy(2)", "slicing(2, sensitive_column := 'alone')", "muco(0.5)", "incognito(k := 5)"],
+)  # fmt: skip
+def test_a_temporary_release_is_attacked_like_a_committed_one(con: duckdb.DuckDBPyConnection, call: str) -> None:
+    table(con, "original", 200, 7)
+    method, arguments = call[:-1].split("(", 1)
+    made = f"from {method}('original', {arguments}, {LABELS}, row_id := true, seed := 1)"
+    con.execute(f"create table release as {made}")
+    con.execute("create temp table hidden as from release")
+    figures = [
+        con.execute(
+            f"select attacker, identity, attribute from linkage_risk('original', '{name}', {LABELS}, call := $${call}$$, "
+            "seed := 1) order by all"
+        ).fetchall()
+        for name in ("release", "hidden")
+    ]
+    assert figures[0] == figures[1] and len(figures[0]) == 7
+
+
+def test_a_call_that_names_no_method_is_refused_with_the_nearest(con: duckdb.DuckDBPyConnection) -> None:
+    table(con, "original", 50, 7)
+    con.execute("create table release as select *, rowid as row_id from original")
+    with pytest.raises(duckdb.Error, match=r"names no method.*did you mean 'muco'"):
+        con.execute(f"from linkage_risk('original', 'release', {LABELS}, call := 'muko(0.2)')")
