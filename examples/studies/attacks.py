@@ -6,8 +6,8 @@ below 1.27. Each table is split in halves, so that attack and control have as ma
 the one shape Anonymeter reads. It drops repeated rows before it singles out, so both are given distinct rows there.
 A line is marked where each estimate lies outside the other's interval, which chance alone does to one pair in six of
 equal rates. Measured: 7 of 48; in 28 of these nearly everybody or nobody is found or both hold the same predicates, so
-it is 7 of 20, some more than chance explains, on either side: five times multivariate singling out, by the hundred or so
-predicates that each finds in its own draws, and twice inference from sliced rows. Some six minutes.
+it is 7 of 20, some more than chance explains, on either side: five times multivariate singling out, by the hundred or
+so predicates that each finds in its own draws, and twice inference from sliced rows. Some six minutes.
 """
 
 from __future__ import annotations
