@@ -244,7 +244,7 @@ def test_independent_noise_gives_the_baseline_to_those_who_use_classes(con: duck
 
 
 @pytest.mark.parametrize(
-    "call", ["mondrian(k := 5)", "anatomy(2)", "slicing(2, sensitive_column := 'alone')", "muco(0.5)", "incognito(k := 5)"],
+    "call", ["mondrian(k := 5)", "anatomy(2)", "muco(0.5)", "incognito(k := 5)"],
 )  # fmt: skip
 def test_a_temporary_release_is_attacked_like_a_committed_one(con: duckdb.DuckDBPyConnection, call: str) -> None:
     table(con, "original", 200, 7)
