@@ -3,6 +3,9 @@
 Found by the entry point `duckdb.anon`, so pandas, JupySQL, Superset and every other tool that takes a SQLAlchemy
 URL can call the functions. SQLAlchemy opens a transaction before the first statement; planning sees committed
 tables only, so commit a table before naming it to a function (or name its columns in the call).
+
+`duckdb+anon:///releases.duckdb?answer=people:release` answers queries that name `people` from its release
+(`answering`); `&bounds=true` adds `<measure>_low` and `<measure>_high`.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from duckdb_engine import ConnectionWrapper, Dialect
 from sqlalchemy import text, types
 from sqlalchemy.exc import NoSuchTableError
 
+from duckdb_anon.bi.answering import Answering, run
 from duckdb_anon.functions import load
 from duckdb_anon.misnamed import explained
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.shapes.types import decimal_type, is_nested, is_timestamp, is_zoned
 
 _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
@@ -53,15 +58,25 @@ class AnonDialect(Dialect):
 
     driver = "anon"
     supports_statement_cache = False
+    answering: Answering | None = None
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
         """Open a connection and load the package on it: macros belong to one connection."""
+        config = options.get("url_config", {})
+        asked = {key: config.pop(key) for key in ("answer", "bounds") if key in config}
+        if "bounds" in asked and "answer" not in asked:
+            raise ParameterError("bounds=... belongs to answer=ORIGINAL:RELEASE, which the URL does not have")
         wrapper = super().connect(*arguments, **options)
         load(_connection_of(wrapper))
+        self.answering = Answering.of(asked["answer"], asked.get("bounds", "false")) if asked else None
         return wrapper
 
     def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
         """Run a statement; an argument no parameter takes is named, with the nearest one."""
+        if self.answering is not None:
+            con = _connection_of(cursor.connection)
+            statement, inlined = self.answering.rewritten(statement, parameters, run(con))
+            parameters = () if inlined else parameters
         try:
             super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
         except duckdb.BinderException as error:

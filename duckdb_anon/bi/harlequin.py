@@ -1,19 +1,25 @@
 """Harlequin adapter `harlequin -a anon file.duckdb`: its DuckDB adapter with the package loaded.
 
 Found by the entry point `anon`. The functions are completed with their signatures, and cancelling a query also
-stops a running kernel.
+stops a running kernel. `harlequin -a anon 'releases.duckdb?answer=people:release'` answers queries that name `people`
+from its release, as the SQLAlchemy dialect does.
 """
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
+import duckdb
 from harlequin import HarlequinCompletion
 from harlequin.exception import HarlequinQueryError
 from harlequin_duckdb import DuckDbAdapter
 from harlequin_duckdb.adapter import DuckDbConnection, DuckDbCursor
 
+from duckdb_anon.bi.answering import Answering, run
 from duckdb_anon.engine.interrupt import stop_running
 from duckdb_anon.functions import load
 from duckdb_anon.misnamed import explained
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.registry import ENTRIES
 
 _FIRST = 10  # before keywords and DuckDB's own functions
@@ -21,6 +27,8 @@ _FIRST = 10  # before keywords and DuckDB's own functions
 
 class AnonConnection(DuckDbConnection):
     """A DuckDB connection that knows the package's functions."""
+
+    answering: Answering | None = None
 
     def get_completions(self) -> list[HarlequinCompletion]:
         """DuckDB's completions and the package's functions, which are temporary macros and not in its list."""
@@ -33,7 +41,11 @@ class AnonConnection(DuckDbConnection):
     def execute(self, query: str) -> DuckDbCursor | None:
         """Run a query; an argument no parameter takes is named, with the nearest one."""
         try:
+            if self.answering is not None:
+                query, _ = self.answering.rewritten(query, (), run(self.conn))
             return super().execute(query)
+        except (duckdb.Error, AnonError) as error:
+            raise HarlequinQueryError(msg=str(error), title="The release does not answer this query") from error
         except HarlequinQueryError as error:
             raise HarlequinQueryError(msg=explained(error.msg, query), title=error.title) from error
 
@@ -50,6 +62,17 @@ class AnonAdapter(DuckDbAdapter):
 
     def connect(self) -> AnonConnection:
         """Open the database and load the package."""
+        asked: dict[str, list[str]] = {}
+        files = []
+        for path in self.conn_str:
+            file, _, query = str(path).partition("?")
+            found = parse_qs(query) if query.startswith(("answer=", "bounds=")) else {}
+            files.append(file if found else str(path))
+            asked.update(found)
+        self.conn_str = files
         plain = super().connect()
         load(plain.conn)
-        return AnonConnection(plain.conn, plain.init_message)
+        made = AnonConnection(plain.conn, plain.init_message)
+        if asked.get("answer"):
+            made.answering = Answering.of(asked["answer"], asked.get("bounds", ["false"])[0])
+        return made

@@ -32,6 +32,8 @@ class _Sides:
     levels: tuple[exp.Expr, ...]
     made_of: tuple[exp.Expr, ...]
     limited: bool
+    notes: tuple[str, ...]
+    unbounded: str
 
 
 def comparison(
@@ -54,7 +56,7 @@ def comparison(
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
-        relative_error DOUBLE, low DOUBLE, high DOUBLE, confidence DOUBLE: one row a group and measure.
+        relative_error DOUBLE, low DOUBLE, high DOUBLE, confidence DOUBLE, note VARCHAR: one row a group and measure.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.
@@ -73,7 +75,7 @@ def comparison(
             f"  from {_joined(sides, keys)}\n)",
             f"select {extra}keys, m.measure as measure, m.original as original, m.estimate as estimate,",
             "  case when m.original <> 0 then abs(m.estimate - m.original) / abs(m.original) end as relative_error,",
-            "  m.low as low, m.high as high, m.confidence as confidence",
+            "  m.low as low, m.high as high, m.confidence as confidence, m.note as note",
             "from _both",
         ]
     )
@@ -92,8 +94,8 @@ def answers(
         bounds: which low and high to give.
 
     Returns:
-        SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, estimate, low, high, confidence DOUBLE: one row a
-        group and measure.
+        SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, estimate, low, high, confidence DOUBLE, note
+        VARCHAR: one row a group and measure.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.
@@ -110,7 +112,7 @@ def answers(
             f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {wanted}\n  ]) as m",
             "  from (select _one as e, _one as o from _estimate as _one)\n)",
             "select keys, m.measure as measure, m.estimate as estimate, m.low as low, m.high as high,",
-            "  m.confidence as confidence",
+            "  m.confidence as confidence, m.note as note",
             "from _both",
         ]
     )
@@ -133,6 +135,8 @@ def _sides(
         raise RewriteError(
             "nothing tells the rows of the UNION apart; give each SELECT a constant of its own: SELECT 'young' AS who"
         )
+    if isinstance(tree, exp.Select) and groups_of(tree).keys and all(column.measure for column in columns):
+        raise RewriteError("nothing tells the groups apart; put a key of GROUP BY into SELECT")
     limited = any(tree.args.get(key) for key in ("limit", "offset", "having"))
     levels = _mark_levels(tree)
     open_ended = tree.copy()
@@ -153,6 +157,8 @@ def _sides(
         levels,
         made_of,
         limited,
+        estimate.notes,
+        estimate.unbounded if bounds != "none" else "",
     )
 
 
@@ -205,8 +211,13 @@ def _measure(sides: _Sides, number: int) -> str:
     return (
         f"{{measure: {literal(column.name)}, original: {numeric(f'o._c{number}', column.additive)}, "
         f"estimate: {numeric(f'e._c{number}', column.additive)}, "
-        f"low: {ends[0]}, high: {ends[1]}, confidence: {confidence}}}"
+        f"low: {ends[0]}, high: {ends[1]}, confidence: {confidence}, note: {_note(sides, number)}}}"
     )
+
+
+def _note(sides: _Sides, number: int) -> str:
+    said = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
+    return literal("; ".join(said)) if said else "null::varchar"
 
 
 def _joined(sides: _Sides, keys: Sequence[int]) -> str:

@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite import notes as notes_
+from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.layout import laid_out
+from duckdb_anon.rewrite.query.nested import collapsed
 from duckdb_anon.rewrite.query.outputs import leftmost, outputs
-from duckdb_anon.rewrite.query.parse import bound, grounded, parse, require_table
+from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table
+from duckdb_anon.rewrite.query.presence import presence
 from duckdb_anon.rewrite.query.spelling import spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
-from duckdb_anon.rewrite.select import reads_original, rewrite_select
+from duckdb_anon.rewrite.query.template import tree as template
+from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
 from duckdb_anon.rewrite.shapes.released_parts import model_of
 
 
@@ -23,10 +28,14 @@ class Estimate:
     Attributes:
         tree: its output columns are the query's own, then low and high of each bounded measure.
         bounded: number of each output column that has low and high, and their confidence: 1 for hard bounds.
+        notes: what was taken for true.
+        unbounded: why a measure without low and high has none.
     """
 
     tree: exp.Query
     bounded: Mapping[int, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unbounded: str = ""
 
 
 def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], bounds: Bounds = "none") -> Estimate:
@@ -43,17 +52,32 @@ def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], 
     """
     original = tables[0]
     model = model_of(release, original)
-    tree = tree.copy()
+    tree = collapsed(tree.copy())
+    notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
+    if isinstance(tree, exp.Select) and reads_original(tree) and lists_domain(tree):
+        notes.append(notes_.DOMAIN)
     bounded: dict[int, float] = {}
-    readers = [select for select in tree.find_all(exp.Select, bfs=False) if reads_original(select)]
+    selects = list(tree.find_all(exp.Select, bfs=False))
+    readers = [select for select in selects if reads_original(select)]
     # a condition that compares with an estimate moves with it, so it has no bounds of its own
     bounds = bounds if len(readers) == 1 else "none"
-    for select in reversed(readers):
-        found = rewrite_select(select, model, original, bounds if select is tree else "none")
+
+    def grouped(select: exp.Select) -> dict[int, float] | None:
+        return None if stands(select, model) else rewrite_select(select, model, original, "hard")
+
+    done = set()
+    for outer in reversed([select for select in selects if not reads_original(select)]):
+        groups = groups_below(outer)
+        if groups is not None:
+            done.add(id(groups.this))
+            found = rewrite_over_groups(outer, groups, model, grouped, outer is tree and bounds != "none")
+            bounded = found if outer is tree else bounded
+    for select in reversed([one for one in readers if id(one) not in done]):
+        found = rewrite_select(select, model, original, bounds if select is tree else "none", select is tree)
         bounded = found if select is tree else bounded
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
-    return Estimate(tree, bounded)
+    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model))
 
 
 def rewrite(
@@ -62,6 +86,7 @@ def rewrite(
     release: TableInfo,
     tables: Sequence[TableInfo] = (),
     bounds: Bounds = "none",
+    whole: bool = False,
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
 
@@ -71,6 +96,7 @@ def rewrite(
         release: its release.
         tables: other tables the query reads, as far as the planner can see them.
         bounds: other than 'none', append `<name>_low` and `<name>_high` for each aggregate that has them.
+        whole: round counts to the whole numbers they are on the original.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -87,8 +113,19 @@ def rewrite(
     tree = bound(written, everything)
     names = [column.name for column in outputs(written, tree, everything)]
     estimate = estimator(tree, release, everything, bounds)
+    if whole and isinstance(tree, exp.Select) and isinstance(estimate.tree, exp.Select):
+        _round(tree, estimate.tree)
     _rename(leftmost(estimate.tree), names, estimate.bounded)
     return laid_out(estimate.tree)
+
+
+def _round(asked: exp.Select, estimated: exp.Select) -> None:
+    """Let estimates of counts be whole numbers, as counts are."""
+    for before, after in zip(asked.expressions, estimated.expressions, strict=False):
+        made_of = before.unalias()
+        made_of = made_of.this if isinstance(made_of, exp.Filter) else made_of
+        if isinstance(made_of, exp.Count) and isinstance(after, exp.Alias) and after.this != before.unalias():
+            after.set("this", template("round({x})::bigint", x=after.this))
 
 
 def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) -> None:

@@ -22,9 +22,12 @@ from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, p
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, split
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
+from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.steps import Steps, append_step
+from duckdb_anon.rewrite.joined_steps import JoinedSteps
 from duckdb_anon.rewrite.query.grouping_sets import Groups, groups_of
-from duckdb_anon.rewrite.query.parse import is_original, plain
+from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
+from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.shapes.listed import NodePart
@@ -44,12 +47,16 @@ class Conditions:
     rest: exp.Expr | None
 
 
-def reads_original(select: exp.Select) -> bool:
-    """Whether the original stands in the FROM clause of this SELECT itself."""
-    return any(is_original(item) for item in _from_items(select))
+def stands(select: exp.Select, model: Model) -> bool:
+    """Whether a SELECT can stay as it is: it reads exact columns of whole rows only."""
+    table = next(item for item in from_items(select) if is_original(item))
+    touched = any(column in model.part_of for column in _columns_of(select, table.alias_or_name))
+    return not model.weight and not touched and not any(part.counted for part in model.parts)
 
 
-def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds: Bounds = "none") -> dict[int, float]:
+def rewrite_select(
+    select: exp.Select, model: Model, original: TableInfo, bounds: Bounds = "none", outermost: bool = False
+) -> dict[int, float]:
     """Rewrite a bound SELECT in place.
 
     Args:
@@ -57,6 +64,7 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
         model: what the release says.
         original: the original, for messages.
         bounds: which low and high to append for every output column that is an aggregate and has them.
+        outermost: whether it is the query itself, whose DISTINCT and GROUP BY without aggregates list the domain.
 
     Returns:
         Number of each output column whose low and high were appended, and their confidence: 1 for hard bounds.
@@ -66,25 +74,27 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
     """
     table = _the_original(select, original)
     alias = table.alias_or_name
+    whole = model
     model = unnested(select, model, alias)
     for column in _columns_of(select, alias):
         model.require(column, original)
-    if (
-        not model.weight
-        and not any(c in model.part_of for c in _columns_of(select, alias))
-        and not any(p.counted for p in model.parts)
-    ):
+    _require_groups(select, original, outermost)
+    if stands(select, model):
         return _append_answers(select) if bounds != "none" and _is_generalized(model) else {}
-    others = [item.alias_or_name for item in _from_items(select) if item is not table]
+    for node in list(_aggregate_nodes(select)):
+        formula = as_sums(node)
+        if formula is not None:
+            node.replace(_in_place_of(node, formula))
+    if select.args.get("distinct") is not None and not select.args.get("group") and lists_domain(select):
+        select.set("distinct", None)
+        select.set("group", exp.Group(expressions=[copied(e.unalias()) for e in select.expressions]))
+    others = [item.alias_or_name for item in from_items(select) if item is not table]
     homes = Homes(alias, model, others)
-    nodes = list(_aggregate_nodes(select))
-    if not nodes:
-        raise RewriteError(
-            f"a SELECT of rows of {original.name} without an aggregate cannot be answered from the release "
-            "(single rows are what it hides); ask for count, sum, avg, min or max"
-        )
+    joined = JoinedSteps.of(select, list(_aggregate_nodes(select)), whole, original, rewrite_select, stands)
+    nodes = [node for node in _aggregate_nodes(select) if not joined.reads(node)]
     aggregates = [read_aggregate(node) for node in nodes]
-    _spell_out_values(select, homes, aggregates, nodes)
+    _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
+    joined.spell_out(homes)
     steps = Steps(homes)
     conditions = _split_where(select, homes)
     steps.conditions = conditions.exact
@@ -102,18 +112,21 @@ def rewrite_select(select: exp.Select, model: Model, original: TableInfo, bounds
             permuted(select, steps, groups),
             bounds,
         )
-        appended = _append_ends(select, limits)
-    _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model))
+        appended = _append_ends(select, limits, joined)
+    joined.read(steps, conditions.rest, original)
+    if not _optional(select, table) or conditions.rest is not None or conditions.by_value:
+        _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model))
     for node, aggregate in zip(nodes, aggregates, strict=True):
         node.replace(_in_place_of(node, estimate(aggregate, conditions.rest, steps)))
     _replace_table(select, table, steps)
+    appended |= joined.attach(select, bounds != "none")
     if limits is not None:
         limits.attach(select)
     return appended
 
 
 def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
-    found = [item for item in _from_items(select) if is_original(item)]
+    found = [item for item in from_items(select) if is_original(item)]
     if len(found) > 1:
         raise RewriteError(
             f"{original.name} is joined with itself, which cannot be estimated: rows of a release do not say "
@@ -123,25 +136,57 @@ def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
     assert isinstance(table, exp.Table)  # noqa: S101 -- checked by is_original
     for position, join in enumerate(select.args.get("joins") or []):
         side = (join.side or "").upper()
-        optional = join.this is table and side in ("LEFT", "FULL")
+        optional = join.this is table and side == "LEFT" and not _of_columns(select, table.alias_or_name)
         optional |= side == "FULL"
         optional |= side == "RIGHT" and _place(select, table) <= position
         if optional or (join.this is table and (join.kind or "").upper() in ("SEMI", "ANTI")):
             raise RewriteError(
-                f"{original.name} stands on the optional side of {plain(join)}; put it on the side that keeps its rows"
+                f"{original.name} stands on the optional side of {_written(join)}; put it on the side that keeps its "
+                "rows, or count a column of it: count(*) counts the rows that found none, too"
             )
     return table
 
 
+def _of_columns(select: exp.Select, alias: str) -> bool:
+    """Whether every aggregate speaks of columns of a table, so that a row without a match adds nothing."""
+    return all(_columns_of(node, alias) for node in _aggregate_nodes(select))
+
+
+def _optional(select: exp.Select, table: exp.Expr) -> bool:
+    return any(join.this is table and (join.side or "").upper() == "LEFT" for join in select.args.get("joins") or [])
+
+
+def _written(join: exp.Join) -> str:
+    on = join.args.get("on")
+    return f"{join.side} JOIN ... ON {plain(on)}" if on is not None else f"{join.side} JOIN"
+
+
+def lists_domain(select: exp.Select) -> bool:
+    """Whether a SELECT lists values instead of measuring anything."""
+    listing = select.args.get("group") or select.args.get("distinct")
+    return bool(listing) and not any(True for _ in _aggregate_nodes(select))
+
+
+def _require_groups(select: exp.Select, original: TableInfo, outermost: bool) -> None:
+    """Raise for a SELECT of rows; one that lists a domain is written as GROUP BY."""
+    if any(True for _ in _aggregate_nodes(select)):
+        return
+    if lists_domain(select) and not any(one.find(exp.Window) for one in select.expressions):
+        if outermost:
+            return
+        raise RewriteError(
+            f"which groups of {original.name} exist is not certain from the release, so what is done with a list "
+            "of them cannot be answered; ask for the list itself, or for count(*) of each"
+        )
+    raise RewriteError(
+        f"a SELECT of rows of {original.name} without an aggregate cannot be answered from the release "
+        "(single rows are what it hides); ask for count, sum, avg, min or max, or SELECT DISTINCT for a column's domain"
+    )
+
+
 def _place(select: exp.Select, table: exp.Table) -> int:
     """Number of the FROM item: 0 for the first, k for the k-th join."""
-    return next(i for i, item in enumerate(_from_items(select)) if item is table)
-
-
-def _from_items(select: exp.Select) -> list[exp.Expr]:
-    source = select.args.get("from_")
-    items = [source.this] if source else []
-    return items + [join.this for join in select.args.get("joins") or []]
+    return next(i for i, item in enumerate(from_items(select)) if item is table)
 
 
 def _columns_of(node: exp.Expr, alias: str) -> set[str]:
@@ -165,7 +210,7 @@ def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
             for inner in part.iter_expressions() if part is node.this else (part,):
                 yield from _outermost(inner)
         return
-    if isinstance(node, exp.Filter) or (isinstance(node, exp.AggFunc) and not isinstance(node, exp.Grouping)):
+    if isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node):
         yield node
         return
     for child in node.iter_expressions():
@@ -273,12 +318,13 @@ def _append_answers(select: exp.Select) -> dict[int, float]:
     return dict.fromkeys(found, HARD)
 
 
-def _append_ends(select: exp.Select, limits: Limits) -> dict[int, float]:
+def _append_ends(select: exp.Select, limits: Limits, joined: JoinedSteps) -> dict[int, float]:
     found: dict[int, float] = {}
     ends: list[exp.Expr] = []
     for number, projection in enumerate(select.expressions):
         made_of = projection.unalias()
-        both = None if isinstance(made_of, exp.Grouping) else limits.of(made_of)
+        known = isinstance(made_of, exp.Grouping) or any(joined.reads(node) for node in made_of.walk())
+        both = None if known else limits.of(made_of)
         if both is not None:
             found[number] = both.confidence
             name = projection.alias_or_name

@@ -21,7 +21,8 @@ from duckdb_anon.rewrite.rewriter import rewrite
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("rewrite_query"):
         original, release, others = query_tables(context, params["query"])
-        return spoken(rewrite(params["query"], original, release, others, params["bounds"]), params["dialect"])
+        text = rewrite(params["query"], original, release, others, params["bounds"], whole=True)
+        return spoken(text, params["dialect"])
 
 
 MEASURE = Query(

@@ -12,7 +12,7 @@ ratio of two estimated sums (delta method).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -23,6 +23,7 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, present
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.template import every, own, tree
 from duckdb_anon.rewrite.query.template import number as literal
+from duckdb_anon.rewrite.shapes.intervals import IntervalPart, linear
 from duckdb_anon.rewrite.shapes.parts import Part, filtered
 
 Pair = tuple[exp.Expr, exp.Expr]
@@ -36,6 +37,7 @@ class _Rows:
         may, must: whether it may and must qualify.
         least, most: ends of the value; over a release row where `spread`, else over the final query's row.
         spread: whether a row of the final query stands for several released rows.
+        by_value: whether the ends are over the final query's row though it stands for several.
     """
 
     may: exp.Expr
@@ -43,6 +45,7 @@ class _Rows:
     least: exp.Expr
     most: exp.Expr
     spread: bool
+    by_value: bool = False
 
 
 def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:
@@ -82,7 +85,7 @@ def sample_interval(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, 
     rows = _read(aggregate, where, steps, number)
     if rows is None:
         return None
-    rate = steps.model.rate if rows.spread else steps.column("key", steps.model.rate, "rate")
+    rate = steps.model.rate if rows.spread and not rows.by_value else steps.column("key", steps.model.rate, "rate")
     if aggregate.kind == "avg":
         return _ratio(rows, rate)
     totals = _sums(aggregate, rows, steps, lambda x: tree("{x} / {rate}", x=x, rate=rate))
@@ -113,7 +116,8 @@ def _ratio(rows: _Rows, rate: exp.Expr) -> Pair | None:
 def _read(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> _Rows | None:
     condition = both(where, aggregate.condition)
     value = aggregate.value
-    if value is not None:
+    by_value = value is not None and steps.homes.of(value) == BY_VALUE
+    if value is not None and not by_value:
         if steps.homes.of(value) is None:
             return None
         condition = both(condition, present(value, steps.homes.of))
@@ -133,12 +137,58 @@ def _read(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: in
     may, must = every([first, may]), every([first, whole, must])
     if value is None:
         return _Rows(may, must, _ONE, _ONE, True)
+    if by_value:
+        return _of_values(value, touched, (may, must), steps, number)
     home = steps.homes.of(value)
-    if home is None or home == BY_VALUE:
-        return None
+    assert home is not None  # noqa: S101 -- asked above
     condition_on_it = given(steps, home, where, aggregate)
     least, most = (steps.end(end, value, home, condition_on_it) for end in (True, False))
     return _Rows(may, must, least, most, True)
+
+
+def _of_values(value: exp.Expr, touched: Sequence[Part], qualifies: Pair, steps: Steps, number: int) -> _Rows | None:
+    """The same of a value that the final query sees value by value."""
+    membership, bare = steps.membership, steps.bare(value)
+    assert membership is not None and bare is not None  # noqa: S101 -- `_read` made sure
+    least, most, there = membership.range(number, bare)
+    for part in touched:
+        if steps.homes.columns(value) & set(part.columns) and isinstance(part, IntervalPart):
+            if linear(value) is None:
+                return None
+            if part.kind.upper().startswith(("DATE", "TIME")):
+                return None
+            # values that other boxes do not cover are in no list
+            least, most = (
+                tree(
+                    "case when {cell}.lower is null and {cell} is not null "
+                    f"then '{sign}infinity'::double else {{end}} end",
+                    cell=own(f"cell_{part.name}"),
+                    end=end,
+                )
+                for sign, end in (("-", least), ("", most))
+            )
+    may, must = qualifies
+    return _Rows(
+        every([may, tree("{x} is not null", x=least)]), every([must, there]), least, most, spread=True, by_value=True
+    )
+
+
+def value_ends(
+    aggregate: Aggregate, where: exp.Expr | None, steps: Steps
+) -> tuple[exp.Expr, exp.Expr, exp.Expr, exp.Expr] | None:
+    """Whether each row of the final query may and must qualify, and the ends of its value; None where not known.
+
+    Rows that stand for several released ones are told apart by the ends of their values.
+    """
+    if not steps.model.bounded or not steps.model.complete or steps.model.missing is not None:
+        return None
+    rows = _read(aggregate, where, steps, 0)
+    if rows is None:
+        return None
+    if not rows.spread or rows.by_value:
+        return rows.may, rows.must, rows.least, rows.most
+    least, most = (steps.column("key", end, label) for end, label in ((rows.least, "least"), (rows.most, "most")))
+    return rows.may, rows.must, least, most
 
 
 def _touched(steps: Steps, condition: exp.Expr, value: exp.Expr | None) -> list[Part]:
@@ -153,6 +203,8 @@ def _sums(aggregate: Aggregate, rows: _Rows, steps: Steps, of: Callable[[exp.Exp
 
     def added(amount: exp.Expr) -> exp.Expr:
         whole = amount if amount == _ONE else tree("coalesce({amount}, 0)", amount=amount)
+        if rows.by_value:
+            return tree("{rows} * {x}", rows=steps.column("sum", literal(1)), x=of(whole))
         return steps.column("sum", of(whole)) if rows.spread else of(amount)
 
     if aggregate.value is None:
@@ -177,7 +229,7 @@ def _sums(aggregate: Aggregate, rows: _Rows, steps: Steps, of: Callable[[exp.Exp
 def _extremes(kind: str, rows: _Rows, steps: Steps) -> Pair:
     """Bounds of AVG, MIN and MAX from the least and most of each row that may or must qualify."""
     least, most = rows.least, rows.most
-    if rows.spread:
+    if rows.spread and not rows.by_value:
         # over the released rows of one cell, AVG and MIN want the least of the lower ends, MAX the most
         picks = ("max" if kind == "max" else "min", "min" if kind == "min" else "max")
         least, most = (

@@ -89,8 +89,10 @@ class VarianceTerms:
         for step, made_of in self._ctes():
             append_step(query, step, made_of)
         with_ = query.args["with_"]
-        inner = exp.Select(**{key: value for key, value in query.args.items() if key != "with_"})
-        outside = self._pull_out(inner)
+        sorted_ = {key: query.args[key] for key in ("order", "limit", "offset") if query.args.get(key)}
+        kept = {key: value for key, value in query.args.items() if key not in ("with_", *sorted_)}
+        inner = exp.Select(**kept)
+        outside = self._pull_out(inner, sorted_.get("order"))
         for key in list(query.args):
             query.set(key, None)
         groups = self.question.groups
@@ -102,11 +104,14 @@ class VarianceTerms:
             inner=inner,
             on=every(on),
         )
-        for key, value in [("with_", with_), *found.args.items()]:
+        for key, value in [("with_", with_), *found.args.items(), *sorted_.items()]:
             query.set(key, value)
 
-    def _pull_out(self, inner: exp.Select) -> list[exp.Expr]:
-        """Give the groups' SELECT the columns that what reads the sums is made of; return the outer projections."""
+    def _pull_out(self, inner: exp.Select, order: exp.Expr | None) -> list[exp.Expr]:
+        """Give the groups' SELECT the columns that what reads the sums is made of; return the outer projections.
+
+        ORDER BY stays outside, where the output columns are; what else it reads becomes a column of the groups.
+        """
         outside: list[exp.Expr] = []
         inside: list[exp.Expr] = []
         aggregates: dict[exp.Expr, str] = {}
@@ -123,6 +128,12 @@ class VarianceTerms:
                 continue
             inside.append(labelled(copied(made_of), f"column_{place}"))
             outside.append(exp.Alias(this=own(f"column_{place}", "groups"), alias=alias))
+        outputs = {projection.alias_or_name for projection in outside}
+        for place, one in enumerate(order.expressions if order is not None else []):
+            columns = list(one.find_all(exp.Column))
+            if any(c.table for c in columns) or not {c.name for c in columns} <= outputs:
+                inside.append(labelled(copied(one.this), f"sort_{place}"))
+                one.set("this", own(f"sort_{place}", "groups"))
         keys = self.question.groups.keys
         inside += [labelled(copied(node), label) for node, label in aggregates.items()]
         inside += [labelled(copied(key), f"key_{i}") for i, key in enumerate(keys)]

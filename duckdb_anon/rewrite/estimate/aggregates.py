@@ -46,13 +46,14 @@ def read_aggregate(node: exp.Expr) -> Aggregate:
     where = node.expression.this if isinstance(node, exp.Filter) else truth(True)
     if not isinstance(inner, _KNOWN):
         raise RewriteError(
-            f"{plain(inner)} cannot be estimated from the release; estimated are count, count_if, sum, avg, min and max"
+            f"{plain(inner)} cannot be estimated from the release; estimated are count, count(DISTINCT), count_if, "
+            "sum, avg, min, max, median, quantiles, mode, stddev, variance, covar, corr and regr functions"
         )
     argument = inner.this
     if isinstance(argument, exp.Distinct) or inner.args.get("expressions"):
         raise RewriteError(
             f"{plain(inner)} cannot be estimated from the release: it depends on which rows hold which value; ask for "
-            "count, sum, avg, min or max without DISTINCT"
+            "count(DISTINCT) of one column, or for count, sum, avg, min or max without DISTINCT"
         )
     if isinstance(inner, exp.CountIf):
         # DuckDB's count_if is a sum of ones and zeros, NULL when there is nothing to add

@@ -6,7 +6,7 @@ read both marks, one row a released row and group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -18,10 +18,29 @@ MEMBERS = name("by_group")
 
 @dataclass(frozen=True)
 class Membership:
-    """Keys of each grouping set of the final query, and its conditions on spread values; without table names."""
+    """What makes a value of a row belong to a group; expressions without table names.
+
+    Attributes:
+        sets: keys of each grouping set of the final query.
+        by_value: its conditions on spread values.
+        ranges: grouping sets and values whose ends within a row and group are asked for.
+    """
 
     sets: tuple[tuple[exp.Expr, ...], ...]
     by_value: exp.Expr
+    ranges: list[tuple[int, exp.Expr]] = field(default_factory=list)
+
+    def range(self, place: int, value: exp.Expr) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+        """The least and the most of a value among those of a row that belong to its group, and whether none is NULL.
+
+        Args:
+            place: number of the grouping set.
+            value: an expression on values, without table names.
+        """
+        if (place, value) not in self.ranges:
+            self.ranges.append((place, value))
+        i = self.ranges.index((place, value))
+        return own(f"least_{i}"), own(f"most_{i}"), own(f"never_null_{i}")
 
 
 def members(membership: Membership, spread: exp.Identifier) -> exp.Select:
@@ -40,4 +59,16 @@ def members(membership: Membership, spread: exp.Identifier) -> exp.Select:
             by_value=membership.by_value,
         )
         marks += [labelled(first, f"first_{place}"), labelled(whole, f"whole_{place}")]
+    for i, (place, value) in enumerate(membership.ranges):
+        over: list[exp.Expr] = [own("row"), *membership.sets[place]]
+        for end, pick in (("least", "min"), ("most", "max")):
+            ranged = tree(
+                f"{pick}(case when {{by_value}} then {{value}} end) over (partition by {{over}})",
+                by_value=membership.by_value,
+                value=value,
+                over=over,
+            )
+            marks.append(labelled(ranged, f"{end}_{i}"))
+        never = tree("bool_and({value} is not null) over (partition by {over})", value=value, over=over)
+        marks.append(labelled(never, f"never_null_{i}"))
     return select("select *, {marks} from {spread}", marks=marks, spread=spread)

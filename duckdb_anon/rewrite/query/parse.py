@@ -18,6 +18,8 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
+from duckdb_anon.rewrite.query.pivot import conditional_aggregates
+from duckdb_anon.rewrite.query.refusals import refuse
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import OWN, copied, mapped
 
@@ -33,9 +35,12 @@ def parse(query: str) -> exp.Query:
     except SqlglotError as error:
         place = str(error).split("\n", 1)[0]
         raise RewriteError(f"the query could not be parsed: {place}") from error
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s)")
-    return trees[0]
+    found = conditional_aggregates(trees[0]) if len(trees) == 1 else None
+    if not isinstance(found, exp.Query):
+        kinds = listed(type(tree).__name__.upper() for tree in trees)
+        raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {kinds}")
+    refuse(found)
+    return found
 
 
 def to_sql(tree: exp.Expr, pretty: bool = True) -> str:
@@ -119,7 +124,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         for select in tree.find_all(exp.Select):
             _resolve_all(select)
         tree = merge_subqueries(tree)
-        _tell_apart(tree)
+        tell_apart(tree)
     except SqlglotError as error:
         known = listed(column for info in named.values() for column, _ in info.columns)
         raise RewriteError(f"the query could not be bound: {error}; the columns are {known}") from error
@@ -155,6 +160,17 @@ def is_original(table: object) -> bool:
     return isinstance(table, exp.Table) and table.name == f"{_SOURCE}0"
 
 
+def from_items(select: exp.Select) -> list[exp.Expr]:
+    """What stands in FROM: the first item, then the joined ones."""
+    source = select.args.get("from_")
+    return ([source.this] if source else []) + [join.this for join in select.args.get("joins") or []]
+
+
+def reads_original(select: exp.Select) -> bool:
+    """Whether the original stands in the FROM clause of a bound SELECT itself."""
+    return any(is_original(item) for item in from_items(select))
+
+
 def _number(table: exp.Table, count: int) -> int | None:
     found = table.name.removeprefix(_SOURCE)
     return int(found) if found.isdigit() and found != table.name and int(found) < count else None
@@ -187,6 +203,9 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
                     table.set(key, None)
                 table.set("this", exp.to_identifier(plain, quoted=True))
                 table.meta["known"] = True
+    for column in tree.find_all(exp.Column):  # "main"."people"."region": the table's alias tells enough
+        for key in ("db", "catalog"):
+            column.set(key, None)
     return named
 
 
@@ -207,13 +226,12 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
                 )
                 inner.set("joins", table.args.get("joins"))
                 table.replace(inner)
-        with_.expressions.remove(cte)
         cte.pop()
     if not with_.expressions:
         with_.pop()
 
 
-def _tell_apart(tree: exp.Query) -> None:
+def tell_apart(tree: exp.Query) -> None:
     """Give every use of the original an alias of its own, so that a column says which SELECT it belongs to."""
     seen: set[str] = set()
     for scope in traverse_scope(tree):

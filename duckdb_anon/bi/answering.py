@@ -1,0 +1,129 @@
+"""Queries that name an original, answered from its release: what makes a dashboard work on what may be shown.
+
+A connection is told pairs of names, `people:release`; a query that reads `people` is rewritten to an estimate from
+`release` before it runs (`rewrite_query`), with `<measure>_low` and `<measure>_high` where bounds are asked for.
+Every other statement runs as it is. Rows are not answered: a tool's preview of single rows is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+from sqlglot import exp, parse
+from sqlglot.errors import SqlglotError
+
+from duckdb_anon.model.errors import ParameterError
+
+Execute = Callable[[str, Sequence[Any]], Any]
+"""Runs SQL with parameters and gives its only value."""
+_VALUES = (bool, int, float, str, decimal.Decimal, dt.date, dt.datetime, type(None))
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Which release answers for which original.
+
+    Attributes:
+        releases: original, as queries name it and in lower case, to its release.
+        bounds: which bounds to add, as `rewrite_query` takes them.
+    """
+
+    releases: Mapping[str, str]
+    bounds: str = "none"
+
+    @classmethod
+    def of(cls, answer: str | Sequence[str], bounds: str = "false") -> Answering:
+        """Read the parameters of a URL: `answer=people:release` (again or after commas for more), `bounds=true`.
+
+        Raises:
+            ParameterError: a pair without a colon, an original twice, or bounds that are none.
+
+        Example:
+            >>> Answering.of("people:r, visits:v", "true")
+            Answering(releases={'people': 'r', 'visits': 'v'}, bounds='sure')
+        """
+        texts = [answer] if isinstance(answer, str) else list(answer)
+        releases: dict[str, str] = {}
+        for pair in (one.strip() for text in texts for one in text.split(",")):
+            original, _, release = pair.rpartition(":")
+            if not original.strip() or not release.strip():
+                raise ParameterError(f"answer={pair}: expected ORIGINAL:RELEASE, for instance answer=people:release")
+            if original.strip().lower() in releases:
+                raise ParameterError(f"answer={pair}: {original.strip()} is answered by a release already")
+            releases[original.strip().lower()] = release.strip()
+        known = {"true": "sure", "false": "none", **{one: one for one in ("none", "hard", "sure", "likely")}}
+        if str(bounds).lower() not in known:
+            raise ParameterError(f"bounds={bounds}: allowed are {', '.join(known)}")
+        return cls(releases, known[str(bounds).lower()])
+
+    def rewritten(self, statement: str, parameters: Any, execute: Execute) -> tuple[str, bool]:
+        """A statement as it is to run, and whether it was rewritten (its parameters are then in its text).
+
+        Args:
+            statement: what a tool sent.
+            parameters: its parameters, by position.
+            execute: runs SQL on the connection.
+
+        Raises:
+            ParameterError: it reads two originals, or a parameter's type has no literal.
+        """
+        if not any(original.rpartition(".")[2] in statement.lower() for original in self.releases):
+            return statement, False
+        try:
+            trees = [one for one in parse(statement, read="duckdb") if one is not None]
+        except SqlglotError:
+            return statement, False  # DuckDB will say what is wrong
+        if len(trees) != 1 or not isinstance(trees[0], (exp.Query, exp.Pivot)):
+            return statement, False
+        named = {found for table in trees[0].find_all(exp.Table) if (found := self._original(table, trees[0]))}
+        if not named:
+            return statement, False
+        if len(named) > 1:
+            raise ParameterError(
+                f"the query reads {' and '.join(sorted(named))}, and an answer comes from one release; ask one by one"
+            )
+        original = named.pop()
+        query = _filled(trees[0], list(parameters or ())).sql("duckdb") if parameters else statement
+        call = f"select rewrite_query($1, $2, $3, bounds := '{self.bounds}')"
+        return str(execute(call, [query.strip().rstrip(";"), original, self.releases[original]])), True
+
+    def _original(self, table: exp.Table, query: exp.Expr) -> str | None:
+        if any(cte.alias.lower() == table.name.lower() for cte in query.find_all(exp.CTE)) and not table.db:
+            return None
+        parts = [part.name.lower() for part in table.parts]
+        for original in self.releases:
+            known = original.split(".")
+            shared = min(len(known), len(parts))
+            if known[-shared:] == parts[-shared:]:
+                return original
+        return None
+
+
+def _filled(query: exp.Expr, values: Sequence[Any]) -> exp.Expr:
+    """Put values in the place of `?` and `$1`."""
+    position = 0
+    for node in list(query.find_all(exp.Placeholder, exp.Parameter, bfs=False)):
+        if isinstance(node, exp.Placeholder):
+            place, position = position, position + 1
+        else:
+            place = int(node.name or node.this.name) - 1
+        value = values[place]
+        if not isinstance(value, _VALUES):
+            raise ParameterError(f"parameter {place + 1} is a {type(value).__name__}, which has no literal")
+        node.replace(exp.convert(value))
+    return query
+
+
+def run(con: duckdb.DuckDBPyConnection) -> Execute:
+    """An `Execute` on a connection of DuckDB's own."""
+
+    def execute(sql: str, parameters: Sequence[Any]) -> Any:
+        row = con.execute(sql, parameters).fetchone()
+        return row[0] if row else None
+
+    return execute

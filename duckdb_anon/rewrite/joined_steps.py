@@ -1,0 +1,207 @@
+"""Aggregates with steps of their own, computed group by group and joined to the rewritten query by its keys.
+
+count(DISTINCT x)     from the groups by the query's keys and x           (`existence`)
+mode(x)               the value with the most expected rows of them
+median, quantile      from the rows' weights and ends                     (`bounds.quantiles`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.bounds.quantiles import Quantile, Quantiles, in_intervals, read_quantile
+from duckdb_anon.rewrite.estimate.homes import Homes
+from duckdb_anon.rewrite.estimate.steps import Step, Steps, append_step
+from duckdb_anon.rewrite.existence import HARD, distinct_values, unlisted
+from duckdb_anon.rewrite.query.grouping_sets import groups_of
+from duckdb_anon.rewrite.query.parse import plain
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.template import copied, every, name, own, taken, tree
+from duckdb_anon.rewrite.shapes.parts import all_same, labelled
+from duckdb_anon.rewrite.shapes.released import Model
+
+RewriteSelect = Callable[..., dict[int, float]]
+Stands = Callable[[exp.Select, Model], bool]
+
+
+@dataclass
+class _Joined:
+    """One aggregate and the last of its steps, which has its keys, `column` and perhaps low and high."""
+
+    node: exp.Expr
+    step: exp.Identifier
+    column: str
+    made: list[Step] = field(default_factory=list)
+    bounded: bool = False
+    quantile: Quantiles | None = None
+    asked: Quantile | None = None
+    none: int | None = None
+
+
+@dataclass
+class JoinedSteps:
+    """The aggregates of one SELECT that have steps of their own."""
+
+    keys: tuple[exp.Expr, ...]
+    found: list[_Joined] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        select: exp.Select,
+        nodes: Sequence[exp.Expr],
+        model: Model,
+        original: TableInfo,
+        rewrite_select: RewriteSelect,
+        stands: Stands,
+    ) -> JoinedSteps:
+        """Find them, and rewrite the groupings they read.
+
+        Raises:
+            RewriteError: one of them cannot be estimated.
+        """
+        groups = groups_of(select)
+        joined = cls(groups.keys)
+
+        def hard(one: exp.Select) -> dict[int, float] | None:
+            return None if stands(one, model) else rewrite_select(one, model, original, "hard")
+
+        for node in nodes:
+            place = len(joined.found)
+            asked = read_quantile(node)
+            value, where = _distinct(node)
+            mode = _mode(node)
+            if asked is None and value is None and mode is None:
+                continue
+            if len(groups.sets) > 1:
+                raise RewriteError(
+                    f"{plain(node)} with ROLLUP, CUBE or GROUPING SETS cannot be estimated; ask one by one"
+                )
+            if asked is not None:
+                one = _Joined(node, name(f"quantile_{place}"), "middle", asked=asked)
+            elif value is not None:
+                fine = _finer(select, groups.keys, value, where)
+                found, bounded = distinct_values(fine, groups.keys, plain(node), hard, unlisted(fine, model))
+                one = _Joined(node, name(f"distinct_{place}"), "number", bounded=bounded, none=0)
+                one.made.append((one.step, found))
+            else:
+                assert mode is not None  # noqa: S101 -- one of the three is there
+                fine = _finer(select, groups.keys, *mode)
+                fine.append("expressions", labelled(tree("count(*)"), "rows"))
+                if not stands(fine, model):
+                    rewrite_select(fine, model, original, "none")
+                one = _Joined(node, name(f"mode_{place}"), "middle")
+                one.made.append((one.step, _commonest(fine, len(groups.keys))))
+            joined.found.append(one)
+        return joined
+
+    @property
+    def nodes(self) -> list[exp.Expr]:
+        """The aggregates."""
+        return [one.node for one in self.found]
+
+    def reads(self, node: exp.Expr) -> bool:
+        """Whether a node is one of the aggregates."""
+        return any(one.node is node for one in self.found)
+
+    def spell_out(self, homes: Homes) -> None:
+        """Spell out the columns whose quantiles are read from their values."""
+        for one in self.found:
+            if one.asked is not None and not in_intervals(one.asked.value, homes):
+                homes.spell_out(homes.columns(one.asked.value))
+            if one.asked is not None:
+                while any([homes.spell_out(homes.columns(piece)) for piece in list(homes.mixed(one.asked.condition))]):
+                    continue
+
+    def read(self, steps: Steps, where: exp.Expr | None, original: TableInfo) -> None:
+        """Ask the query's steps for what quantiles need."""
+        for place, one in enumerate(self.found):
+            if one.asked is not None:
+                one.quantile = Quantiles(one.asked, place, steps, where, original)
+                one.quantile.read(self.keys)
+                one.bounded = one.quantile.bounded
+
+    def attach(self, select: exp.Select, bounded: bool) -> dict[int, float]:
+        """Add the steps and joins to the rewritten query, and the ends of its outputs.
+
+        Returns:
+            Number of each output column whose low and high were appended, and their confidence.
+        """
+        if not self.found:
+            return {}
+        source, condition = copied(select.args["from_"]), select.args.get("where")
+        joins = [copied(one) for one in select.args.get("joins") or []]
+        appended: dict[int, float] = {}
+        ends: list[exp.Expr] = []
+        for one in self.found:
+            if one.quantile is not None:
+                assert one.quantile.source is not None  # noqa: S101 -- `read` came first
+                one.quantile.source.set("joins", [copied(join) for join in joins])
+                one.made = one.quantile.ctes(source, condition.this if condition else None, len(self.keys))
+            for step, made_of in one.made:
+                append_step(select, step, made_of)
+            mine = [tree("{step}.{k}", step=one.step, k=name(f"key_{i}")) for i in range(len(self.keys))]
+            joined = exp.Join(this=exp.Table(this=taken(one.step)), side="LEFT")
+            joined.set("on", all_same([(copied(key), k) for key, k in zip(self.keys, mine, strict=True)]))
+            select.append("joins", joined)
+            for place, projection in enumerate(select.expressions):
+                if projection.unalias() is one.node and one.bounded and bounded:
+                    appended[place] = HARD
+                    for which in ("low", "high"):
+                        label = exp.to_identifier(f"{projection.alias_or_name}_{which}", quoted=True)
+                        ends.append(exp.Alias(this=_of_group(one, which), alias=label))
+        for one in self.found:
+            one.node.replace(_of_group(one, one.column))
+        for end in ends:
+            select.append("expressions", end)
+        return appended
+
+
+def _of_group(one: _Joined, column: str) -> exp.Expr:
+    found = tree("any_value({x})", x=own(column, one.step.this.lstrip("\0")))
+    # an end that is NULL is open
+    return (
+        found if one.none is None or column == "high" else tree("coalesce({found}, {none})", found=found, none=one.none)
+    )
+
+
+def _distinct(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr | None]:
+    """The argument of count(DISTINCT x), and its FILTER."""
+    inner = node.this if isinstance(node, exp.Filter) else node
+    where = node.expression.this if isinstance(node, exp.Filter) else None
+    if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
+        return inner.this.expressions[0], where
+    return (inner.this, where) if isinstance(inner, exp.ApproxDistinct) else (None, None)
+
+
+def _mode(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
+    inner = node.this if isinstance(node, exp.Filter) else node
+    where = node.expression.this if isinstance(node, exp.Filter) else None
+    return (inner.this, where) if isinstance(inner, exp.Mode) and inner.this is not None else None
+
+
+def _finer(select: exp.Select, keys: Sequence[exp.Expr], value: exp.Expr, where: exp.Expr | None) -> exp.Select:
+    """SELECT the keys and a value from the query's rows, grouped by both."""
+    tests = [select.args["where"].this] if select.args.get("where") else []
+    tests += [one for one in (where, tree("{v} is not null", v=value)) if one is not None]
+    columns = [labelled(copied(key), f"key_{i}") for i, key in enumerate(keys)]
+    columns.append(labelled(copied(value), "value"))
+    fine = exp.Select(expressions=columns, from_=copied(select.args["from_"]), where=exp.Where(this=every(tests)))
+    if select.args.get("joins"):
+        fine.set("joins", [copied(join) for join in select.args["joins"]])
+    fine.set("group", exp.Group(expressions=[*(copied(key) for key in keys), copied(value)]))
+    return fine
+
+
+def _commonest(fine: exp.Select, keys: int) -> exp.Select:
+    columns: list[exp.Expr] = [own(f"key_{i}", "values") for i in range(keys)]
+    most = labelled(tree("arg_max(_values._value, _values._rows)"), "middle")
+    found = exp.Select(expressions=[*columns, most])
+    found.set("from_", exp.From(this=exp.Subquery(this=fine, alias=exp.TableAlias(this=name("values")))))
+    if columns:
+        found.set("group", exp.Group(expressions=[copied(one) for one in columns]))
+    return found

@@ -1,0 +1,46 @@
+"""What an analyst should know of an answer beside its numbers: why it has no bounds, what was taken for true."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.query.parse import reads_original
+from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.person_lists import ItemPart
+from duckdb_anon.rewrite.shapes.released import Model
+from duckdb_anon.rewrite.shapes.replaced import RetainedPart
+
+PRESENCE = "IN and EXISTS take a value as present from half an expected row on"
+CHOSEN = "HAVING, WHERE and LIMIT pick groups by their estimates"
+DOMAIN = "the values the release allows for; not all of them need to occur"
+
+
+def why_unbounded(model: Model) -> str:
+    """Why an answer from a release has no low and high."""
+    if any(isinstance(part, ItemPart) for part in model.parts):
+        return "no upper bound, and low: a node may stand for several records of one person"
+    if any(isinstance(part, RetainedPart) for part in model.parts):
+        return "no bounds: some sensitive values were drawn anew, and nothing tells which"
+    if any(isinstance(part, RandomizedPart) for part in model.parts):
+        return "no bounds: of randomized columns counts, sums, means and formulas of them have intervals"
+    if model.weight is not None and model.rate is None and model.missing is None:
+        return "no bounds: the numbers of rows are noisy"
+    if model.weight is not None:
+        return "no bounds: rows were left out"
+    if not model.parts:
+        return "no bounds: the method may have replaced values, and the release does not tell which"
+    return "no bounds: this function of the answers has none"
+
+
+def picks_groups(query: exp.Query) -> bool:
+    """Whether the query keeps groups of the original by what is measured of them."""
+    for select in query.find_all(exp.Select):
+        grouped = bool(select.args.get("group")) and reads_original(select)
+        if grouped and (select.args.get("having") or select.args.get("qualify") or select.args.get("limit")):
+            return True
+        source = select.args.get("from_")
+        if source is None or not isinstance(source.this, exp.Subquery) or not select.args.get("where"):
+            continue
+        if any(reads_original(one) for one in source.find_all(exp.Select)):
+            return True
+    return False

@@ -1,0 +1,101 @@
+"""PIVOT as aggregates with FILTER, one a value, where the values are named.
+
+PIVOT people ON sex IN ('F', 'M') USING count(*) GROUP BY region
+SELECT region, count(*) FILTER (WHERE sex = 'F') AS "F", ... FROM people GROUP BY region
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.query.template import copied, every, tree
+
+
+def conditional_aggregates(query: exp.Expr) -> exp.Expr:
+    """Spell out each PIVOT of a parsed statement; what cannot be spelled out stays for `refuse`.
+
+    Example:
+        >>> import sqlglot
+        >>> text = "PIVOT t ON a IN (1) USING sum(b) GROUP BY c"
+        >>> conditional_aggregates(sqlglot.parse_one(text, dialect="duckdb")).sql("duckdb")
+        'SELECT c, SUM(b) FILTER(WHERE a = 1) AS "1" FROM t GROUP BY c'
+    """
+    if isinstance(query, exp.Pivot):
+        return _statement(query) or query
+    for source in list(query.find_all(exp.Subquery, exp.Table)):
+        pivots = source.args.get("pivots") or []
+        made = _clause(source, pivots[0]) if len(pivots) == 1 else None
+        if made is not None:
+            alias = pivots[0].args.get("alias") or exp.TableAlias(this=exp.to_identifier("pivoted"))
+            source.replace(exp.Subquery(this=made, alias=copied(alias), joins=source.args.get("joins")))
+    return query
+
+
+def _statement(pivot: exp.Pivot) -> exp.Select | None:
+    group = pivot.args.get("group")
+    if group is None or not pivot.args.get("using"):
+        return None
+    keys = list(group.expressions)
+    return _select(pivot.this, keys, pivot.expressions, pivot.args["using"])
+
+
+def _clause(source: exp.Expr, pivot: exp.Pivot) -> exp.Select | None:
+    """PIVOT in FROM: it groups by every column that it does not name, so these must be known."""
+    inner = source.this if isinstance(source, exp.Subquery) else None
+    fields = pivot.args.get("fields") or []
+    if pivot.args.get("unpivot") or not isinstance(inner, exp.Select) or inner.is_star:
+        return None
+    used = {c.name.lower() for one in [*fields, *pivot.expressions] for c in one.find_all(exp.Column)}
+    group = pivot.args.get("group")
+    keys: list[exp.Expr] = (
+        list(group.expressions)
+        if group
+        else [exp.column(name, quoted=True) for name in inner.named_selects if name.lower() not in used]
+    )
+    bare = exp.Subquery(this=copied(inner), alias=exp.TableAlias(this=exp.to_identifier("source")))
+    return _select(bare, keys, fields, pivot.expressions)
+
+
+def _select(
+    source: exp.Expr, keys: Sequence[exp.Expr], fields: Sequence[exp.Expr], aggregates: Sequence[exp.Expr]
+) -> exp.Select | None:
+    combined: list[tuple[str, list[exp.Expr]]] = [("", [])]
+    for one in fields:
+        values = one.expressions if isinstance(one, exp.In) else []
+        if not values or not isinstance(one.this, exp.Column):
+            return None
+        combined = [
+            (f"{label}_{_label(value)}" if label else _label(value), [*tests, _test(one.this, value)])
+            for label, tests in combined
+            for value in values
+        ]
+    columns: list[exp.Expr] = [copied(key) for key in keys]
+    for label, tests in combined:
+        for aggregate in aggregates:
+            made_of = aggregate.unalias()
+            long = len(aggregates) > 1 or isinstance(aggregate, exp.Alias)
+            tail = (
+                aggregate.alias
+                if isinstance(aggregate, exp.Alias)
+                else made_of.sql("duckdb", normalize_functions="lower")
+            )
+            filtered = exp.Filter(this=copied(made_of), expression=exp.Where(this=every(tests)))
+            name = f"{label}_{tail}" if long else label
+            columns.append(exp.Alias(this=filtered, alias=exp.to_identifier(name, quoted=True)))
+    found = exp.Select(expressions=columns, from_=exp.From(this=copied(source)))
+    if keys:
+        found.set("group", exp.Group(expressions=[copied(key) for key in keys]))
+    return found
+
+
+def _label(value: exp.Expr) -> str:
+    if isinstance(value, exp.PivotAlias):
+        return str(value.args["alias"].name)
+    return value.name if isinstance(value, exp.Literal) else value.sql("duckdb")
+
+
+def _test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
+    inner = value.this if isinstance(value, exp.PivotAlias) else value
+    return tree("{column} = {value}", column=column, value=inner)

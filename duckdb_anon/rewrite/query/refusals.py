@@ -1,0 +1,54 @@
+"""What no release answers, whatever its shape: named here, once, before a query is bound.
+
+Also here: the names of DuckDB's aggregates that sqlglot reads as plain functions. Taken for functions of a row they
+would be computed over released rows, unweighted.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from duckdb_anon.model.errors import RewriteError
+
+AGGREGATES = frozenset(
+    "any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last "
+    "arg_min arg_min_null arg_min_nulls_last argmax argmin array_agg avg bit_and bit_or bit_xor bitstring_agg bool_and "
+    "bool_or corr count count_if count_star countif covar_pop covar_samp entropy favg first fsum geomean "
+    "geometric_mean group_concat histogram histogram_exact kahan_sum kurtosis kurtosis_pop last list listagg mad max "
+    "max_by mean median min min_by mode product quantile quantile_cont quantile_disc regr_avgx regr_avgy regr_count "
+    "regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness stddev stddev_pop "
+    "stddev_samp string_agg sum sum_no_overflow sumkahan var_pop var_samp variance weighted_avg".split()
+)
+"""Names of DuckDB's aggregates (`duckdb_functions()`)."""
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate function."""
+    if isinstance(node, exp.AggFunc):
+        return not isinstance(node, exp.Grouping)
+    return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
+
+
+def refuse(query: exp.Expr) -> None:
+    """Raise for constructs that no release answers.
+
+    Raises:
+        RewriteError: naming the construct and what to write instead.
+    """
+    for node in query.walk():
+        if isinstance(node, exp.Columns):
+            raise RewriteError(
+                "COLUMNS(...) cannot be answered: which columns it stands for is not known before the release is read; "
+                "name the columns"
+            )
+        if isinstance(node, exp.TableSample):
+            raise RewriteError(
+                "TABLESAMPLE and USING SAMPLE cannot be answered: a sample of released rows is none of the original; "
+                "leave it out"
+            )
+        if isinstance(node, exp.Pivot):
+            kind = "UNPIVOT" if node.args.get("unpivot") else "PIVOT"
+            raise RewriteError(
+                f"this {kind} cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
+                "write count(*) FILTER (WHERE column = value)"
+            )

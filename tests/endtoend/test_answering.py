@@ -1,0 +1,149 @@
+"""Dashboards on a file of releases: a URL's answer=people:release, through SQLAlchemy, pandas, JupySQL and Harlequin."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import duckdb_anon
+from duckdb_anon.serve.publish import publish
+
+sa = pytest.importorskip("sqlalchemy", reason="the bi extra is not installed")
+pytest.importorskip("duckdb_engine", reason="the bi extra is not installed")
+
+PEOPLE = """
+create table people as select (20 + i % 50)::integer as age, ['F', 'M'][1 + i % 2] as sex,
+  'd' || ((i * 7) % 5) as disease, ((i * 13) % 900)::integer as cost from range(1000) t(i);
+create table regions as select 'F' as code, 'women' as label union all select 'M', 'men';
+comment on table regions is 'anon: release';
+comment on column people.age is 'anon: quasi';
+comment on column people.sex is 'anon: quasi';
+comment on column people.disease is 'anon: sensitive';
+comment on column people.cost is 'anon: insensitive';
+"""
+BY_SEX = (
+    'SELECT "sex" AS "sex", COUNT(*) AS "count" FROM "main"."people" GROUP BY "sex" ORDER BY "count" DESC LIMIT 1000'
+)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published file: release, shape of the original, nothing else."""
+    folder = tmp_path_factory.mktemp("releases")
+    with duckdb_anon.connect(str(folder / "private.duckdb")) as con:
+        con.execute(PEOPLE)
+        duckdb_anon.release(con, "release", "mondrian('people', 5)")
+    publish(str(folder / "private.duckdb"), str(folder / "releases.duckdb"))
+    return folder / "releases.duckdb"
+
+
+def engine(file: Path, more: str = "") -> sa.Engine:
+    return sa.create_engine(f"duckdb+anon:///{file}?answer=people:release{more}")
+
+
+def test_a_file_of_releases_answers_the_original_question(file: Path) -> None:
+    with engine(file).connect() as connection:
+        found = connection.execute(sa.text(BY_SEX)).all()
+        assert sum(count for _, count in found) == pytest.approx(1000, abs=2)
+        assert all(isinstance(count, int) and 300 < count < 700 for _, count in found)
+        assert connection.execute(sa.text("select count(*) from release")).scalar() == 1000  # asked as it is
+        with pytest.raises(sa.exc.DBAPIError, match="without an aggregate"):
+            connection.execute(sa.text("select * from people limit 10"))
+
+
+def test_bounds_stand_beside_the_measures(file: Path) -> None:
+    with engine(file, "&bounds=true").connect() as connection:
+        row = (
+            connection.execute(sa.text("select count(*) as n, avg(cost) as c from people where age < 33"))
+            .mappings()
+            .one()
+        )
+    assert row["n_low"] <= 260 <= row["n_high"] and row["c_low"] <= row["c"] <= row["c_high"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT COUNT(*) AS rowcount FROM (SELECT sex AS sex, COUNT(*) AS count FROM people GROUP BY sex LIMIT 50000) AS rowcount_qry",
+        'SELECT COUNT(*) AS "count" FROM (SELECT * FROM people) AS virtual_table LIMIT 50000',
+        'SELECT "main"."people"."disease" AS "disease", SUM("main"."people"."cost") AS "sum" FROM "main"."people" WHERE "main"."people"."sex" = \'F\' GROUP BY "main"."people"."disease"',
+        "SELECT DISTINCT sex FROM people ORDER BY sex LIMIT 1000",
+        "SELECT r.label, count(*) FROM people p JOIN regions r ON p.sex = r.code GROUP BY r.label",
+        "WITH people2 AS (SELECT * FROM people) SELECT min(age), max(age) FROM people2",
+    ],
+)
+def test_what_dashboards_wrap_queries_in_works(file: Path, query: str) -> None:
+    with engine(file).connect() as connection:
+        assert connection.execute(sa.text(query)).all()
+
+
+def test_parameters_of_a_query_are_part_of_the_question(file: Path) -> None:
+    people = sa.table("people", sa.column("age"), sa.column("sex"))
+    query = sa.select(sa.func.count()).select_from(people).where(people.c.age < 45, people.c.sex == "F")
+    with engine(file).connect() as connection:
+        assert connection.execute(query).scalar() == pytest.approx(250, abs=40)
+
+
+def test_the_original_is_reflected_with_its_columns(file: Path) -> None:
+    inspector = sa.inspect(engine(file))
+    assert "people" in [*inspector.get_table_names(), *inspector.get_view_names()]
+    assert [column["name"] for column in inspector.get_columns("people")] == ["age", "sex", "disease", "cost"]
+
+
+def test_pandas_reads_answers(file: Path) -> None:
+    with engine(file).connect() as connection:
+        frame = pd.read_sql(
+            sa.text("select disease, avg(cost) as mean from people where age > 30 group by 1"), connection
+        )
+    assert len(frame) == 5 and frame["mean"].between(200, 700).all()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("?answer=people", "expected ORIGINAL:RELEASE"),
+        ("?answer=people:a,people:b", "answered by a release already"),
+        ("?answer=people:release&bounds=perhaps", "bounds=perhaps"),
+        ("?bounds=true", "belongs to answer="),
+    ],
+)
+def test_a_wrong_url_is_named(file: Path, query: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        sa.create_engine(f"duckdb+anon:///{file}{query}").connect()
+
+
+def test_without_the_parameter_the_shape_refuses_by_name(file: Path) -> None:
+    with sa.create_engine(f"duckdb+anon:///{file}").connect() as connection, pytest.raises(sa.exc.DBAPIError):
+        connection.execute(sa.text(BY_SEX)).all()
+
+
+def test_harlequin_answers_from_the_release(file: Path) -> None:
+    pytest.importorskip("harlequin", reason="the bi extra is not installed")
+    command = [str(Path(sys.executable).parent / "hsql"), "-a", "anon", f"{file}?answer=people:release", "--csv"]
+    done = subprocess.run(
+        [*command, "-c", "select count(*) as n from people where age < 45"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert 400 < int(done.stdout.split()[1]) < 600
+
+
+def test_a_notebook_of_jupysql_is_answered(file: Path, tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="nbclient runs the notebook")
+    pytest.importorskip("sql", reason="jupysql is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel runs the notebook")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat writes the notebook")
+    cells = [
+        "%load_ext sql\n%config SqlMagic.feedback = 0",
+        f"%sql duckdb+anon:///{file}?answer=people:release",
+        "frame = %sql select count(*) as n from people\nprint(int(frame.DataFrame()['n'][0]))",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the notebook machinery warns about event loops
+        nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path))
+    assert notebook.cells[-1].outputs[-1].text.strip() == "1000"

@@ -1,0 +1,103 @@
+"""Functions of which groups exist, and quantiles, against every table a release may stand for."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from duckdb_anon.rewrite.rewriter import rewrite
+from tests.reference.rewrite_tables import seen
+
+GROUPED = "(SELECT a, b, count(*) AS n, sum(a) AS s FROM t GROUP BY a, b)"
+QUERIES = (
+    "SELECT count(DISTINCT a) AS m FROM t",
+    "SELECT count(DISTINCT a) FILTER (WHERE b = 'x') AS m FROM t WHERE a > 1",
+    "SELECT k, count(DISTINCT b) AS m FROM t GROUP BY k",
+    f"SELECT count(*) AS m FROM {GROUPED} AS g",
+    f"SELECT count(*) AS m FROM {GROUPED} AS g WHERE n = 1",
+    f"SELECT count(*) AS m FROM {GROUPED} AS g WHERE n >= 2 AND a < 3",
+    f"SELECT count(*) AS m FROM {GROUPED} AS g WHERE NOT n BETWEEN 2 AND 3 OR s > 3",
+    "SELECT count(*) AS m FROM (SELECT a FROM t GROUP BY a HAVING count(*) <> 2) AS g",
+    "SELECT count(*) AS m FROM (SELECT DISTINCT a, b FROM t) AS g",
+    "SELECT count(*) AS m FROM (SELECT a, count(*) AS n FROM t GROUP BY a LIMIT 2) AS g",
+    f"SELECT max(n) AS m FROM {GROUPED} AS g",
+    f"SELECT min(n) AS m FROM {GROUPED} AS g",
+    f"SELECT avg(n) AS m FROM {GROUPED} AS g",
+    f"SELECT max(s) AS m FROM {GROUPED} AS g WHERE n > 1",
+    f"SELECT min(s) AS m FROM {GROUPED} AS g WHERE b = 'x'",
+    f"SELECT avg(s) AS m FROM {GROUPED} AS g",
+    f"SELECT sum(n) AS m FROM {GROUPED} AS g WHERE n > 1",
+    f"SELECT b, count(*) AS m FROM {GROUPED} AS g GROUP BY b",
+    "SELECT median(a) AS m FROM t",
+    "SELECT quantile_disc(a, 0.25) AS m FROM t WHERE b = 'x'",
+    "SELECT quantile_cont(a, 0.9) AS m FROM t WHERE a > 1",
+    "SELECT k, median(a) AS m FROM t GROUP BY k",
+    "SELECT b, median(a) AS m FROM t GROUP BY b",
+    "SELECT k, percentile_cont(0.3) WITHIN GROUP (ORDER BY a DESC) AS m FROM t WHERE b <> 'y' GROUP BY k",
+)
+
+
+def releases(rng: random.Random, rows: int) -> tuple[list[tuple[int, int]], list[tuple[str, ...]], list[int]]:
+    boxes = [tuple(sorted((rng.randint(1, 3), rng.randint(1, 3)))) for _ in range(rows)]
+    sets = [rng.choice([("x",), ("y",), ("x", "y")]) for _ in range(rows)]
+    return boxes, sets, [rng.randint(0, 1) for _ in range(rows)]  # type: ignore[return-value]
+
+
+def worlds(
+    boxes: list[tuple[int, int]], sets: list[tuple[str, ...]]
+) -> Iterator[tuple[tuple[int, ...], tuple[str, ...]]]:
+    ages = [range(low, high + 1) for low, high in boxes]
+    yield from itertools.product(itertools.product(*ages), itertools.product(*sets))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hard_bounds_hold_in_every_table_the_release_may_stand_for(seed: int) -> None:
+    rng = random.Random(seed)
+    boxes, sets, ks = releases(rng, 4)
+    con = duckdb.connect()
+    con.execute("create table t (a integer, b varchar, k integer)")
+    con.execute("create table r (a struct(lower integer, upper integer), b varchar[], k integer)")
+    for (low, high), members, k in zip(boxes, sets, ks, strict=True):
+        con.execute("insert into r values ($1, $2, $3)", [{"lower": low, "upper": high}, list(members), k])
+    con.execute("create table every (world integer, a integer, b varchar, k integer)")
+    many = list(worlds(boxes, sets))
+    con.executemany(
+        "insert into every values ($1, $2, $3, $4)",
+        [[w, a, b, k] for w, (left, right) in enumerate(many) for a, b, k in zip(left, right, ks, strict=True)],
+    )
+    told = {}
+    for query in QUERIES:
+        cursor = con.execute(rewrite(query, seen(con, "t"), seen(con, "r"), bounds="hard"))
+        names = [column[0] for column in cursor.description]
+        assert {"m_low", "m_high"} <= set(names), query
+        told[query] = {row[: names.index("m")]: row[names.index("m_low") :] for row in cursor.fetchall()}
+    ends = [end for rows in told.values() for both in rows.values() for end in both]
+    assert sum(end is None for end in ends) < 0.2 * len(ends)
+    for world in range(len(many)):
+        con.execute(f"create or replace table t as select * exclude (world) from every where world = {world}")
+        for query in QUERIES:
+            for *key, truth in con.execute(query).fetchall():
+                low, high = told[query][tuple(key)]
+                above = truth is None or low is None or low - 1e-9 <= truth
+                below = truth is None or high is None or truth <= high + 1e-9  # an end that is NULL is open
+                assert above and below, (query, key, low, truth, high)
+
+
+def test_a_point_release_tells_every_function_of_groups_exactly() -> None:
+    con = duckdb.connect()
+    con.execute(
+        "create table t as select (hash(i) % 4)::integer as a, ['x', 'y'][1 + i % 2] as b, i % 3 as k from range(40) s(i)"
+    )
+    con.execute("create table r as select {lower: a, upper: a} as a, [b] as b, k from t")
+    for query in QUERIES:
+        text = rewrite(query, seen(con, "t"), seen(con, "r"), bounds="hard")
+        found = con.execute(text)
+        width = [column[0] for column in found.description].index("m") + 1
+        estimated = sorted((*row[: width - 1], float(row[width - 1])) for row in found.fetchall())
+        truth = sorted((*row[:-1], float(row[-1])) for row in con.execute(query).fetchall())
+        assert [row[:-1] for row in estimated] == [row[:-1] for row in truth], query
+        assert [row[-1] for row in estimated] == pytest.approx([row[-1] for row in truth]), query
