@@ -11,6 +11,8 @@
 --   person     name of the column that says whose row it is; NULL: every row is a person. Where it is named, persons
 --              are counted: one counts once in each class she has rows in, and once for each sensitive value she has
 --              there. A row of nobody (NULL) is an error.
+--   sample_weights  name of the column that says how many persons of the population a row of a sample stands for: classes
+--              are then as large as the population's are estimated to be. NULL: the table is all there is.
 -- An empty table meets every requirement: k and l are infinite; t, risks and sizes are 0.
 -- Cost: one hash aggregation over the rows, then work over the distinct (class, value) pairs.
 
@@ -29,6 +31,15 @@ create or replace temp macro _anon_whose(fn, person) as
     || _anon_column(person) || ' end' end;
 create or replace temp macro _anon_size(fn, person) as
     case when person is null then 'count(*)' else 'count(distinct ' || _anon_whose(fn, person) || ')' end;
+
+-- The number of persons of the population that a group of rows stands for, by the weights of a sample.
+create or replace temp macro _anon_weight(fn, weights, person) as
+    case
+        when weights is null then _anon_size(fn, person)
+        when person is not null then error(fn || ': sample_weights and person cannot be combined; give one row a person')
+        else 'sum(case when isfinite(' || _anon_column(weights::varchar) || '::double) and '
+        || _anon_column(weights::varchar) || ' > 0 then ' || _anon_column(weights::varchar) || '::double else error('''
+        || fn || ': sample_weights must be numbers above 0, in every row'') end)' end;
 
 -- The quasi-identifiers as a select list, `_anon_t."age" as _q1, ...`; raises where none is named.
 create or replace temp macro _anon_qi(fn, qi) as
@@ -115,24 +126,29 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive, person) as
         select _place, _share, _v from _anon_bucket_value
     )';
 
--- equivalence_classes(tbl, qi): one row a class, the quasi-identifiers under their own names and class_size.
-create or replace temp macro equivalence_classes(tbl, qi := NULL, person := NULL) as table
+-- equivalence_classes(tbl, qi): one row a class, the quasi-identifiers under their own names, class_size and, with
+-- sample_weights, population_size.
+create or replace temp macro equivalence_classes(tbl, qi := NULL, person := NULL, sample_weights := NULL) as table
     from query(
         'select _anon_c.* from (select '
         || case
             when _anon_qi('equivalence_classes', qi) is null then ''
             else array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', ')
         end
-        || ', ' || _anon_size('equivalence_classes', person) || ' as class_size from ' || _anon_from(tbl) || ' group by '
+        || ', ' || _anon_size('equivalence_classes', person) || ' as class_size' || case when sample_weights is null
+            then '' else ', ' || _anon_weight('equivalence_classes', sample_weights, person) || ' as population_size' end
+        || ' from ' || _anon_from(tbl) || ' group by '
         || coalesce(array_to_string(list_transform(qi::varchar[], lambda name: _anon_column(name)), ', '), '')
         || ') as _anon_c'
     );
 
--- k_anonymity(tbl, qi): k, the number of rows (persons) in the smallest class (Samarati and Sweeney 1998).
-create or replace temp macro k_anonymity(tbl, qi := NULL, person := NULL) as table
+-- k_anonymity(tbl, qi): k, the number of rows (persons) in the smallest class (Samarati and Sweeney 1998); with
+-- sample_weights the estimated number of persons of the population in it.
+create or replace temp macro k_anonymity(tbl, qi := NULL, person := NULL, sample_weights := NULL) as table
     from query(
-        'select coalesce(min(_n), ''infinity''::double) as k from (select ' || _anon_qi('k_anonymity', qi)
-        || ', ' || _anon_size('k_anonymity', person) || ' as _n from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ')'
+        'select coalesce(min(_n), ''infinity''::double) as k from (select ' || _anon_qi('k_anonymity', qi) || ', '
+        || _anon_weight('k_anonymity', sample_weights, person) || ' as _n from ' || _anon_from(tbl)
+        || ' group by ' || _anon_keys(qi) || ')'
     );
 
 -- l_diversity(tbl, qi, sensitive): the level the least diverse class reaches, one row a measure.
@@ -308,22 +324,41 @@ create or replace temp macro t_closeness(
         end
     );
 
+-- The risk of a row whose class has _n rows of a sample that stand for _f persons: the mean of 1 / F over the sizes F
+-- that the class may have in the population, a negative binomial with p = _n / _f (Benedetti and Franconi 1998). It is
+-- p times the integral over [0, 1] of u^(n-1) / (p + q u), q being 1 - p: by its series in q where that converges fast,
+-- else by the recurrence I(m) = (1/m - p I(m-1)) / q from I(0) = -ln(p) / q, which is stable for p <= 1/2.
+create or replace temp macro _anon_sampled_risk() as
+    'case when _f <= _n then 1 / _n
+        when _n > 40 or 2 * _n > _f then _n / _f * list_sum(list_transform(range(0, 60), lambda j:
+            exp(j * ln(1 - _n / _f) + lgamma(_n) + lgamma(j + 1) - lgamma(_n + j + 1))))
+        else _n / _f * list_reduce(
+            list_concat([-ln(_n / _f) / (1 - _n / _f)], list_transform(range(1, _n::bigint), lambda m: 1 / m)),
+            lambda a, x: (x - _n / _f * a) / (1 - _n / _f))
+        end';
+
 -- reidentification_risk(tbl, qi, threshold := 0.2): what somebody who knows a person is in the table and knows
 -- the person's quasi-identifiers gains (prosecutor risk, 1 over class size; El Emam and Dankar 2008): the highest and
 -- the average over the rows, the share of rows with a risk above the threshold, and the rows alone in their class.
--- Where persons are counted, `rows` are persons, each as often as there are classes she has rows in.
-create or replace temp macro reidentification_risk(tbl, qi := NULL, threshold := 0.2, person := NULL) as table
+-- With sample_weights it is what somebody gains who does not know whether the person is in the sample (Benedetti and
+-- Franconi 1998). Where persons are counted, `rows` are persons, each as often as there are classes she has rows in.
+create or replace temp macro reidentification_risk(
+    tbl, qi := NULL, threshold := 0.2, person := NULL, sample_weights := NULL
+) as table
     from query(
-        'select coalesce(sum(_n), 0)::bigint as rows, coalesce(1 / min(_n), 0) as highest,
-            coalesce(count(*) / sum(_n), 0) as average,
-            coalesce(sum(_n) filter (1 / _n > ' || case
+        'select coalesce(sum(_n), 0)::bigint as rows, coalesce(max(_r), 0)::double as highest,
+            coalesce(sum(_n * _r) / sum(_n), 0)::double as average,
+            coalesce(sum(_n) filter (_r > ' || case
                 when threshold is null or threshold < 0 or threshold > 1 then error(
                     'reidentification_risk: threshold must lie in [0, 1], got ' || coalesce(threshold::varchar, 'NULL')
                 )
                 else threshold::double::varchar end || '::double) / sum(_n), 0) as above_threshold,
             count(*) filter (_n = 1) as sample_uniques
-        from (select ' || _anon_qi('reidentification_risk', qi) || ', ' || _anon_size('reidentification_risk', person)
-        || ' as _n from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ')'
+        from (select _n, ' || case when sample_weights is null then '1 / _n' else _anon_sampled_risk() end
+        || ' as _r from (select ' || _anon_qi('reidentification_risk', qi) || ', '
+        || _anon_size('reidentification_risk', person) || ' as _n, '
+        || _anon_weight('reidentification_risk', sample_weights, person) || ' as _f from ' || _anon_from(tbl)
+        || ' group by ' || _anon_keys(qi) || '))'
     );
 
 -- class_statistics(tbl, qi): number and sizes of the classes, and the discernibility of the table, the sum of

@@ -227,6 +227,9 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     }
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
     given = {"person": by_role["person"], **given} if entry.unit == "person" else given
+    weights = given.get("sample_weights")
+    if weights is not None:
+        given["sample_weights"] = column_of(entry.name, relation, str(weights))
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     select = f"from _anon_{entry.name}({', '.join(arguments)}{named})"
     return select if relation.visible else _told_apart(entry, context, relation, select)

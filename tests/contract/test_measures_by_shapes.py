@@ -189,6 +189,17 @@ def check_loss(con: duckdb.DuckDBPyConnection, shape: str, table: Table) -> None
     assert told["g"] == pytest.approx(wanted)
 
 
+def check_k_map(con: duckdb.DuckDBPyConnection, shape: str, table: Table) -> None:
+    fitting = [
+        sum(a in _values(row["a"]) and g in _values(row["g"]) for a, g, _ in ORIGINAL) for row in printed(con, shape)
+    ]
+    k, unmatched, average = con.execute(
+        f"select k, unmatched, average from k_map('{shape}_release', 'tiny')"
+    ).fetchall()[0]
+    assert (k, unmatched) == (min(fitting), fitting.count(0))
+    assert average == pytest.approx(sum(1 / n for n in fitting if n) / len(fitting))
+
+
 Check = Callable[[duckdb.DuckDBPyConnection, str, Table], None]
 RIGHT: dict[str, Check] = {
     "correlation": check_correlation,
@@ -200,6 +211,7 @@ RIGHT: dict[str, Check] = {
     "k_anonymity": check_sizes,
     "l_diversity": check_diversity,
     "information_loss": check_loss,
+    "k_map": check_k_map,
 }
 """Measures and what shows that they are right; k_anonymity stands for the measures of classes, l_diversity for t too."""
 CALLS = {
@@ -223,9 +235,17 @@ CALLS = {
     "linkability": "linkability('tiny', '{r}', columns_a := ['a'], columns_b := ['g'])",
     "inference": "inference('tiny', '{r}')",
     "membership_risk": "membership_risk('tiny', '{r}', holdout := 'tiny')",
+    "k_map": "k_map('{r}', 'tiny')",
+    "delta_presence": "delta_presence('{r}', 'tiny')",
     "slicing_diversity": "slicing_diversity('tiny', '{r}')",
     "classification_accuracy": "classification_accuracy('tiny', '{r}', 'g', folds := 2)",
     "workload_error": "workload_error('tiny', '{r}', 5, dims := 1)",
+    "k_marginal": "k_marginal('tiny', '{r}')",
+    "propensity": "propensity('tiny', '{r}', permutations := 1)",
+    "unique_exact_matches": "unique_exact_matches('tiny', '{r}')",
+    "apparent_matches": "apparent_matches('tiny', '{r}')",
+    "correlation_comparison": "correlation_comparison('tiny', '{r}', columns := ['a', 'g'])",
+    "regression_comparison": "regression_comparison('tiny', '{r}', 'a')",
 }
 
 

@@ -73,7 +73,7 @@ def test_example_runs_and_gives_rows(
     if entry.name == "anon_report":
         pytest.importorskip("altair", reason="the report extra is not installed")
         pytest.importorskip("vl_convert", reason="the report extra is not installed")
-    if entry.name == "classification_accuracy":
+    if entry.name in ("classification_accuracy", "propensity"):
         pytest.importorskip("sklearn", reason="the ml extra is not installed")
     monkeypatch.chdir(tmp_path)  # a report is a file
     assert documented.execute(entry.example).fetchall()

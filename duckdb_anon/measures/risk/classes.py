@@ -4,8 +4,10 @@ k-anonymity (Samarati and Sweeney 1998), l-diversity (Machanavajjhala et al. 200
 Venkatasubramanian 2007), re-identification risk (El Emam and Dankar 2008) and class sizes. Classes are formed
 from published values: equal intervals, sets or nodes are one class and NULL is a value of its own. Those of a sliced
 release are its buckets, and for l and t what stands in a bucket beside the sensitive value as well (`slicing_diversity`
-measures slicing's own notion). Noisy counts have no classes and are an error. Nothing is computed here; the entries
-let the columns' roles fill in what a call leaves out. Cost: one hash aggregation.
+measures slicing's own notion). Noisy counts have no classes and are an error. With `sample_weights` the table is a
+sample, and classes are as large as those of the population are estimated to be (Benedetti and Franconi 1998).
+Nothing is computed here; the entries let the columns' roles fill in what a call leaves out. Cost: one hash
+aggregation.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ CLASSES = ("rows", "boxes", "buckets", "sliced", "persons", "sampled", "suppress
 """Shapes whose rows fall into classes that an attacker cannot look inside."""
 VALUES = ("rows", "boxes", "buckets", "sliced", "sampled", "suppressed")
 """Those whose classes also show whose sensitive values they hold."""
+SAMPLE_WEIGHTS = Parameter(
+    "sample_weights", "column that says how many persons of the population a row of a sample stands for", "text"
+)
 K_ANONYMITY = PureSql(
     name="k_anonymity",
     summary="size of the smallest equivalence class",
     paper="Samarati and Sweeney (1998)",
     example="FROM k_anonymity('people')",
-    parameters=(),
+    parameters=(SAMPLE_WEIGHTS,),
     file=FILE,
     answers=CLASSES,
 )
@@ -57,7 +62,10 @@ REIDENTIFICATION_RISK = PureSql(
     summary="highest and average risk of a row, share above a threshold, sample uniques",
     paper="El Emam and Dankar (2008), prosecutor risk",
     example="FROM reidentification_risk('people', threshold := 0.2)",
-    parameters=(Parameter("threshold", "risk counted as too high, in [0, 1]", "number", 0.2, low=0, high=1),),
+    parameters=(
+        Parameter("threshold", "risk counted as too high, in [0, 1]", "number", 0.2, low=0, high=1),
+        SAMPLE_WEIGHTS,
+    ),
     file=FILE,
     answers=CLASSES,
 )
@@ -75,7 +83,7 @@ EQUIVALENCE_CLASSES = PureSql(
     summary="one row a class: its quasi-identifiers and class_size",
     paper="Samarati and Sweeney (1998)",
     example="FROM equivalence_classes('people') ORDER BY class_size LIMIT 10",
-    parameters=(),
+    parameters=(SAMPLE_WEIGHTS,),
     file=FILE,
     answers=CLASSES,
 )

@@ -1,0 +1,115 @@
+"""special_uniques: people who are alone in a table by few columns already (SUDA2), with DIS scores.
+
+For each row that is alone on some set of quasi-identifiers, its minimal sample uniques (the sets on which it is alone
+and on no part of them), and two scores. `score` is SUDA's (Elliot, Manning and Ford 2002): the sum over them of the
+product of (columns - i) for i from their size to `max_size`, so that few columns weigh more. `dis` (Elliot 2000; the
+combination as sdcMicro and mu-Argus compute it) spreads over the rows the chance that a unique match between the table
+and a sample of the population is right, U p / (U p + D (1 - p)), U being the uniques, D the rows in pairs and p
+`sampling_fraction`. NULL is a value like any other. `columns` is the smallest of the sets, the first in table order.
+Cost: one sort of the rows for each set of up to `max_size` columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import comb, prod
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.kernels.population.special_uniques import minimal_uniques
+from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import CodeArray, FloatArray
+
+_MOST_SORTED = 4_000_000_000
+
+
+def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a special unique, the highest score first."""
+    table = tables[0]
+    names = [info.name for info in params["roles"].qi]
+    if not table.rows:
+        raise RequirementError("special_uniques: the table is empty; there is nobody to look for")
+    columns = [table.columns[name].value_codes() for name in names]
+    largest = _largest(len(names), table.rows, params["max_size"])
+    # a set of all columns scores as one of all but one: nothing is left that could be added
+    last = max(1, min(largest, len(names) - 1))
+    score = np.zeros(table.rows)
+    sets = np.zeros(table.rows, dtype=np.int64)
+    smallest = np.zeros(table.rows, dtype=np.int64)
+    first: list[str] = [""] * table.rows
+    for chosen, rows in minimal_uniques(columns, largest):
+        score[rows] += prod(len(names) - i for i in range(len(chosen), last + 1))
+        sets[rows] += 1
+        for row in rows[smallest[rows] == 0].tolist():
+            first[row] = ", ".join(names[place] for place in chosen)
+        smallest[rows] = np.where(smallest[rows] == 0, len(chosen), smallest[rows])
+    found = np.flatnonzero(sets)
+    found = found[np.lexsort((found, -score[found]))]
+    dis = dis_scores(score[found], columns, params["sampling_fraction"])
+    return {
+        "row_id": found,
+        "sets": sets[found],
+        "smallest": smallest[found],
+        "columns": [first[row] for row in found.tolist()],
+        "score": score[found],
+        "dis": dis,
+    }
+
+
+def _largest(columns: int, rows: int, given: int | None) -> int:
+    largest = min(columns, given if given is not None else columns)
+    sorted_rows = sum(comb(columns, size) for size in range(1, largest + 1)) * rows
+    if sorted_rows > _MOST_SORTED:
+        raise ParameterError(
+            f"special_uniques: sets of up to {largest} of {columns} columns are too many for {rows} rows; say "
+            f"max_size := {max(1, largest // 2)}, or name fewer columns in qi := [...]"
+        )
+    return largest
+
+
+def dis_scores(score: FloatArray, columns: Sequence[CodeArray], fraction: float) -> FloatArray:
+    """DIS of rows with these scores in a table with these columns, each in [0, 1]."""
+    key, _ = mixed_key([codes.astype(np.int64) for codes in columns], None)
+    size = np.bincount(key)
+    uniques, in_pairs = int((size == 1).sum()), 2 * int((size == 2).sum())
+    if not len(score):
+        return score
+    if not uniques:
+        return np.zeros(len(score))
+    overall = uniques * fraction / (uniques * fraction + in_pairs * (1 - fraction))
+    weighed = score ** (1 + (8 - len(columns)) / 20)
+    dis: FloatArray = 1 / (1 + (uniques / overall - uniques) / (weighed * (1 / weighed).sum()))
+    return dis
+
+
+MEASURE = Report(
+    name="special_uniques",
+    summary="rows that are alone by few columns already (SUDA2), with SUDA and DIS scores",
+    paper="Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); DIS: Elliot (2000)",
+    example="FROM special_uniques('people', max_size := 3) LIMIT 10",
+    parameters=(
+        Parameter("max_size", "columns of the largest set that is looked at (default: all)", "integer", low=1),
+        Parameter(
+            "sampling_fraction",
+            "share of the population that the table holds, for dis",
+            "number",
+            0.01,
+            above=0,
+            high=1,
+        ),
+    ),
+    returns={
+        "row_id": "BIGINT",
+        "sets": "BIGINT",
+        "smallest": "BIGINT",
+        "columns": "VARCHAR",
+        "score": "DOUBLE",
+        "dis": "DOUBLE",
+    },
+    compute=special_uniques,
+    reads="tables",
+)

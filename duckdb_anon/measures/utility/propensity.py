@@ -1,0 +1,141 @@
+"""propensity: how well a learner tells released rows from original ones (pMSE).
+
+Both tables are stacked, a learner estimates the chance that a row is a released one, and pMSE is the mean squared
+difference between that chance and the share c of released rows (Woo et al. 2009; Snoke et al. 2018): 0 when they cannot
+be told apart, c (1 - c) at most. `expected` is what pMSE would be if both came from one source: (p - 1)(1 - c)^2 c / N
+for a logistic regression with p parameters (Snoke et al. 2018, section 3), the mean over `permutations` of shuffled
+origins for a tree. `ratio` is pmse over expected, 1 for a release like a new sample. Logistic regression sees each
+column alone, the tree what ties them. At most `rows` rows of each table are drawn. How boxes and slices are read:
+`measures.utility.drawn`. Cost: that of scikit-learn (`pip install duckdb-anon[ml]`), times permutations for the tree.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, Pair, columns_of, pairs
+from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.reading import Domain, ReadTable
+from duckdb_anon.model.table import FloatArray, IntArray
+
+NAME = "propensity"
+LEARNERS = ("logistic", "cart")
+_MOST_NAMES = 50
+
+
+def propensity(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a subgroup and learner."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError as error:
+        raise AnonError(f"{NAME}: needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
+    names = columns_of(NAME, params, tables[1])
+    domains = {name: tables[0].columns[name].domain for name in names}
+    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
+    for pair in pairs(NAME, tables, names, params["subgroup"], rng):
+        features, released = _stacked(pair, domains, params["rows"], rng)
+        for learner in LEARNERS:
+            pmse, expected = _pmse(learner, features, released, params["permutations"], rng)
+            ratio = pmse / expected if expected > 0 else float("nan")
+            row = (pair.subgroup, learner, len(released), pmse, expected, ratio)
+            for name, value in zip(found, row, strict=True):
+                found[name].append(value)
+    return found
+
+
+def _stacked(
+    pair: Pair, domains: Mapping[str, Domain], most: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Features of the rows of both tables, and which of them are released ones."""
+    parts: list[Drawn] = []
+    for one in (pair.original, pair.release):
+        chosen = np.zeros(one.rows, dtype=bool)
+        chosen[rng.choice(one.rows, min(most, one.rows), replace=False)] = True
+        parts.append(one.only(chosen))
+    columns = [_features(domains[name], np.concatenate([part.columns[name] for part in parts])) for name in domains]
+    return np.concatenate(columns, axis=1), np.repeat([0.0, 1.0], [part.rows for part in parts])
+
+
+def _features(domain: Domain, codes: IntArray) -> FloatArray:
+    """A number as itself and whether it is one; a name as indicators of the most frequent ones, all others together."""
+    if domain.kind == "ordered":
+        known = codes < domain.special_from
+        place = np.where(known, domain.positions[codes], 0.0)
+        spread = place[known].std() if known.any() else 0.0
+        center = place[known].mean() if known.any() else 0.0
+        number = np.where(known, (place - center) / (spread if spread > 0 else 1.0), 0.0)
+        return np.column_stack([number, known.astype(np.float64)]) if not known.all() else number[:, None]
+    count = np.bincount(codes, minlength=domain.size)
+    frequent = np.argsort(-count, kind="stable")[: min(_MOST_NAMES, int((count > 0).sum()))]
+    indicators: FloatArray = (codes[:, None] == frequent[None, 1:]).astype(np.float64)
+    return indicators
+
+
+def _pmse(
+    learner: str, features: FloatArray, released: FloatArray, permutations: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    rows, share = len(released), float(released.mean())
+    if share in (0.0, 1.0) or features.shape[1] == 0:
+        return share * (1 - share), float("nan")
+
+    def mean_square(origin: FloatArray) -> float:
+        tick()
+        return float(((_chance(learner, features, origin) - share) ** 2).mean())
+
+    if learner == "logistic":
+        parameters = int(np.linalg.matrix_rank(np.column_stack([np.ones(rows), features])))
+        return mean_square(released), (parameters - 1) * (1 - share) ** 2 * share / rows
+    shuffled = [mean_square(rng.permutation(released)) for _ in range(permutations)]
+    return mean_square(released), float(np.mean(shuffled))
+
+
+def _chance(learner: str, features: FloatArray, origin: FloatArray) -> FloatArray:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.tree import DecisionTreeClassifier
+
+    leaf = max(20, len(origin) // 1000)
+    model = (
+        LogisticRegression(C=1e6, max_iter=500)
+        if learner == "logistic"
+        else DecisionTreeClassifier(min_samples_leaf=leaf, random_state=0)
+    )
+    with warnings.catch_warnings():
+        # separable tables have no finite maximum; the chances are 0 and 1 all the same
+        warnings.simplefilter("ignore")
+        chance: FloatArray = model.fit(features, origin).predict_proba(features)[:, 1]
+    return chance
+
+
+MEASURE = Report(
+    name=NAME,
+    summary="how well a logistic regression and a tree tell released rows from original ones (pMSE)",
+    paper="Woo et al. (2009); Snoke et al. (2018), section 3; in NIST SDNist",
+    example="FROM propensity('people', 'release', permutations := 3)",
+    parameters=(
+        COLUMNS,
+        Parameter("rows", "rows of each table that are drawn at most", "integer", 20_000, low=10, high=1_000_000),
+        Parameter("permutations", "shuffled tables a tree learns from for its expected value", "integer", 10, low=1),
+        BY,
+    ),
+    returns={
+        "subgroup": "VARCHAR",
+        "learner": "VARCHAR",
+        "rows": "BIGINT",
+        "pmse": "DOUBLE",
+        "expected": "DOUBLE OR NULL",
+        "ratio": "DOUBLE OR NULL",
+    },
+    compute=propensity,
+    tables=("original", "release"),
+    reads="tables",
+    literals=True,
+    answers=ANSWERS,
+    needs=(),
+    unit="any",
+)

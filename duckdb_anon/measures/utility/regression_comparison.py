@@ -1,0 +1,173 @@
+"""regression_comparison: does a linear regression on the release tell what it tells on the original?
+
+Least squares of a number `target` on the other columns in both tables, each coefficient with its 95% confidence
+interval and the overlap of both intervals (Karr et al. 2006; in NIST SDNist for income on education). Numbers enter as
+they are, a name as an indicator against the original's most frequent value; rows in which a number is NULL or not
+finite are left out. A coefficient that one of the tables cannot tell (a value nobody has there, a column that follows
+from the others) is NULL there. How boxes and slices are read: `measures.utility.drawn`. Cost: rows times terms squared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import qr
+from scipy.stats import t as student
+
+from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs, value_text
+from duckdb_anon.measures.utility.interval_overlap import interval_overlap
+from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.reading import Domain, ReadTable
+from duckdb_anon.model.table import FloatArray, IntArray
+
+NAME = "regression_comparison"
+_MOST_TERMS = 300
+
+
+def _with_target(params: dict[str, Any]) -> dict[str, Any]:
+    """The target is read like the columns that are named."""
+    named = params["columns"]
+    if named is None or params["target"].lower() in {name.lower() for name in named}:
+        return params
+    return {**params, "columns": [*named, params["target"]]}
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One column of the design: a number, or whether a name is `code`."""
+
+    name: str
+    column: str
+    code: int | None
+
+
+def regression_comparison(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a subgroup and coefficient."""
+    names = columns_of(NAME, params, tables[1])
+    spelled = {name.lower(): name for name in tables[1].columns if name in tables[0].columns}
+    target = spelled.get(params["target"].lower())
+    if target is None or tables[0].columns[target].domain.kind != "ordered":
+        numbers = [n for n in spelled.values() if tables[0].columns[n].domain.kind == "ordered"]
+        raise ColumnError(
+            f"{NAME}: target := '{params['target']}' is no number or date of both tables"
+            f"{nearest(params['target'], numbers)}; there are {listed(numbers) or 'none'}"
+        )
+    names = [name for name in names if name != target]
+    domains = {name: tables[0].columns[name].domain for name in [*names, target]}
+    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
+    for pair in pairs(NAME, tables, [*names, target], params["subgroup"], rng):
+        terms = _terms(pair.original, domains, names)
+        ours, theirs = (_fit(one, domains, terms, target) for one in (pair.original, pair.release))
+        overlap = interval_overlap((ours[1], ours[2]), (theirs[1], theirs[2]))
+        found["subgroup"] += [pair.subgroup] * len(terms)
+        found["term"] += [term.name for term in terms]
+        for side, fit in (("original", ours), ("release", theirs)):
+            for end, values in zip(("", "_low", "_high"), fit, strict=True):
+                found[f"{side}{end}"] += values.tolist()
+        found["overlap"] += overlap.tolist()
+    return found
+
+
+def _terms(original: Drawn, domains: Mapping[str, Domain], names: Sequence[str]) -> list[_Term]:
+    terms = [_Term("(intercept)", "", None)]
+    for name in names:
+        domain = domains[name]
+        if domain.kind == "ordered":
+            terms.append(_Term(name, name, None))
+            continue
+        count = np.bincount(original.columns[name], minlength=domain.size)
+        others = [code for code in range(domain.size) if count[code] and code != int(count.argmax())]
+        terms += [_Term(f"{name} = {value_text(domain, code)}", name, code) for code in others]
+    if len(terms) > _MOST_TERMS:
+        raise RequirementError(
+            f"{NAME}: the columns have {len(terms)} coefficients, more than {_MOST_TERMS}; name fewer in "
+            "columns := [...]"
+        )
+    return terms
+
+
+def _fit(
+    table: Drawn, domains: Mapping[str, Domain], terms: Sequence[_Term], target: str
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Coefficients and the ends of their intervals; NaN where the table does not tell them."""
+    known = table.columns[target] < domains[target].special_from
+    for term in terms:
+        if term.column and term.code is None:
+            known &= table.columns[term.column] < domains[term.column].special_from
+    rows = table.only(known)
+    design = (
+        np.column_stack([_design(rows, domains, term) for term in terms]) if rows.rows else np.zeros((0, len(terms)))
+    )
+    told = _independent(design)
+    unknown = np.full(len(terms), np.nan)
+    coefficient, low, high = unknown.copy(), unknown.copy(), unknown.copy()
+    free = rows.rows - len(told)
+    if free < 1:
+        return coefficient, low, high
+    y = domains[target].positions[rows.columns[target]]
+    chosen = design[:, told]
+    scale = np.sqrt((chosen**2).mean(axis=0))
+    orthogonal, upper = np.linalg.qr(chosen / scale)
+    solved = np.linalg.solve(upper, orthogonal.T @ y)
+    rest = y - chosen @ (solved / scale)
+    inverse = np.linalg.inv(upper)
+    error = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / scale
+    half = float(student.ppf(0.975, free)) * error
+    coefficient[told] = solved / scale
+    low[told], high[told] = coefficient[told] - half, coefficient[told] + half
+    return coefficient, low, high
+
+
+def _design(rows: Drawn, domains: Mapping[str, Domain], term: _Term) -> FloatArray:
+    if not term.column:
+        return np.ones(rows.rows)
+    codes = rows.columns[term.column]
+    values: FloatArray = domains[term.column].positions[codes] if term.code is None else (codes == term.code) * 1.0
+    return values
+
+
+def _independent(design: FloatArray) -> IntArray:
+    """Columns that no others determine, in order."""
+    if not len(design):
+        return np.zeros(0, dtype=np.int64)
+    length = np.sqrt((design**2).sum(axis=0))
+    upper, order = qr(design / np.where(length > 0, length, 1), mode="r", pivoting=True)
+    size = np.abs(np.diag(upper))
+    kept: IntArray = np.sort(order[: int((size > 1e-9 * max(size[0], 1e-300)).sum())]).astype(np.int64)
+    return kept
+
+
+MEASURE = Report(
+    name=NAME,
+    summary="a linear regression on original and release: coefficients and the overlap of their intervals",
+    paper="Karr et al. (2006), section 3.2; linear regression as in NIST SDNist",
+    example="FROM regression_comparison('people', 'release', 'salary', columns := ['age', 'gender', 'education'])",
+    parameters=(
+        Parameter("target", "number or date that the other columns explain", "text", REQUIRED),
+        COLUMNS,
+        BY,
+    ),
+    returns={
+        "subgroup": "VARCHAR",
+        "term": "VARCHAR",
+        "original": "DOUBLE OR NULL",
+        "original_low": "DOUBLE OR NULL",
+        "original_high": "DOUBLE OR NULL",
+        "release": "DOUBLE OR NULL",
+        "release_low": "DOUBLE OR NULL",
+        "release_high": "DOUBLE OR NULL",
+        "overlap": "DOUBLE OR NULL",
+    },
+    compute=regression_comparison,
+    refine=_with_target,
+    tables=("original", "release"),
+    reads="tables",
+    literals=True,
+    answers=ANSWERS,
+    needs=(),
+    unit="any",
+)

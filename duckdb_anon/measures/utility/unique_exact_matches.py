@@ -1,0 +1,66 @@
+"""unique_exact_matches: people who are alone in the original and stand in the release value for value.
+
+NIST's measure (Task et al. 2023, SDNist): of the original's rows that no other row equals on `columns` (all labelled
+ones by default), the share that some row of the release equals on all of them. It says what was left as it was, not
+what an attacker finds (`linkage_risk`). How boxes and slices are read: `measures.utility.drawn`. Cost: one sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
+from duckdb_anon.model.entries import Params, Report
+from duckdb_anon.model.reading import BoolArray, ReadTable
+from duckdb_anon.model.table import IntArray
+
+NAME = "unique_exact_matches"
+
+
+def unique_exact_matches(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a subgroup."""
+    names = columns_of(NAME, params, tables[1])
+    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
+    alone: BoolArray | None = None
+    for pair in pairs(NAME, tables, names, params["subgroup"], rng):
+        ours, theirs = keys(pair.original, pair.release, names)
+        alone = np.bincount(ours)[ours] == 1
+        matched = alone & np.isin(ours, theirs)
+        uniques, hits = int(alone.sum()), int(matched.sum())
+        row = (pair.subgroup, pair.original.rows, uniques, hits, hits / uniques if uniques else 0.0)
+        for name, value in zip(found, row, strict=True):
+            found[name].append(value)
+    return found
+
+
+def keys(original: Drawn, release: Drawn, names: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """A number for each row of both tables, equal where the rows are equal on `names`."""
+    key, _ = mixed_key([np.concatenate([original.columns[n], release.columns[n]]) for n in names], None)
+    return key[: original.rows], key[original.rows :]
+
+
+MEASURE = Report(
+    name=NAME,
+    summary="rows that are alone in the original and stand in the release value for value",
+    paper="Task et al. (2023), NIST SDNist, unique exact matches",
+    example="FROM unique_exact_matches('people', 'release')",
+    parameters=(COLUMNS, BY),
+    returns={
+        "subgroup": "VARCHAR",
+        "rows": "BIGINT",
+        "uniques": "BIGINT",
+        "matched": "BIGINT",
+        "share": "DOUBLE",
+    },
+    compute=unique_exact_matches,
+    tables=("original", "release"),
+    reads="tables",
+    literals=True,
+    answers=ANSWERS,
+    needs=(),
+    unit="any",
+)

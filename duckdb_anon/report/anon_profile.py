@@ -1,0 +1,163 @@
+"""anon_profile: what the columns of a table are, which roles they should have, and why.
+
+One row a column. Types, NULLs, numbers of values and the share of rows with a value of their own are those of the
+whole table; what values look like and what a column adds to uniqueness are found on a random sample of `rows` rows.
+`adds` is the share of sampled rows that are alone on all suggested quasi-identifiers and would not be without this one
+(of another column: that would be alone if it were known too). Numbers of persons, cards and accounts are checked by
+python-stdnum, phone numbers by phonenumbers (`pip install duckdb-anon[profile]`). A suggestion is a guess by rules
+(`report.profile`); how often it is right on labelled columns, examples/studies/profile.py prints. Read it before you
+follow it. Shows no value of the table. Cost: an aggregation a column, and the sample's rows times columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from duckdb_anon.engine.catalog import require_visible
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.model.entries import Parameter, Params, Task
+from duckdb_anon.model.parameters import MOST_SEED
+from duckdb_anon.model.table import IntArray
+from duckdb_anon.report.profile.names import hinted
+from duckdb_anon.report.profile.roles import Facts, Suggestion, suggested
+from duckdb_anon.report.profile.values import looks_like, require_libraries
+
+_MOST_VALUES = 400
+_ARGUMENTS = {
+    "date": ", kind := 'date'",
+    "code": ", kind := 'code'",
+    "number": "",
+    "text": ", kind := 'text'",
+}
+OPTIONS = (
+    Parameter("rows", "rows of the random sample that is looked at", "integer", 20_000, low=1, high=1_000_000),
+    Parameter("country", "two-letter code of the country whose phone numbers need no prefix", "text", "US"),
+    Parameter("seed", "whole number that makes the sample repeatable", "integer", 1, low=0, high=MOST_SEED),
+)
+
+
+def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """Say which columns there are, and ask for their facts and a sample of the rows."""
+    require_libraries(context.function)
+    relation = context.relation("tbl")
+    require_visible(context.function, relation)
+    columns = list(relation.columns)
+    counted = "".join(
+        f", count({ident(c)}) as n{k}, count(distinct {ident(c)}) as d{k}, (select count(*) from (select 1 from "
+        f"{relation.sql} where {ident(c)} is not null group by {ident(c)} having count(*) = 1)) as u{k}"
+        for k, c in enumerate(columns)
+    )
+    row = ", ".join(f"c{k}: {ident(c)}::varchar" for k, c in enumerate(columns))
+    numbered = f"(select *, row_number() over () as _anon_rn from {relation.sql})"
+    sampled = f"(select * from {numbered} order by hash(_anon_rn, {params['seed']}) limit {params['rows']})"
+    told = {
+        "table": relation.given,
+        "columns": [[name, kind, relation.comments.get(name) or ""] for name, kind in relation.columns.items()],
+        "country": params["country"].upper(),
+    }
+    facts = f"(select list(_anon_f) from (select count(*) as n{counted} from {relation.sql}) as _anon_f)"
+    return told, {"facts": facts, "sample": f"(select list({{{row}}}) from {sampled})"}
+
+
+def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Facts, Suggestion, float]]:
+    """Facts, suggestion and addition to uniqueness of each column."""
+    facts, sample = rows["facts"].to_pylist()[0], rows["sample"]
+    found = []
+    for k, (name, kind, _) in enumerate(told["columns"]):
+        number = facts["n"]
+        values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []
+        kind_seen, share = (
+            looks_like(values, told["country"]) if not kind.startswith(("DOUBLE", "FLOAT")) else ("", 0.0)
+        )
+        one = Facts(
+            name, kind, number, facts[f"d{k}"], 1 - facts[f"n{k}"] / number if number else 0.0,
+            facts[f"u{k}"] / number if number else 0.0, hinted(name), kind_seen, share,
+        )  # fmt: skip
+        found.append((one, suggested(one)))
+    codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
+    adds = _additions(codes, [suggestion.role == "quasi" for _, suggestion in found])
+    return [(one, suggestion, add) for (one, suggestion), add in zip(found, adds, strict=True)]
+
+
+def _codes(values: Any) -> IntArray:
+    encoded: IntArray = pc.fill_null(values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False) + 1
+    return encoded.astype(np.int64)
+
+
+def _additions(codes: Sequence[IntArray], chosen: Sequence[bool]) -> list[float]:
+    """Share of the rows that a column tells apart beside the chosen ones."""
+    if not codes:
+        return [0.0] * len(chosen)
+
+    def alone(columns: list[int]) -> float:
+        if not columns:
+            return 1.0 if len(codes[0]) == 1 else 0.0
+        key, _ = mixed_key([codes[k] for k in columns], None)
+        return float((np.bincount(key)[key] == 1).mean())
+
+    quasi = [k for k, is_quasi in enumerate(chosen) if is_quasi]
+    every = alone(quasi)
+    return [
+        every - alone([other for other in quasi if other != k]) if is_quasi else alone([*quasi, k]) - every
+        for k, is_quasi in enumerate(chosen)
+    ]
+
+
+def hierarchy_call(table: str, column: str, suggestion: Suggestion) -> str | None:
+    """The call that makes the suggested hierarchy."""
+    if not suggestion.hierarchy or suggestion.role != "quasi":
+        return None
+    return f"anon_hierarchy({literal(table)}, {literal(column)}{_ARGUMENTS[suggestion.hierarchy]})"
+
+
+def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "column_name": facts.name,
+            "type": facts.type,
+            "distinct_values": facts.distinct,
+            "uniqueness": facts.uniqueness,
+            "nulls": facts.nulls,
+            "adds": add,
+            "looks_like": suggestion.kind or None,
+            "role": suggestion.role,
+            "reason": suggestion.reason,
+            "hierarchy": hierarchy_call(
+                told["table"], facts.name, suggestion.hierarchy if suggestion.role == "quasi" else ""
+            ),
+            "safe_harbor": suggestion.safe_harbor or None,
+            "comment": comment or None,
+        }
+        for (facts, suggestion, add), (_, _, comment) in zip(profile(told, rows), told["columns"], strict=True)
+    ]
+
+
+MEASURE = Task(
+    name="anon_profile",
+    summary="a row a column: what it looks like, how it singles people out, the role it should have and why",
+    paper="Safe Harbor: 45 CFR 164.514(b)(2)(i)",
+    example="FROM anon_profile('people')",
+    parameters=OPTIONS,
+    returns={
+        "column_name": "VARCHAR",
+        "type": "VARCHAR",
+        "distinct_values": "BIGINT",
+        "uniqueness": "DOUBLE",
+        "nulls": "DOUBLE",
+        "adds": "DOUBLE",
+        "looks_like": "VARCHAR",
+        "role": "VARCHAR",
+        "reason": "VARCHAR",
+        "hierarchy": "VARCHAR",
+        "safe_harbor": "VARCHAR",
+        "comment": "VARCHAR",
+    },
+    plan=plan_profile,
+    work=_work,
+    database="own",
+)

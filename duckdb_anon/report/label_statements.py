@@ -1,0 +1,62 @@
+"""label_statements: the suggestions of anon_profile as SQL, to be read, changed and run.
+
+One COMMENT ON COLUMN a column that has no role yet; what a column's comment says already stays in front. Nothing is
+written. Cost: that of anon_profile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.model.entries import Params, Task
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.report.anon_profile import OPTIONS, plan_profile, profile
+
+_PART = r'(?:"(?:[^"]|"")+"|\w+)'
+_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_LABELLED = re.compile(r"\banon:\s*\w+", re.IGNORECASE)
+
+
+def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    told, lists = plan_profile(context, params)
+    if not _NAME.fullmatch(told["table"]):
+        raise ParameterError(
+            f"label_statements: '{told['table']}' is no table that comments could be written on; make it one with "
+            "CREATE TABLE ... AS, or name the roles in the calls: qi := [...], sensitive := [...]"
+        )
+    return told, lists
+
+
+def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    statements = []
+    for (facts, suggestion, _), (_, _, comment) in zip(profile(told, rows), told["columns"], strict=True):
+        if not _LABELLED.search(comment):
+            statement = label_statement(told["table"], facts.name, suggestion.role, comment)
+            statements.append({"statement": statement, "reason": suggestion.reason})
+    return statements
+
+
+def label_statement(table: str, column: str, role: str, comment: str) -> str:
+    """The statement that gives a column its role and keeps what its comment says.
+
+    >>> print(label_statement("people", "age", "quasi", "in years"))
+    COMMENT ON COLUMN people."age" IS 'in years; anon: quasi';
+    """
+    text = f"{comment}; anon: {role}" if comment else f"anon: {role}"
+    return f"COMMENT ON COLUMN {table}.{ident(column)} IS {literal(text)};"
+
+
+MEASURE = Task(
+    name="label_statements",
+    summary="the roles anon_profile suggests as COMMENT statements, for the columns that have none yet",
+    paper="see anon_profile",
+    example="FROM label_statements('ages')",
+    parameters=OPTIONS,
+    returns={"statement": "VARCHAR", "reason": "VARCHAR"},
+    plan=_plan,
+    work=_work,
+    database="own",
+)

@@ -1,0 +1,139 @@
+"""What the name of a column says of its values: the words of a dozen languages' column names.
+
+Column names are cut into words (`dateOfBirth`, `date_of_birth`, `DATE OF BIRTH`), so that `age` is not found in `page`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HINTS: tuple[tuple[str, str], ...] = (
+    ("fax", r"fax|telefax"),
+    ("phone", r"phone|telephone|tel|mobile|cell|telefon|handy|telefono|movil|telephone|portable|gsm|telefoon"),
+    ("mail", r"e?mails?|email addresse?s?|mail address|courriel|correo"),
+    ("iban", r"iban"),
+    ("card number", r"(credit |debit |bank )?card( (no|nr|num|number))?|cc( num| number)|pan"),
+    (
+        "national id",
+        r"ssn|social security( no| number)?|national id|nino|nhs( no| number)?|nir|bsn|cpf|curp|pesel|nif|dni|nie|"
+        r"personnummer|cpr|fodselsnummer|steuer( ?id| nummer)|codice fiscale|tax (id|no|number)|tin|"
+        r"passport( no| number)?",
+    ),
+    ("medical record number", r"mrn|medical record( no| number)?|patient (id|no|number)|hospital (no|number)"),
+    ("health plan number", r"(insurance|policy|plan|member|beneficiary|subscriber) (id|no|number)|versichertennummer"),
+    ("account number", r"(bank )?(account|acct|konto)( id| no| number| nummer| num)?"),
+    ("license number", r"(drivers? )?(licen[cs]e|certificate)( id| no| number| plate)?"),
+    ("vehicle number", r"vin|plate|number plate|registration plate|vehicle (id|no|number)"),
+    ("device number", r"(device|serial)( id| no| number)?|imei|imsi|mac( address)?|idfa|aaid"),
+    ("url", r"url|website|web( page| site)?|homepage|link|profile url"),
+    ("ip address", r"(ip|ipv4|ipv6|client ip|source ip)( address| addr)?"),
+    ("biometric", r"fingerprint|iris|voice ?print|retina|biometrics?|dna|genome"),
+    ("photo", r"photo|picture|image|portrait|avatar|face"),
+    (
+        "name",
+        r"(first|last|given|family|middle|full|sur|maiden|user|nick|birth|patient|customer|client|employee|contact)? ?"
+        r"names?|surname|lastname|firstname|fullname|username|nachname|vorname|nom|prenom|apellidos?|nombres?|cognome|"
+        r"voornaam|achternaam|login|initials",
+    ),
+    (
+        "date of birth",
+        r"(date of )?birth ?(date|day)?|dob|birthdate|birthday|born|geburtsdatum|date naissance|"
+        r"nacimiento",
+    ),
+    ("year of birth", r"(year of birth|birth year|yob|geburtsjahr)"),
+    ("month of birth", r"(month of birth|birth month)"),
+    ("postcode", r"(post|postal|zip)( ?code)?|zipcode|postcode|plz|cap|code postal|codigo postal"),
+    (
+        "address",
+        r"(home |street |mailing |postal |billing |delivery )?address( line)?( \d)?|street( name)?|"
+        r"strasse|calle|rue",
+    ),
+    ("coordinate", r"lat|lon|lng|latitude|longitude|coordinates?|geo( ?point| ?location)?|location"),
+    (
+        "place",
+        r"city|town|village|county|district|municipality|region|province|parish|ort|stadt|commune|ciudad|"
+        r"puma|tract",
+    ),
+    ("state", r"state|bundesland|canton|federal state"),
+    ("country", r"country( of birth)?|nation|nationality|native country|citizen(ship)?|birth ?place|land|pays|pais"),
+    ("age", r"age( group| band| years)?|alter|edad"),
+    ("sex", r"sex|gender|geschlecht|sexe|genero"),
+    ("ethnicity", r"race|ethnic(ity| group)?|ethnicity|hispan(ic)?|tribe|caste"),
+    ("marital status", r"mar(ital)?( ?st(at)?(us)?)?|marst|civil status|familienstand"),
+    ("relationship", r"relat(e|ion|ionship)?|household( role| position)?|children|kids|family size"),
+    ("education", r"educ(ation)?( num| level| years| d)?|school(ing)?|degree|years of education|bildung"),
+    (
+        "occupation",
+        r"occ(upation)?( code| \d+)?|job( title)?|profession|beruf|work ?class|industry|ind|employer|"
+        r"position",
+    ),
+    ("working hours", r"(u ?hrs ?work|uhrswork|hours( per week)?|wk ?swork)"),
+    (
+        "income",
+        r"income|inc ?wage|incwage|wages?|salary|salaries|earnings|pay|revenue|gehalt|einkommen|capital (gain|loss)|"
+        r"credit score|debt|balance|amount|loan|tax|bonus|cost|charges?|price|spend|donations?",
+    ),
+    (
+        "health",
+        r"diagnos[ie]s( code)?|dx|icd( ?9| ?10)?|disease|illness|condition|symptoms?|treatment|drug|medication|therapy|"
+        r"procedure|allergy|hiv|bmi|blood( type| pressure)?|lab( result| value)?|cholesterol|glucose|smoker|"
+        r"pregnan(t|cy)|"
+        r"disability|cause of death|mental health|weight|height|prescription",
+    ),
+    (
+        "belief",
+        r"religion|relig|faith|church|politic(s|al)?( party| view)?|party|vote|union( member)?|philosophy|"
+        r"sexual( orientation)?|orientation",
+    ),
+    (
+        "judicial",
+        r"crime|offen[cs]e|conviction|arrest|sentence|criminal( record)?|grade|gpa|test score|"
+        r"exam( score)?|rating",
+    ),
+    ("free text", r"notes?|comments?|remarks?|description|text|message|free ?text|narrative|anamnesis|feedback|memo"),
+    ("person key", r"person|patient|subject|member|client|customer|user|employee|student|participant|respondent"),
+    (
+        "key",
+        r""
+        r"(row |record |case |order |visit |encounter |event )?(id|no|nr|key|uuid|guid|identifier|number)|index|rowid",
+    ),
+    ("weight", r"(sample|sampling|survey|person|fnl|perwt|hh)? ?(wgt|wt|weights?)|fnlwgt|perwt"),
+    (
+        "date",
+        r"(\w+ )?(date|day|time|timestamp|datum)|"
+        r"(admi(t|ssion|tted)|discharge|death|created|updated|visit)( date| at)?|year",
+    ),
+)  # fmt: skip
+_PATTERNS = tuple((kind, re.compile(rf"(?:{pattern})")) for kind, pattern in _HINTS)
+_WORD = re.compile(r"[a-z]+|\d+")
+_QUALIFIERS = {"the", "my", "his", "her", "main", "current", "primary", "secondary", "new", "old", "is", "has", "flag"}
+
+
+def words(column: str) -> list[str]:
+    """Words of a column's name, in lower case.
+
+    >>> words("dateOfBirth"), words("UHRSWORK"), words("zip_code2")
+    (['date', 'of', 'birth'], ['uhrswork'], ['zip', 'code', '2'])
+    """
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
+    return _WORD.findall(split.lower())
+
+
+def hinted(column: str) -> str:
+    """What a column is called: a kind of value, '' where its name says nothing.
+
+    The whole name counts before its end, the end before its beginning: `patient_name` is a name, `name_of_city` a city.
+
+    >>> hinted("e_mail"), hinted("customer_birth_date"), hinted("page"), hinted("home phone")
+    ('mail', 'date of birth', '', 'phone')
+    """
+    given = [word for word in words(column) if word not in _QUALIFIERS] or words(column)
+    while len(given) > 1 and given[-1].isdigit():
+        given = given[:-1]
+    spans = [given[start:] for start in range(len(given))] + [given[:end] for end in range(len(given) - 1, 0, -1)]
+    for span in spans:
+        text = " ".join(span)
+        for kind, pattern in _PATTERNS:
+            if pattern.fullmatch(text) or pattern.fullmatch(text.replace(" ", "")):
+                return kind
+    return ""

@@ -1,0 +1,223 @@
+"""Population risk: against plain loops, and against populations that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+
+from duckdb_anon.kernels.population import uniqueness
+from tests.reference import population as reference
+
+
+@pytest.fixture
+def register(con: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    con.execute(
+        "create table register as select 20 + hash(i) % 9 as age, if(hash(i, 1) % 7 = 0, null, 'g' || hash(i, 2) % 3) "
+        "as sex, 'd' || hash(i, 3) % 4 as illness from range(120) t(i)"
+    )
+    for column, role in {"age": "quasi", "sex": "quasi", "illness": "sensitive"}.items():
+        con.execute(f"comment on column register.{column} is 'anon: {role}'")
+    con.execute("create table sample as from register where age < 27 limit 60")
+    yield con
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
+    return con.execute(f"select age, sex from {table}").fetchall()
+
+
+RELEASES = {
+    "plain": "create table release as select * from sample",
+    "mondrian": "create table release as from mondrian('sample', k := 3, qi := ['age', 'sex'], seed := 1)",
+    "incognito": "create table release as from incognito('sample', k := 2, qi := ['age'], keep := ['sex'], seed := 1)",
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_k_map_counts_the_persons_who_fit_each_row(register: duckdb.DuckDBPyConnection, name: str) -> None:
+    register.execute(RELEASES[name])
+    wanted = reference.persons_behind(rows_of(register, "release"), rows_of(register, "register"))
+    k, rows, population, highest, average, unmatched = register.execute(
+        "select k, rows, population, highest, average, unmatched from k_map('release', 'register')"
+    ).fetchall()[0]
+    assert (k, rows, population, unmatched) == (min(wanted), 60, 120, 0)
+    assert highest == pytest.approx(1 / min(wanted))
+    assert average == pytest.approx(sum(1 / n for n in wanted) / 60)
+
+
+def test_k_map_is_never_below_k_where_the_population_holds_the_release(register: duckdb.DuckDBPyConnection) -> None:
+    register.execute(RELEASES["mondrian"])
+    assert register.execute(
+        "select (from k_map('release', 'register') select k) >= (from k_anonymity('release', qi := ['age', 'sex']))"
+    ).fetchall() == [(True,)]
+
+
+def test_a_row_that_fits_nobody_makes_k_zero(register: duckdb.DuckDBPyConnection) -> None:
+    found = register.execute(
+        "select k, unmatched from k_map('(from sample union all select 99, ''g1'', ''d1'')', 'register', "
+        "qi := ['age', 'sex'])"
+    ).fetchall()
+    assert found == [(0, 1)]
+
+
+def test_k_map_takes_the_roles_of_the_release_for_a_bare_register(register: duckdb.DuckDBPyConnection) -> None:
+    register.execute("create table bare as select age, sex from register")
+    register.execute("create table release as from sample")
+    register.execute("comment on column release.age is 'anon: quasi'")
+    wanted = min(reference.persons_behind(*([row[:1] for row in rows_of(register, t)] for t in ("release", "bare"))))
+    assert register.execute("select k, columns from k_map('release', 'bare')").fetchall() == [(wanted, "age")]
+
+
+@pytest.mark.parametrize("name", ["plain", "mondrian"])
+def test_delta_presence_is_the_share_of_each_class(register: duckdb.DuckDBPyConnection, name: str) -> None:
+    register.execute(RELEASES[name])
+    wanted = reference.presence(rows_of(register, "release"), rows_of(register, "register"))
+    found = register.execute(
+        "select delta_min, delta_max, certainly_in, certainly_out from delta_presence('release', 'register')"
+    ).fetchall()[0]
+    assert found == pytest.approx((min(wanted), max(wanted), wanted.count(1.0), wanted.count(0.0)))
+    assert 0 <= found[0] <= found[1] <= 1
+
+
+def test_delta_presence_refuses_what_counts_do_not_tell(register: duckdb.DuckDBPyConnection) -> None:
+    overlapping = "(select {lower: 20, upper: 24 + i} as age from range(2) t(i))"
+    with pytest.raises(duckdb.Error, match="fit several classes of the release"):
+        register.execute(f"from delta_presence('{overlapping}', 'register', qi := ['age'])").fetchall()
+    with pytest.raises(duckdb.Error, match="must hold everybody in the release"):
+        register.execute(
+            "from delta_presence('(select 99 as age from range(3))', 'register', qi := ['age'])"
+        ).fetchall()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_special_uniques_are_those_of_the_definition(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [tuple(int(v) for v in row) for row in rng.integers(0, 3, size=(25, 4))]
+    con.execute("create table t(a integer, b integer, c integer, d integer)")
+    con.executemany("insert into t values (nullif(?, 0), ?, ?, ?)", rows)
+    told = con.execute("from special_uniques('t', qi := ['a', 'b', 'c', 'd'], sampling_fraction := 0.1)").fetchall()
+    sets, score, dis = reference.minimal_uniques(rows), reference.suda(rows), reference.dis(rows, 0.1)
+    assert {row[0]: row[1] for row in told} == {row: len(names) for row, names in sets.items()}
+    assert {row[0]: row[2] for row in told} == {row: min(map(len, names)) for row, names in sets.items()}
+    assert {row[0]: row[4] for row in told} == pytest.approx(score)
+    assert {row[0]: row[5] for row in told} == pytest.approx(dis)
+    assert [row[4] for row in told] == sorted((row[4] for row in told), reverse=True)
+
+
+def test_special_uniques_of_a_real_table_are_alone(census: duckdb.DuckDBPyConnection) -> None:
+    """Every set it names is re-checked by SQL."""
+    told = census.execute("select row_id, columns from special_uniques('census', max_size := 2)").fetchall()
+    assert len(told) > 10
+    for row, columns in told[:: max(1, len(told) // 20)]:
+        same = " and ".join(f"o.{c} is not distinct from m.{c}" for c in columns.split(", "))
+        assert census.execute(
+            f"select count(*) from census o, (from census limit 1 offset {row}) m where {same}"
+        ).fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "n, population", [(1, 1), (1, 1.5), (1, 100), (2, 3), (5, 50), (40, 90), (41, 5000), (300, 400)]
+)
+def test_the_risk_of_a_sampled_row_is_the_mean_of_one_over_the_size_of_its_class(
+    con: duckdb.DuckDBPyConnection, n: int, population: float
+) -> None:
+    con.execute(f"create table t as select 1 as a, {population / n}::double as w from range({n})")
+    found = con.execute("from reidentification_risk('t', qi := ['a'], sample_weights := 'w')").fetchall()[0]
+    p = n / population
+    wanted = p * quad(lambda u: u ** (n - 1) / (p + (1 - p) * u), 0, 1, epsabs=1e-13, limit=200)[0]
+    assert found[1] == pytest.approx(wanted, rel=1e-9)
+    assert con.execute("from k_anonymity('t', qi := ['a'], sample_weights := 'w')").fetchall()[0][0] == pytest.approx(
+        population
+    )
+
+
+def test_sampled_risk_is_what_a_known_population_shows(census: duckdb.DuckDBPyConnection) -> None:
+    """Expected right matches, estimated from one sample in ten, against those in the population."""
+    truth, told = census.execute(
+        "with population as (select AGE, SEX, RACE, count(*) as size from census group by all), "
+        "sample as (select *, 10.0 as w from census where hash(rowid, 3) % 10 = 0) "
+        "select (select avg(1 / size) from sample join population using (AGE, SEX, RACE)), "
+        "(select average from reidentification_risk('sample', qi := ['AGE', 'SEX', 'RACE'], sample_weights := 'w'))"
+    ).fetchall()[0]
+    assert told == pytest.approx(truth, rel=0.25)
+
+
+@pytest.mark.parametrize("argument, message", [
+    ("sample_weights := 'ww'", "there is no column 'ww'.*did you mean 'w'"),
+    ("sample_weights := 'w', person := 'p'", "cannot be combined"),
+    ("sample_weights := 'z'", "numbers above 0"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["k_anonymity", "reidentification_risk", "equivalence_classes"])
+def test_weights_that_make_no_sense_are_refused(
+    con: duckdb.DuckDBPyConnection, name: str, argument: str, message: str
+) -> None:
+    con.execute("create table t as select i % 3 as a, 2.0 as w, nullif(i, 2) as z, i as p from range(9) t(i)")
+    with pytest.raises(duckdb.Error, match=f"{name}: .*{message}"):
+        con.execute(f"from {name}('t', qi := ['a'], {argument})").fetchall()
+
+
+def test_estimates_are_near_known_populations_and_nearer_than_the_decision_rule(shared_data: Path) -> None:
+    """Means of five samples each, as examples/studies/population.py takes them."""
+    census, adult = pd.read_csv(shared_data / "census.csv"), pd.read_csv(shared_data / "adult.csv").dropna()
+    tables = [
+        (census, ["RELATE", "SEX", "AGE", "MARST", "RACE"]),
+        (census, ["RELATE", "SEX", "AGE", "MARST"]),
+        (adult, ["age", "sex", "race", "marital_status", "education", "native_country"]),
+    ]
+    off: dict[str, list[float]] = {"best": [], "rule": []}
+    rng = np.random.default_rng(2)
+    for table, columns in tables:
+        codes = [pd.factorize(table[column].astype(str))[0].astype(np.int32) for column in columns]
+        _, of_row, sizes = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True, return_counts=True)
+        truth = int((sizes == 1).sum())
+        for fraction in (0.01, 0.05, 0.1, 0.2):
+            each = []
+            for _ in range(5):
+                drawn = rng.choice(len(table), round(len(table) * fraction), replace=False)
+                _, classes, counts = np.unique(of_row.ravel()[drawn], return_inverse=True, return_counts=True)
+                found = {name: getattr(uniqueness, name)(counts, fraction) for name in ("pitman", "zayatz", "snb")}
+                found["poisson"] = uniqueness.poisson([c[drawn] for c in codes], classes, counts, fraction)
+                low = found["pitman"] if np.isfinite(found["pitman"]) else found["zayatz"]
+                high = np.nanmin([found["zayatz"], found["snb"]])
+                each.append(np.log([uniqueness.best(found)[0] / truth, (low if fraction <= 0.1 else high) / truth]))
+            mean = np.mean(each, axis=0)
+            off["best"].append(abs(mean[0]))
+            off["rule"].append(abs(mean[1]))
+    assert max(off["best"]) < np.log(2)
+    assert np.mean(off["best"]) < np.mean(off["rule"])
+
+
+def test_the_function_gives_the_models_estimate(census: duckdb.DuckDBPyConnection) -> None:
+    names = "AGE, SEX, RACE, MARST"
+    sizes = census.execute(f"select count(*) from census group by {names}").fetchnumpy()["count_star()"]
+    call = f"population_uniqueness('census', 0.05, qi := {names.split(', ')}"
+    for model in ("pitman", "zayatz", "snb"):
+        found = census.execute(f"select population_uniques, population from {call}, model := '{model}')").fetchall()
+        assert found[0] == pytest.approx((getattr(uniqueness, model)(sizes, 0.05), 40152 * 20))
+    few = census.execute(f"select population_uniques, sample_uniques from {call})").fetchall()[0]
+    assert 0 < few[0] <= few[1] * 20
+
+
+def test_models_are_right_where_they_must_be() -> None:
+    once = np.ones(50, dtype=np.int64)
+    assert uniqueness.zayatz(once, 1.0) == pytest.approx(50)
+    assert uniqueness.zayatz(np.full(9, 4), 0.2) == 0
+    spread = np.repeat([1, 2, 5, 30], [40, 20, 6, 2])
+    for name in ("zayatz", "pitman", "snb"):
+        assert getattr(uniqueness, name)(spread, 1.0) == pytest.approx(40, rel=0.35), name
+        assert getattr(uniqueness, name)(spread, 0.3) > 10, name
+
+
+def test_a_model_that_does_not_fit_says_so(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select i as a from range(50) t(i)")
+    with pytest.raises(duckdb.Error, match=r"model := 'pitman' does not fit.*'best'"):
+        con.execute("from population_uniqueness('t', 0.1, model := 'pitman', qi := ['a'])").fetchall()
+    # a column that tells everybody apart hides nobody: the estimate must not fall to nothing
+    found = con.execute("select share_of_sample_uniques from population_uniqueness('t', 0.1, qi := ['a'])").fetchall()
+    assert found[0][0] > 0.9
