@@ -127,9 +127,7 @@ def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
             "looks_like": suggestion.kind or None,
             "role": suggestion.role,
             "reason": suggestion.reason,
-            "hierarchy": hierarchy_call(
-                told["table"], facts.name, suggestion.hierarchy if suggestion.role == "quasi" else ""
-            ),
+            "hierarchy": hierarchy_call(told["table"], facts.name, suggestion),
             "safe_harbor": suggestion.safe_harbor or None,
             "comment": comment or None,
         }

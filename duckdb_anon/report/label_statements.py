@@ -22,7 +22,8 @@ _LABELLED = re.compile(r"\banon:\s*\w+", re.IGNORECASE)
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
     told, lists = plan_profile(context, params)
-    if not _NAME.fullmatch(told["table"]):
+    file = context.relation("tbl").sql.startswith("'")
+    if file or not _NAME.fullmatch(told["table"]):
         raise ParameterError(
             f"label_statements: '{told['table']}' is no table that comments could be written on; make it one with "
             "CREATE TABLE ... AS, or name the roles in the calls: qi := [...], sensitive := [...]"

@@ -23,6 +23,7 @@ def found_kinds(rows: int = 300) -> list[tuple[str, str, str]]:
     columns = labelled_columns(rows)
     con = duckdb_anon.connect()
     frame = pd.DataFrame({column.name: column.values for column in columns})
+    con.register("frame", frame)
     con.execute("create table made as from frame")
     told = con.execute("select column_name, looks_like from anon_profile('made')").fetchall()
     return [(column.name, column.kind, kind or "") for column, (_, kind) in zip(columns, told, strict=True)]

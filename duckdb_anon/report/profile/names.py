@@ -8,8 +8,12 @@ from __future__ import annotations
 import re
 
 _HINTS: tuple[tuple[str, str], ...] = (
-    ("fax", r"fax|telefax"),
-    ("phone", r"phone|telephone|tel|mobile|cell|telefon|handy|telefono|movil|telephone|portable|gsm|telefoon"),
+    ("fax", r"(tele)?fax( no| number)?"),
+    (
+        "phone",
+        r"(home |work )?(phone|tel|telephone|mobile)( no| number)|"
+        r"phone|telephone|tel|mobile|cell|telefon|handy|telefono|movil|telephone|portable|gsm|telefoon",
+    ),
     ("mail", r"e?mails?|email addresse?s?|mail address|courriel|correo"),
     ("iban", r"iban"),
     ("card number", r"(credit |debit |bank )?card( (no|nr|num|number))?|cc( num| number)|pan"),

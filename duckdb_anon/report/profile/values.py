@@ -41,6 +41,7 @@ _STREET = re.compile(
 )
 _DAY = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 _CODE = re.compile(r"(?=.*\d)[A-Z]{0,4}[-.]?\d[\dA-Z]*([-./][\dA-Z]+)*", re.ASCII)
+_NUMBER = re.compile(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 _CARD = re.compile(r"(4\d{12}(\d{3}){0,2}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(0[0-5]|[68]\d)\d{11}|6\d{11,18}|"
                    r"(5018|5020|5038|2131|1800|35\d\d)\d{8,15})")  # fmt: skip
@@ -115,8 +116,8 @@ def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
     return _described(texts)
 
 
-_MOSTLY = {"name": 0.2, "address": 0.7}
-"""Names are found by the common ones among them; addresses have many forms."""
+_MOSTLY = {"name": 0.2, "address": 0.7, "phone": 0.75}
+"""Names are found by the common ones among them; addresses and phone numbers have many forms."""
 
 
 def _tests(country: str) -> list[tuple[str, Callable[[str], bool]]]:
@@ -192,5 +193,5 @@ def _described(texts: Sequence[str]) -> tuple[str, float]:
     five = sum(bool(_FIVE.fullmatch(text)) for text in texts) / len(texts)
     if five >= ENOUGH and len({len(text) for text in texts}) == 1 and any(text.startswith("0") for text in texts):
         return "postcode", five
-    code = sum(bool(_CODE.fullmatch(text)) and not text.isdigit() for text in texts) / len(texts)
+    code = sum(bool(_CODE.fullmatch(text)) and not _NUMBER.fullmatch(text) for text in texts) / len(texts)
     return ("code", code) if code >= ENOUGH else ("", 0.0)

@@ -1,0 +1,123 @@
+"""anon_profile and label_statements: right on labelled columns, silent about values, harmless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+
+from tests.reference.labelled_columns import REAL, labelled_columns
+
+pytest.importorskip("stdnum", reason="the profile extra is not installed")
+pytest.importorskip("phonenumbers", reason="the profile extra is not installed")
+
+
+def test_made_up_columns_are_what_they_are_labelled(con: duckdb.DuckDBPyConnection) -> None:
+    pytest.importorskip("faker", reason="the oracle of this test is not installed")
+    columns = labelled_columns()
+    frame = pd.DataFrame({column.name: column.values for column in columns})
+    assert len(frame)
+    con.execute("create table made as from frame")
+    told = con.execute("select column_name, looks_like, role, safe_harbor from anon_profile('made')").fetchall()
+    assert [row[0] for row in told] == [column.name for column in columns]
+    pairs = [(column.kind, row[1] or "") for column, row in zip(columns, told, strict=True)]
+    right = sum(true == found != "" for true, found in pairs)
+    assert right / sum(found != "" for _, found in pairs) >= 0.9
+    assert right / sum(true != "" for true, _ in pairs) >= 0.95
+    direct = {"name", "mail", "phone", "iban", "card number", "national id", "address", "url", "ip address"}
+    for column, row in zip(columns, told, strict=True):
+        if column.kind in direct:
+            assert row[2] == "identifier", column.name
+            assert row[3] is not None, column.name
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_roles_of_real_tables_are_those_a_person_gave_them(
+    con: duckdb.DuckDBPyConnection, shared_data: Path, name: str
+) -> None:
+    con.execute(f"create table {name} as from read_csv('{shared_data / name}.csv')")
+    told = dict(con.execute(f"select column_name, role from anon_profile('{name}')").fetchall())
+    assert told == REAL[name]
+
+
+def test_facts_are_those_of_the_whole_table(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select i as id, i % 50 as age, if(i % 4 = 0, null, 'g' || i % 3) as sex, 5 as five "
+        "from range(1000) t(i)"
+    )
+    told = con.execute("select distinct_values, uniqueness, nulls, role from anon_profile('t', rows := 100)").fetchall()
+    assert [row[0] for row in told] == [1000, 50, 3, 1]
+    assert [row[1] for row in told] == [1.0, 0.0, 0.0, 0.0]
+    assert told[2][2] == pytest.approx(0.25)
+    assert [row[3] for row in told] == ["identifier", "quasi", "quasi", "insensitive"]
+
+
+def test_what_a_column_adds_is_the_share_it_tells_apart(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select i // 10 as age, i % 10 as sex, 1 as country from range(100) t(i)")
+    told = dict(con.execute("select column_name, adds from anon_profile('t')").fetchall())
+    assert told == {"age": 1.0, "sex": 1.0, "country": 0.0}
+
+
+def test_no_value_of_the_table_is_shown(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select 'verysecret' || i as a, 'verysecret' || i % 3 as diagnosis from range(90) t(i)"
+    )
+    told = str(con.execute("from anon_profile('t')").fetchall()) + str(
+        con.execute("from label_statements('t')").fetchall()
+    )
+    assert "verysecret" not in told
+
+
+def test_statements_label_what_has_no_role_and_keep_what_is_said(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute('create table "my table" as select i % 9 as "the ""age""", i % 2 as sex, 3 as fee from range(50) t(i)')
+    con.execute("comment on column \"my table\".sex is 'as in the passport'")
+    con.execute("comment on column \"my table\".fee is 'anon: sensitive'")
+    statements = con.execute("select statement from label_statements('\"my table\"')").fetchall()
+    assert len(statements) == 2
+    for (statement,) in statements:
+        con.execute(statement)
+    comments = dict(
+        con.execute("select column_name, comment from duckdb_columns() where table_name = 'my table'").fetchall()
+    )
+    assert comments["sex"] == "as in the passport; anon: quasi"
+    assert comments["fee"] == "anon: sensitive"
+    assert con.execute("from k_anonymity('\"my table\"')").fetchall()
+    assert con.execute("from label_statements('\"my table\"')").fetchall() == []
+
+
+@pytest.mark.parametrize("table", ["(select 1 as a)", "read_me.csv"])
+def test_a_table_that_takes_no_comments_is_refused(
+    con: duckdb.DuckDBPyConnection, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "read_me.csv").write_text("a\n1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(duckdb.Error, match=r"label_statements: .* no table that comments could be written on"):
+        con.execute(f"from label_statements('{table}')").fetchall()
+    assert con.execute(f"from anon_profile('{table}')").fetchall()
+
+
+def test_empty_and_null_ridden_tables_are_profiled(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table none(a integer, b varchar, c struct(x integer))")
+    assert len(con.execute("from anon_profile('none')").fetchall()) == 3
+    con.execute("insert into none select null, null, null from range(20)")
+    assert [row[0] for row in con.execute("select nulls from anon_profile('none')").fetchall()] == [1.0, 1.0, 1.0]
+
+
+def test_suggested_hierarchies_can_be_made(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select 20 + i % 60 as age, date '1950-01-01' + (i * 97)::integer as dob, "
+        "printf('%05d', i * 37) as zip from range(400) t(i)"
+    )
+    calls = [c for (c,) in con.execute("select hierarchy from anon_profile('t')").fetchall()]
+    assert len(calls) == 3
+    trees = {}
+    for k, (column, call) in enumerate(zip(("age", "dob", "zip"), calls, strict=True)):
+        con.execute(f"create table tree{k} as from {call}")
+        trees[column] = f"tree{k}"
+    found = con.execute(
+        f"select count(*) from incognito('t', k := 5, qi := ['age', 'dob', 'zip'], hierarchies := {trees}, "
+        "max_suppression := 0.1)"
+    ).fetchall()
+    assert found[0][0] >= 360
