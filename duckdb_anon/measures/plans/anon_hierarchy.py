@@ -17,9 +17,10 @@ from typing import Any
 
 from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import column_of, kind_of_type
+from duckdb_anon.engine.roles import column_of
 from duckdb_anon.model.entries import Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.shapes.types import kind_of_type
 
 NAME = "anon_hierarchy"
 KINDS = ("auto", "date", "code", "number", "quantile", "text", "arx")
@@ -169,7 +170,8 @@ def _numbers(relation: Relation, column: str, source: str, kind: str, params: Pa
             end = repr(float(params[name]))
             edges = f"list_append(list_filter({edges}, lambda e: e {sign} {end}), {end}::double)"
             bins += 1
-    levels, width = [], 1
+    levels: list[str] = []
+    width = 1
     while width < bins and len(levels) < _MOST_LEVELS:
         levels.append(_interval(width))
         width *= 2

@@ -20,8 +20,8 @@ from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, colu
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import Domain, ReadTable
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import Attribute, FloatArray
 
 NAME = "correlation_comparison"
 _Z = 1.959963984540054
@@ -54,7 +54,7 @@ def _ends(estimate: tuple[float, float, float]) -> tuple[FloatArray, FloatArray]
 
 
 def _estimate(
-    table: Drawn, domains: Mapping[str, Domain], first: str, second: str, kind: str
+    table: Drawn, domains: Mapping[str, Attribute], first: str, second: str, kind: str
 ) -> tuple[float, float, float]:
     """Coefficient and the ends of its interval; NaN where there is none."""
     known = np.ones(table.rows, dtype=bool)

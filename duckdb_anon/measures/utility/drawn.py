@@ -18,8 +18,8 @@ from duckdb_anon.measures.risk.covering import require_columns
 from duckdb_anon.measures.utility.plain_rows import drawn_codes, repeated_rows
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.reading import BoolArray, Domain, ReadTable
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.model.reading import BoolArray, ReadTable
+from duckdb_anon.model.table import Attribute, IntArray
 
 ALL = "(all)"
 ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained")
@@ -114,13 +114,13 @@ def _draw(table: ReadTable, names: Sequence[str] | dict[str, None], rng: np.rand
     return Drawn({name: drawn_codes(table.columns[name], rows, rng) for name in names}, len(rows))
 
 
-def value_text(domain: Domain, code: int) -> str:
+def value_text(domain: Attribute, code: int) -> str:
     """A value as it is written, without the quotes of its SQL literal."""
     literal = domain.literals[code] if domain.literals else str(code)
     return literal[1:-1].replace("''", "'") if literal.startswith("'") and literal.endswith("'") else literal
 
 
-def binned(domain: Domain, codes: IntArray, bins: int) -> IntArray:
+def binned(domain: Attribute, codes: IntArray, bins: int) -> IntArray:
     """Bin of each code of a domain, shape (size,): quantiles of `codes`, the original's, where there are many numbers.
 
     What is NULL or not finite has a bin of its own, and so has each value of a domain of up to `bins` numbers or of

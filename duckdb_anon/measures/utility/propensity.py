@@ -21,8 +21,8 @@ from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, Pair
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import Domain, ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 NAME = "propensity"
 LEARNERS = ("logistic", "cart")
@@ -50,7 +50,7 @@ def propensity(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
 
 
 def _stacked(
-    pair: Pair, domains: Mapping[str, Domain], most: int, rng: np.random.Generator
+    pair: Pair, domains: Mapping[str, Attribute], most: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Features of the rows of both tables, and which of them are released ones."""
     parts: list[Drawn] = []
@@ -62,7 +62,7 @@ def _stacked(
     return np.concatenate(columns, axis=1), np.repeat([0.0, 1.0], [part.rows for part in parts])
 
 
-def _features(domain: Domain, codes: IntArray) -> FloatArray:
+def _features(domain: Attribute, codes: IntArray) -> FloatArray:
     """A number as itself and whether it is one; a name as indicators of the most frequent ones, all others together."""
     if domain.kind == "ordered":
         known = codes < domain.special_from

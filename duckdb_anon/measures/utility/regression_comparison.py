@@ -21,8 +21,8 @@ from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, colu
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.reading import Domain, ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 NAME = "regression_comparison"
 _MOST_TERMS = 300
@@ -72,7 +72,7 @@ def regression_comparison(tables: Sequence[ReadTable], params: Params, rng: np.r
     return found
 
 
-def _terms(original: Drawn, domains: Mapping[str, Domain], names: Sequence[str]) -> list[_Term]:
+def _terms(original: Drawn, domains: Mapping[str, Attribute], names: Sequence[str]) -> list[_Term]:
     terms = [_Term("(intercept)", "", None)]
     for name in names:
         domain = domains[name]
@@ -91,7 +91,7 @@ def _terms(original: Drawn, domains: Mapping[str, Domain], names: Sequence[str])
 
 
 def _fit(
-    table: Drawn, domains: Mapping[str, Domain], terms: Sequence[_Term], target: str
+    table: Drawn, domains: Mapping[str, Attribute], terms: Sequence[_Term], target: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Coefficients and the ends of their intervals; NaN where the table does not tell them."""
     known = table.columns[target] < domains[target].special_from
@@ -122,7 +122,7 @@ def _fit(
     return coefficient, low, high
 
 
-def _design(rows: Drawn, domains: Mapping[str, Domain], term: _Term) -> FloatArray:
+def _design(rows: Drawn, domains: Mapping[str, Attribute], term: _Term) -> FloatArray:
     if not term.column:
         return np.ones(rows.rows)
     codes = rows.columns[term.column]
