@@ -57,7 +57,7 @@ MEASURE = Report(
     name="delta_presence",
     summary="how sure an attacker can be that a person of a population is in the release, or is not",
     paper="Nergiz, Atzori and Clifton (2007), definition 3",
-    example="FROM delta_presence('boxes', 'people')",
+    example="FROM delta_presence('(FROM people LIMIT 300)', 'people')",
     parameters=(),
     returns={
         "delta_min": "DOUBLE",

@@ -74,7 +74,7 @@ def test_k_map_takes_the_roles_of_the_release_for_a_bare_register(register: duck
     assert register.execute("select k, columns from k_map('release', 'bare')").fetchall() == [(wanted, "age")]
 
 
-@pytest.mark.parametrize("name", ["plain", "mondrian"])
+@pytest.mark.parametrize("name", ["plain", "incognito"])
 def test_delta_presence_is_the_share_of_each_class(register: duckdb.DuckDBPyConnection, name: str) -> None:
     register.execute(RELEASES[name])
     wanted = reference.presence(rows_of(register, "release"), rows_of(register, "register"))
