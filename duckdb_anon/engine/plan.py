@@ -23,6 +23,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, begin, note
 from duckdb_anon.engine.roles import (
     ROLE_PARAMETERS,
+    column_of,
     require_no_identifier,
 )
 from duckdb_anon.engine.run import coded_table

@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.entries import Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
+from duckdb_anon.model.shapes.types import is_integer, is_number
 from duckdb_anon.model.table import IntArray
 from duckdb_anon.report.profile.names import hinted
 from duckdb_anon.report.profile.roles import Facts, Suggestion, suggested
@@ -71,9 +72,8 @@ def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Fact
     for k, (name, kind, _) in enumerate(told["columns"]):
         number = facts["n"]
         values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []
-        kind_seen, share = (
-            looks_like(values, told["country"]) if not kind.startswith(("DOUBLE", "FLOAT")) else ("", 0.0)
-        )
+        real = is_number(kind) and not is_integer(kind)
+        kind_seen, share = ("", 0.0) if real else looks_like(values, told["country"])
         one = Facts(
             name, kind, number, facts[f"d{k}"], 1 - facts[f"n{k}"] / number if number else 0.0,
             facts[f"u{k}"] / number if number else 0.0, hinted(name), kind_seen, share,
@@ -97,7 +97,7 @@ def _additions(codes: Sequence[IntArray], chosen: Sequence[bool]) -> list[float]
     def alone(columns: list[int]) -> float:
         if not columns:
             return 1.0 if len(codes[0]) == 1 else 0.0
-        key, _ = mixed_key([codes[k] for k in columns], None)
+        key = keys_of([codes[k] for k in columns]).of_row
         return float((np.bincount(key)[key] == 1).mean())
 
     quasi = [k for k, is_quasi in enumerate(chosen) if is_quasi]
@@ -109,7 +109,13 @@ def _additions(codes: Sequence[IntArray], chosen: Sequence[bool]) -> list[float]
 
 
 def hierarchy_call(table: str, column: str, suggestion: Suggestion) -> str | None:
-    """The call that makes the suggested hierarchy."""
+    """The call that makes the suggested hierarchy; None where none is.
+
+    Args:
+        table: the table as SQL names it.
+        column: its column.
+        suggestion: what was suggested for it.
+    """
     if not suggestion.hierarchy or suggestion.role != "quasi":
         return None
     return f"anon_hierarchy({literal(table)}, {literal(column)}{_ARGUMENTS[suggestion.hierarchy]})"

@@ -43,6 +43,12 @@ def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
 def label_statement(table: str, column: str, role: str, comment: str) -> str:
     """The statement that gives a column its role and keeps what its comment says.
 
+    Args:
+        table: the table as SQL names it.
+        column: name of the column.
+        role: one of the roles.
+        comment: what its comment says already, '' for none.
+
     >>> print(label_statement("people", "age", "quasi", "in years"))
     COMMENT ON COLUMN people."age" IS 'in years; anon: quasi';
     """

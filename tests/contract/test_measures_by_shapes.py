@@ -191,7 +191,8 @@ def check_loss(con: duckdb.DuckDBPyConnection, shape: str, table: Table) -> None
 
 def check_k_map(con: duckdb.DuckDBPyConnection, shape: str, table: Table) -> None:
     fitting = [
-        sum(a in _values(row["a"]) and g in _values(row["g"]) for a, g, _ in ORIGINAL) for row in printed(con, shape)
+        sum(a in values_of(row["a"]) and g in values_of(row["g"]) for a, g, _ in ORIGINAL)
+        for row in printed(con, shape)
     ]
     k, unmatched, average = con.execute(
         f"select k, unmatched, average from k_map('{shape}_release', 'tiny')"

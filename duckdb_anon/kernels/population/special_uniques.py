@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import BoolArray
 from duckdb_anon.model.table import CodeArray, IntArray
@@ -50,9 +51,6 @@ def minimal_uniques(columns: Sequence[CodeArray], largest: int) -> Iterator[tupl
 
 
 def _alone(columns: Sequence[CodeArray]) -> BoolArray:
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        key = key * (int(column.max(initial=0)) + 1) + column
-        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+    key = keys_of(columns).of_row
     alone: BoolArray = np.bincount(key)[key] == 1
     return alone

@@ -20,7 +20,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import column_of
 from duckdb_anon.model.entries import Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.shapes.types import kind_of_type
+from duckdb_anon.model.shapes.types import is_moment, is_number
 
 NAME = "anon_hierarchy"
 KINDS = ("auto", "date", "code", "number", "quantile", "text", "arx")
@@ -63,9 +63,9 @@ def _kind_of(relation: Relation, column: str, params: Params) -> str:
     """What a column's type and the call's options say; a text needs one of them."""
     require_visible(NAME, relation)
     kind = relation.columns[column]
-    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+    if is_moment(kind):
         return "date"
-    if kind_of_type(kind) == "ordered" and not kind.startswith("TIME"):
+    if is_number(kind):
         return "number"
     if params["mapping"] is not None:
         return "text"
@@ -144,7 +144,7 @@ def _texts(relation: Relation, column: str, mapping: Mapping[str, Any] | None, r
 
 def _numbers(relation: Relation, column: str, source: str, kind: str, params: Params) -> str:
     """Intervals between edges, joined two by two; an edge belongs to the interval above it."""
-    if relation.visible and kind_of_type(relation.columns[column]) != "ordered":
+    if relation.visible and not is_number(relation.columns[column]):
         raise ColumnError(
             f"{NAME}: column '{column}' is {relation.columns[column]}; kind := '{kind}' takes "
             "numbers. For texts say kind := 'code' or 'text'"

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, mixed_key, require_columns
+from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, require_columns
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadTable
@@ -41,6 +42,12 @@ class Matched:
 def matched(function: str, release: ReadTable, population: ReadTable, names: Sequence[str]) -> Matched:
     """Match a population to the classes of a release.
 
+    Args:
+        function: SQL function, for messages.
+        release: a release of rows or boxes.
+        population: a row a person, plain values.
+        names: the quasi-identifiers.
+
     Raises:
         ColumnError: the release lacks a column.
         RequirementError: one of the tables is empty.
@@ -51,7 +58,7 @@ def matched(function: str, release: ReadTable, population: ReadTable, names: Seq
     theirs = [population.columns[name].value_codes().astype(np.int64) for name in names]
     if is_plain(release, names):
         ours = [release.columns[name].value_codes().astype(np.int64) for name in names]
-        both, _ = mixed_key([np.concatenate(pair) for pair in zip(ours, theirs, strict=True)], None)
+        both = keys_of([np.concatenate(pair) for pair in zip(ours, theirs, strict=True)]).of_row
         key, number = np.unique(both[: release.rows], return_inverse=True)
         asked = both[release.rows :]
         place = np.minimum(np.searchsorted(key, asked), len(key) - 1)
@@ -59,8 +66,7 @@ def matched(function: str, release: ReadTable, population: ReadTable, names: Seq
         persons = np.bincount(mine[mine >= 0], minlength=len(key))
         return Matched(np.bincount(number), persons, (mine >= 0).astype(np.int64), mine)
     boxes = distinct_boxes(population, release, names)
-    key, _ = mixed_key(theirs, None)
-    _, first, of_person = np.unique(key, return_index=True, return_inverse=True)
+    of_person, first = keys_of(theirs)
     many = np.bincount(of_person).astype(np.float64)
     persons_of = np.zeros(boxes.number)
     classes, last = np.zeros(len(first), dtype=np.int64), np.full(len(first), -1, dtype=np.int64)

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.kernels.population import uniqueness
-from duckdb_anon.measures.risk.covering import mixed_key
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodedTable
@@ -30,9 +30,8 @@ def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.
     """One row."""
     table, fraction, model = tables[0], params["sampling_fraction"], params["model"]
     columns = [attribute.codes for attribute in table.qi]
-    key, _ = mixed_key([codes.astype(np.int64) for codes in columns], None)
-    _, class_of_row, sizes = np.unique(key, return_inverse=True, return_counts=True)
-    sizes = sizes.astype(np.int64)
+    class_of_row = keys_of(columns).of_row
+    sizes = np.bincount(class_of_row).astype(np.int64)
     alone = int((sizes == 1).sum())
     asked = ("pitman", "poisson", "zayatz") if model == "best" else (model,)
     estimates = {

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.kernels.population.special_uniques import minimal_uniques
-from duckdb_anon.measures.risk.covering import mixed_key
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.reading import ReadTable
@@ -72,9 +72,14 @@ def _largest(columns: int, rows: int, given: int | None) -> int:
 
 
 def dis_scores(score: FloatArray, columns: Sequence[CodeArray], fraction: float) -> FloatArray:
-    """DIS of rows with these scores in a table with these columns, each in [0, 1]."""
-    key, _ = mixed_key([codes.astype(np.int64) for codes in columns], None)
-    size = np.bincount(key)
+    """DIS of rows, each in [0, 1].
+
+    Args:
+        score: SUDA score of each special unique, above 0.
+        columns: code of each row of the table on each quasi-identifier.
+        fraction: share of the population that is in the table.
+    """
+    size = np.bincount(keys_of(columns).of_row)
     uniques, in_pairs = int((size == 1).sum()), 2 * int((size == 2).sum())
     if not len(score):
         return score

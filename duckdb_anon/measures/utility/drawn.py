@@ -58,6 +58,11 @@ class Pair:
 def columns_of(function: str, params: Params, release: ReadTable) -> list[str]:
     """The columns a call compares, by default all labelled ones that the release shows.
 
+    Args:
+        function: SQL function, for messages.
+        params: the call's parameters, with its roles.
+        release: the release.
+
     Raises:
         ColumnError: the release lacks one that was named, or has none.
     """
@@ -75,6 +80,13 @@ def pairs(
     function: str, tables: Sequence[ReadTable], names: Sequence[str], by: str | None, rng: np.random.Generator
 ) -> Iterator[Pair]:
     """Everybody, then each subgroup that the original has, in the order of its values.
+
+    Args:
+        function: SQL function, for messages.
+        tables: original and release.
+        names: columns to draw.
+        by: column whose values make subgroups, or None.
+        rng: source of randomness.
 
     Raises:
         ColumnError: `subgroup` is no column of both tables.
@@ -125,6 +137,11 @@ def binned(domain: Attribute, codes: IntArray, bins: int) -> IntArray:
 
     What is NULL or not finite has a bin of its own, and so has each value of a domain of up to `bins` numbers or of
     names.
+
+    Args:
+        domain: the column, without rows.
+        codes: code of each row of the original.
+        bins: bins of a column with more numbers than that.
     """
     finite = codes[codes < domain.special_from]
     if domain.kind != "ordered" or domain.special_from <= bins or not len(finite):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, binned, columns_of, pairs
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError
@@ -83,7 +83,8 @@ def _distances(
     distance = np.zeros(len(sets))
     for place, names in enumerate(sets):
         tick()
-        key, keys = mixed_key([both[name] for name in names], [int(bins[name].max()) + 1 for name in names])
+        numbered = keys_of([both[name] for name in names], [int(bins[name].max()) + 1 for name in names])
+        key, keys = numbered.of_row, numbered.number
         p = np.bincount(key[: first.rows], minlength=keys) / first.rows
         q = np.bincount(key[first.rows :], minlength=keys) / second.rows
         distance[place] = np.abs(p - q).sum() / 2

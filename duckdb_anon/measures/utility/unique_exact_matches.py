@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import mixed_key
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.reading import BoolArray, ReadTable
@@ -38,8 +38,14 @@ def unique_exact_matches(tables: Sequence[ReadTable], params: Params, rng: np.ra
 
 
 def keys(original: Drawn, release: Drawn, names: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """A number for each row of both tables, equal where the rows are equal on `names`."""
-    key, _ = mixed_key([np.concatenate([original.columns[n], release.columns[n]]) for n in names], None)
+    """A number for each row of both tables, equal where the rows are equal on `names`.
+
+    Args:
+        original: rows of the original.
+        release: rows of the release.
+        names: columns.
+    """
+    key = keys_of([np.concatenate([original.columns[n], release.columns[n]]) for n in names]).of_row
     return key[: original.rows], key[original.rows :]
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from duckdb_anon.model.shapes.types import is_integer, is_moment, is_number
+
 IDENTIFIERS = {
     "name": "A names",
     "address": "B geographic subdivisions smaller than a state",
@@ -104,7 +106,7 @@ class Suggestion:
 def suggested(facts: Facts) -> Suggestion:
     """The role of a column and the reason for it."""
     kind, how = _kind(facts)
-    number = facts.type.startswith(("DOUBLE", "FLOAT", "DECIMAL"))
+    number = is_number(facts.type) and not is_integer(facts.type)
     if kind in ("key", "person key") or (not kind and facts.uniqueness > 0.95 and not number):
         return _key(facts, kind, how)
     if kind in IDENTIFIERS:
@@ -120,7 +122,7 @@ def suggested(facts: Facts) -> Suggestion:
         return Suggestion(kind, "quasi", reason, _HIERARCHIES.get(kind, ""), QUASI[kind])
     if facts.distinct <= 1:
         return Suggestion("constant", "insensitive", "it has one value in all rows", "", "")
-    numeric = facts.type not in ("VARCHAR", "BOOLEAN") and not facts.type.startswith("ENUM")
+    numeric = is_number(facts.type)
     tree = "number" if numeric and facts.distinct > 20 else "code" if kind == "code" else ""
     return Suggestion(
         kind,
@@ -137,7 +139,7 @@ def _kind(facts: Facts) -> tuple[str, str]:
     checked = ("mail", "ip address", "url", "iban", "card number", "national id", "device number", "phone")
     if facts.looks_like in checked and facts.called not in ("fax", *_numbers_of(facts.looks_like)):
         return facts.looks_like, seen
-    if facts.type in ("DATE",) or facts.type.startswith("TIMESTAMP") or facts.looks_like == "date":
+    if is_moment(facts.type) or facts.looks_like == "date":
         return ("date of birth", "it is called so") if facts.called == "date of birth" else ("date", "it holds days")
     if facts.called and not _contradicted(facts):
         return facts.called, "it is called so"
@@ -156,7 +158,7 @@ def _numbers_of(looks: str) -> tuple[str, ...]:
 def _contradicted(facts: Facts) -> bool:
     """Whether the values cannot be what the name says."""
     few = facts.distinct <= 2
-    numeric = facts.type not in ("VARCHAR",)
+    numeric = is_number(facts.type)
     if facts.called in ("name", "address", "mail", "url") and (numeric or few):
         return True
     if facts.called in ("date", "coordinate") and few:
