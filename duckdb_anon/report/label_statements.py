@@ -17,13 +17,13 @@ from duckdb_anon.report.anon_profile import OPTIONS, plan_profile, profile
 
 _PART = r'(?:"(?:[^"]|"")+"|\w+)'
 _NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_FILE = re.compile(r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)$", re.IGNORECASE)
 _LABELLED = re.compile(r"\banon:\s*\w+", re.IGNORECASE)
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
     told, lists = plan_profile(context, params)
-    file = context.relation("tbl").sql.startswith("'")
-    if file or not _NAME.fullmatch(told["table"]):
+    if _FILE.search(told["table"]) or not _NAME.fullmatch(told["table"]):
         raise ParameterError(
             f"label_statements: '{told['table']}' is no table that comments could be written on; make it one with "
             "CREATE TABLE ... AS, or name the roles in the calls: qi := [...], sensitive := [...]"
