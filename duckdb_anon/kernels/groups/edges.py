@@ -174,7 +174,11 @@ def _ends(scale: Scale, line: _Line, sign: int) -> Numbers:
     ladder = list(grids(scale, float(np.abs(numbers.astype(np.float64)).max())))
     if open_ended[-1]:
         ends[-1] = _beyond(ladder, inner, other, ends[-1], sign)
-        if scale.line in ("real", "integer", "decimal") and scale.origin == 0 and numbers[-1] * sign <= 0:
+        if (
+            scale.line in ("real", "integer", "decimal")
+            and scale.origin == 0
+            and (numbers[-1] <= 0 if sign > 0 else numbers[-1] >= 0)
+        ):
             ends[-1] = ends[-1].clip(max=0) if sign > 0 else ends[-1].clip(min=0)
         open_ended[-1] = False
     reach = numbers[last][1:].copy()
@@ -199,7 +203,7 @@ def _beyond(ladder: Sequence[Grid], inner: Any, other: Any, extreme: Any, sign: 
     start = (grid.above(one) if sign > 0 else grid.below(one))[0]
     for count in chain([0], (part * 10**p for p in range(_POWERS) for part in (1, 2, 5))):
         end = grid.steps_beyond(start, count, sign)[0]
-        if (end - extreme if sign > 0 else extreme - end) >= 0:
+        if end >= extreme if sign > 0 else end <= extreme:
             return end
     return extreme
 

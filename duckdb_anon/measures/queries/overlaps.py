@@ -52,21 +52,24 @@ class Intervals:
             interval: whether queries ask for all values between their ends, or for the named codes only.
         """
         asked = matches[:, self.codes]
+        if not asked.shape[1]:  # a column of nothing but NULL: no query on it finds anything
+            return np.zeros((len(self.lower), len(matches)))
         lower, upper, unknown = self._filled()
         null = np.isnan(lower)
         if interval:
             low, high = _ends(asked, self.positions)
             first, last = np.maximum(lower[:, None], low), np.minimum(upper[:, None], high)
-            inside = np.clip(last - first + self.step, 0, None)
+            with np.errstate(invalid="ignore"):  # ends that are infinite and alike are points, below
+                inside = np.clip(last - first + self.step, 0, None)
             if self.valued:
                 inside *= (first + last) / 2
         else:
             inside = self.step * self._members(self._weighed(asked), lower, upper)
         # NULL is one more value of a cell that could be anything
-        width = upper - lower + self.step * (1 + unknown)
         with np.errstate(divide="ignore", invalid="ignore"):
+            width = upper - lower + self.step * (1 + unknown)
             shares: FloatArray = inside / width[:, None]
-        point = (width == 0) & ~null
+        point = ((width == 0) | (np.isinf(lower) & (lower == upper))) & ~null
         if point.any():
             shares[point] = self._members(asked, lower[point], upper[point]) > 0
             if self.valued:

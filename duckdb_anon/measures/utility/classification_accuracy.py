@@ -28,6 +28,7 @@ from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, l
 from duckdb_anon.model.reading import BoolArray, ReadTable
 from duckdb_anon.model.table import FloatArray, IntArray
 
+_LARGEST = float(np.finfo(np.float32).max)
 _ONE_HOT_UP_TO = 64
 
 
@@ -102,7 +103,8 @@ def _sample(
 def _features(table: ReadTable, name: str, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     column = table.columns[name]
     if column.domain.kind == "ordered":
-        return numbers(column, rows, rng)[:, None]
+        # the trees reckon in single precision; what is beyond it stays the largest or the smallest
+        return numbers(column, rows, rng).clip(-_LARGEST, _LARGEST)[:, None]
     codes = drawn_codes(column, rows, rng)
     if column.domain.size > _ONE_HOT_UP_TO:
         return codes.astype(np.float64)[:, None]

@@ -105,7 +105,8 @@ def _interval(
     domain: Attribute, codes: CodeArray, lower: CodeArray, upper: CodeArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     span, whole = _span(domain, codes)
-    width = domain.positions[upper] - domain.positions[lower]
+    # a box with rounded ends may be wider than all there is; it says no less than nothing
+    width = np.minimum(domain.positions[upper] - domain.positions[lower], span)
     # NULL or not finite at one end only cannot be told apart from anything
     anything = (lower < 0) | domain.mixed(lower, upper)
     return _ordered(np.where(anything, span, width), span, whole, anything, (lower != upper) | anything)

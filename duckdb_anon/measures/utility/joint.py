@@ -196,5 +196,6 @@ def _unmixed(shares: FloatArray, axis: int, kept: float) -> FloatArray:
     """Undo the replacement of a share 1 - kept of the values by draws from their own distribution."""
     others = tuple(a for a in range(shares.ndim) if a != axis)
     replaced = shares.sum(axis=axis, keepdims=True) * shares.sum(axis=others, keepdims=True)
-    result: FloatArray = (shares - (1 - kept) * replaced) / kept
+    # where every value was replaced, nothing tells the original from independent columns
+    result: FloatArray = (shares - (1 - kept) * replaced) / kept if kept > 0 else replaced
     return result

@@ -149,6 +149,9 @@ class IntervalPart(Part):
         return form.extreme(*line, least=request.wanted == "least")
 
 
+_WIDE = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
+
+
 @dataclass(frozen=True)
 class _Form:
     """Closed forms over the columns cell, low, high, unbounded of one box."""
@@ -192,7 +195,11 @@ class _Form:
         """Mean of slope * value + shift where the value is asked for, 0 elsewhere."""
         sums = []
         for piece in self.pieces():
-            middle = tree("{low} + {high}", low=self._low(piece), high=self._high(piece))
+            # a size times such sums would leave the 38 digits that DuckDB reckons in
+            exact = self.kind.upper() not in _WIDE and not self.kind.upper().startswith("DECIMAL")
+            middle = tree(
+                "{low} + {high}" if exact else "({low} + {high})::double", low=self._low(piece), high=self._high(piece)
+            )
             sums.append(multiplied([self._size(piece), _line(slope / 2, middle, shift)]))
         if not self.discrete:
             at = multiplied([self._inside_point(), _line(slope, own("low"), shift)])
