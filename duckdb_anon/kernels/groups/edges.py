@@ -80,10 +80,11 @@ def rounded(attribute: Attribute, box: Interval, least: int, person: CodeArray |
         person: person of each row where persons count, shape (n,).
 
     >>> ages = np.array([30, 30, 31, 123]); codes = np.array([0, 0, 1, 2], dtype=np.int32)
-    >>> age = Attribute('age', 'ordered', codes, ages[1:] * 1.0, 3, -1, np.arange(3), scale=Scale('integer', ages[1:]))
+    >>> scale = Scale('integer', ages[1:], low=0, high=255)
+    >>> age = Attribute('age', 'ordered', codes, ages[1:] * 1.0, 3, -1, np.arange(3), scale=scale)
     >>> box = rounded(age, Interval('age', codes[:1], codes[3:], np.zeros(4, dtype=np.int64)), 2)
     >>> box.lower.tolist(), box.upper.tolist(), box.new.tolist()
-    ([0], [3], [130])
+    ([0], [3], [131])
     """
     finite = attribute.special_from
     moved = (box.lower >= 0) & (box.lower < finite) & (box.lower != box.upper)

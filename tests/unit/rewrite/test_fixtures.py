@@ -20,6 +20,7 @@ OTHERS = (
     "create table counts as select {lower: 20::integer, upper: 29::integer} as age, disease, "
     "12.5::double as noisy_count from (values ('flu'), ('cold')) as t(disease)",
     "create table sampled as select age, disease, cost, 0.5::double as sampling_rate from boxes",
+    "create table edged as select age, disease, cost, 10 as sensitive_edges from boxes",
     "create table suppressed as select *, 6 as suppressed from boxes",
     "create table retained as select age, disease, cost, 0.7::double as retention from boxes",
     "create table randomized as select age, sex, cost, {age: {p: 0.8::double, domain: [30, 40]}, "

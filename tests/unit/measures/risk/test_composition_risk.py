@@ -119,7 +119,7 @@ def test_merging_s_risk_is_one_third(hospitals: duckdb.DuckDBPyConnection, unit:
     for name in "ab":
         hospitals.execute(
             f"""create table r{name} as from merging('{name}', 2, min_bucket := 4, cut := 'median',
-            width := 'distinct', fake := 0, columns := [['age', 'sex'], ['zip']], force_k := ['zip'], {EXAMPLE},
+            width := 'distinct', fake := 0, columns := [['age', 'sex'], ['zip']], force_k := ['zip'], edges := 'tight', {EXAMPLE},
             rules := [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']])"""
         )
     assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(100 / 3)
