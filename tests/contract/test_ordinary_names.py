@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from typing import Any
 
 import duckdb
@@ -152,9 +153,7 @@ def test_a_name_changes_nothing(con: duckdb.DuckDBPyConnection, name: str, role:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "role", "case"), zip(NAMES, cycle(ROLES), cycle([str.lower, str.upper, str.title])))
 def test_no_letter_case_changes_anything_for_any_measure(
     con: duckdb.DuckDBPyConnection, name: str, role: str, case: Callable[[str], str]
 ) -> None:
