@@ -176,7 +176,13 @@ class Existing:
         )
 
     def guarded(self, found: Triple, low: bool = True, high: bool = True) -> Triple:
-        """Leave ends open where groups may exist that nothing lists."""
+        """Leave ends open where groups may exist that nothing lists.
+
+        Args:
+            found: What an output is in the middle and at its ends.
+            low: Whether further groups could lower it.
+            high: Whether further groups could raise it.
+        """
         if self.guard is None:
             return found
         ends = [

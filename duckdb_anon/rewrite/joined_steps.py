@@ -61,6 +61,14 @@ class JoinedSteps:
     ) -> JoinedSteps:
         """Find them, and rewrite the groupings they read.
 
+        Args:
+            select: The SELECT, as the query has it.
+            nodes: Its aggregates.
+            model: Model of the release.
+            original: The original table.
+            rewrite_select: Rewrites a grouping in place, and says which of its outputs got bounds.
+            stands: Whether a SELECT can be asked of the release as it stands.
+
         Raises:
             RewriteError: one of them cannot be estimated.
         """
@@ -118,7 +126,13 @@ class JoinedSteps:
                     continue
 
     def read(self, steps: Steps, where: exp.Expr | None, original: TableInfo) -> None:
-        """Ask the query's steps for what quantiles need."""
+        """Ask the query's steps for what quantiles need.
+
+        Args:
+            steps: Steps of the rewritten query.
+            where: Its WHERE; None without one.
+            original: The original table.
+        """
         for place, one in enumerate(self.found):
             if one.asked is not None:
                 one.quantile = Quantiles(one.asked, place, steps, where, original)

@@ -179,6 +179,11 @@ def value_ends(
     """Whether each row of the final query may and must qualify, and the ends of its value; None where not known.
 
     Rows that stand for several released ones are told apart by the ends of their values.
+
+    Args:
+        aggregate: The aggregate whose value is bounded.
+        where: The query's WHERE; None without one.
+        steps: Steps of the rewritten query, which get the columns that the ends are read from.
     """
     if not steps.model.bounded or not steps.model.complete or steps.model.missing is not None:
         return None
