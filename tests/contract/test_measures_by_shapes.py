@@ -112,7 +112,10 @@ def check_rewritten(con: duckdb.DuckDBPyConnection, shape: str, table: Table) ->
     query = "select count(*) as n from tiny where a = 2 or s = ''cold''"
     text = con.execute(f"select rewrite_query('{query}', 'tiny', '{shape}_release')").fetchall()[0][0]
     value = con.execute(text).fetchall()[0][0]
-    assert value == pytest.approx(sum(w for (a, _, s), w in table.items() if a == 2 or s == "cold"), abs=1e-9)
+    exact = sum(w for (a, _, s), w in table.items() if a == 2 or s == "cold")
+    # a count is a whole number, as the original's is; halves go away from 0, as DuckDB's do
+    assert isinstance(value, int)
+    assert value == math.copysign(math.floor(abs(exact) + 0.5 + 1e-9), exact)
 
 
 def check_workload(con: duckdb.DuckDBPyConnection, shape: str, table: Table) -> None:
