@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -42,12 +44,18 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "releases.duckdb"
 
 
-def engine(file: Path, more: str = "") -> sa.Engine:
-    return sa.create_engine(f"duckdb+anon:///{file}?answer=people:release{more}")
+@contextmanager
+def engine(file: Path, parameters: str = "?answer=people:release") -> Iterator[sa.Engine]:
+    """An engine that lets go of the file at the end: DuckDB locks it for other processes, such as Harlequin's."""
+    made = sa.create_engine(f"duckdb+anon:///{file}{parameters}")
+    try:
+        yield made
+    finally:
+        made.dispose()
 
 
 def test_a_file_of_releases_answers_the_original_question(file: Path) -> None:
-    with engine(file).connect() as connection:
+    with engine(file) as made, made.connect() as connection:
         found = connection.execute(sa.text(BY_SEX)).all()
         assert sum(count for _, count in found) == pytest.approx(1000, abs=2)
         assert all(isinstance(count, int) and 300 < count < 700 for _, count in found)
@@ -57,7 +65,7 @@ def test_a_file_of_releases_answers_the_original_question(file: Path) -> None:
 
 
 def test_bounds_stand_beside_the_measures(file: Path) -> None:
-    with engine(file, "&bounds=true").connect() as connection:
+    with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         row = (
             connection.execute(sa.text("select count(*) as n, avg(cost) as c from people where age < 33"))
             .mappings()
@@ -78,25 +86,26 @@ def test_bounds_stand_beside_the_measures(file: Path) -> None:
     ],
 )
 def test_what_dashboards_wrap_queries_in_works(file: Path, query: str) -> None:
-    with engine(file).connect() as connection:
+    with engine(file) as made, made.connect() as connection:
         assert connection.execute(sa.text(query)).all()
 
 
 def test_parameters_of_a_query_are_part_of_the_question(file: Path) -> None:
     people = sa.table("people", sa.column("age"), sa.column("sex"))
     query = sa.select(sa.func.count()).select_from(people).where(people.c.age < 45, people.c.sex == "F")
-    with engine(file).connect() as connection:
+    with engine(file) as made, made.connect() as connection:
         assert connection.execute(query).scalar() == pytest.approx(250, abs=40)
 
 
 def test_the_original_is_reflected_with_its_columns(file: Path) -> None:
-    inspector = sa.inspect(engine(file))
-    assert "people" in [*inspector.get_table_names(), *inspector.get_view_names()]
-    assert [column["name"] for column in inspector.get_columns("people")] == ["age", "sex", "disease", "cost"]
+    with engine(file) as made:
+        inspector = sa.inspect(made)
+        assert "people" in [*inspector.get_table_names(), *inspector.get_view_names()]
+        assert [column["name"] for column in inspector.get_columns("people")] == ["age", "sex", "disease", "cost"]
 
 
 def test_pandas_reads_answers(file: Path) -> None:
-    with engine(file).connect() as connection:
+    with engine(file) as made, made.connect() as connection:
         frame = pd.read_sql(
             sa.text("select disease, avg(cost) as mean from people where age > 30 group by 1"), connection
         )
@@ -113,12 +122,12 @@ def test_pandas_reads_answers(file: Path) -> None:
     ],
 )
 def test_a_wrong_url_is_named(file: Path, query: str, message: str) -> None:
-    with pytest.raises(Exception, match=message):
-        sa.create_engine(f"duckdb+anon:///{file}{query}").connect()
+    with engine(file, query) as made, pytest.raises(Exception, match=message):
+        made.connect()
 
 
 def test_without_the_parameter_the_shape_refuses_by_name(file: Path) -> None:
-    with sa.create_engine(f"duckdb+anon:///{file}").connect() as connection, pytest.raises(sa.exc.DBAPIError):
+    with engine(file, "") as made, made.connect() as connection, pytest.raises(sa.exc.DBAPIError):
         connection.execute(sa.text(BY_SEX)).all()
 
 
