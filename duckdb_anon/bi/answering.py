@@ -123,7 +123,7 @@ def run(con: duckdb.DuckDBPyConnection) -> Execute:
     """An `Execute` on a connection of DuckDB's own."""
 
     def execute(sql: str, parameters: Sequence[Any]) -> Any:
-        row = con.execute(sql, parameters).fetchone()
-        return row[0] if row else None
+        rows = con.execute(sql, parameters).fetchall()  # to the end: the connection runs another statement next
+        return rows[0][0] if rows else None
 
     return execute
