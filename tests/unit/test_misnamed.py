@@ -31,8 +31,8 @@ def con() -> duckdb.DuckDBPyConnection:
         ("create table r as from muco('people', 0.2, 0.5, l := 3)", "muco: 'l' is given twice, once by its place"),
         ("select rewrite_query('a', 'b', 'c', bound := 'x')", "(did you mean 'bounds'?)"),
         (
-            "from k_anonymity('people', 1, 2, 3, 4, 5, 6, 7, 8, 9)",
-            "there are 8 parameters, and 10 arguments without a name",
+            "from k_anonymity('people', 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)",
+            "there are 9 parameters, and 11 arguments without a name",
         ),
         ("from anon_functions('muco')", "anon_functions"),
         ("from mondrian('a, k2 := (', /* kx := 1, */ 5, \"KK\" := f(1, z := 2))", "no parameter 'kk'"),
