@@ -432,7 +432,8 @@ def test_queries_on_persons_count_their_nodes(visits: duckdb.DuckDBPyConnection)
         found = visits.execute("select estimate from relative_error($q, 'visits', 'released')", {"q": query}).fetchall()
         assert found == [(pytest.approx(wanted),)], condition
         sql = visits.execute("select rewrite_query($q, 'visits', 'released')", {"q": query}).fetchall()[0][0]
-        assert visits.execute(sql).fetchall()[0][0] == pytest.approx(wanted), condition
+        counted = visits.execute(sql).fetchall()[0][0]
+        assert counted == math.floor(wanted + 0.5), condition  # a count is a whole number, as in the query
     call = "workload_error('visits', 'released', 20, dims := 1, seed := 4, selectivity := 0.5, predicate_on_sensitive := true)"
     visits.execute("create or replace temp table worlds(a integer, d varchar, w double)")
     visits.executemany("insert into worlds values (?, ?, ?)", [(*key, w) for key, w in table.items()])
@@ -465,6 +466,14 @@ REFUSED = {
     "membership_risk": f"('single', 'released', holdout := 'single', {ROLES})",
     "composition_risk": f"('released', 'released', 'single', {ROLES})",
     "slicing_diversity": f"('single', 'released', {ROLES})",
+    "k_map": f"('released', 'single', {ROLES})",
+    "delta_presence": f"('released', 'single', {ROLES})",
+    "k_marginal": f"('single', 'released', {ROLES})",
+    "propensity": f"('single', 'released', permutations := 1, {ROLES})",
+    "unique_exact_matches": f"('single', 'released', {ROLES})",
+    "apparent_matches": f"('single', 'released', {ROLES})",
+    "correlation_comparison": f"('single', 'released', columns := ['a', 'd'], {ROLES})",
+    "regression_comparison": f"('single', 'released', 'a', {ROLES})",
     "classification_accuracy": f"('single', 'released', 'd', {ROLES})",
 }
 
