@@ -17,7 +17,7 @@ from duckdb_anon.engine.sensitive_edges import takes_edges
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Ladder, Method
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.shapes.types import kind_of_type
+from duckdb_anon.model.shapes.types import is_text, kind_of_type
 
 Step = dict[str, Any]
 CARRIERS = 10
@@ -131,7 +131,7 @@ def _has_rare(
     kind = str(dict(zip(map(ident, table.columns), table.types, strict=True))[sensitive])
     label = next(label for column, label in labels if ident(column) == sensitive)
     ordered = kind_of_type(kind) == "ordered" and "categorical" not in label
-    if "hierarchy=" in label or not (ordered or kind.startswith(("VARCHAR", "ENUM"))):
+    if "hierarchy=" in label or not (ordered or is_text(kind)):
         return False
     carriers = f"count(distinct {ident(person)})" if person else "count(*)"
     counts = f"select {sensitive} as v, {carriers} as n from sample group by {sensitive}"

@@ -86,6 +86,15 @@ def is_text(duckdb_type: str) -> bool:
     return duckdb_type.strip().upper() == "VARCHAR" or is_enum(duckdb_type)
 
 
+def is_boolean(duckdb_type: str) -> bool:
+    """Tell whether a type holds true and false.
+
+    >>> is_boolean('BOOLEAN'), is_boolean('BOOLEAN[]')
+    (True, False)
+    """
+    return duckdb_type.strip().upper() == "BOOLEAN"
+
+
 def is_enum(duckdb_type: str) -> bool:
     """Tell whether a type declares its texts.
 

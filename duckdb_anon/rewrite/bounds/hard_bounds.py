@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from duckdb_anon.model.shapes.types import is_moment
 from duckdb_anon.rewrite.bounds.delta_method import REACH
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, certain, end_of, given, possible
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, present
@@ -155,7 +156,7 @@ def _of_values(value: exp.Expr, touched: Sequence[Part], qualifies: Pair, steps:
         if steps.homes.columns(value) & set(part.columns) and isinstance(part, IntervalPart):
             if linear(value) is None:
                 return None
-            if part.kind.upper().startswith(("DATE", "TIME")):
+            if is_moment(part.kind):
                 return None
             # values that other boxes do not cover are in no list
             least, most = (

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.shapes.types import is_boolean, is_moment, is_text
 from duckdb_anon.rewrite.bounds.hard_bounds import value_ends
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT
@@ -149,7 +150,7 @@ class Quantiles:
     def _numeric(self, end: exp.Expr) -> exp.Expr:
         if self._kind == "DATE":
             return tree("epoch({x}) / 86400", x=end)
-        if self._kind.startswith(("TIMESTAMP", "VARCHAR", "ENUM", "BOOLEAN", "TIME")):
+        if is_moment(self._kind) or is_text(self._kind) or is_boolean(self._kind):
             raise RewriteError(
                 f"quantiles of {plain(self.asked.value)}, {self._kind}, cannot be estimated; ask a number or date"
             )
