@@ -26,7 +26,7 @@ def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, st
     if _FILE.search(told["table"]) or not _NAME.fullmatch(told["table"]):
         raise ParameterError(
             f"label_statements: '{told['table']}' is no table that comments could be written on; make it one with "
-            "CREATE TABLE ... AS, or name the roles in the calls: qi := [...], sensitive := [...]"
+            "CREATE TABLE ... AS, or name the roles in the calls of methods and measures, with qi and sensitive"
         )
     return told, lists
 

@@ -63,7 +63,8 @@ def plan_cube_error(
                 f"cube_error: there is no column '{column}' in {original.name}{nearest(column, known)}; its "
                 f"columns are {listed(known)}"
             )
-    names = ", ".join(quoted(original.spelled(column)) for column in chosen)
+    spelled = list(dict.fromkeys(original.spelled(column) for column in chosen))
+    names = ", ".join(quoted(column) for column in spelled)
     query = f"SELECT {names}, {aggregate} FROM {original.sql} GROUP BY CUBE({names})"
     return comparison(query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds)
 

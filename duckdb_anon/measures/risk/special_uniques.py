@@ -36,7 +36,7 @@ def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.
     columns = [table.columns[name].value_codes() for name in names]
     largest = _largest(len(names), table.rows, params["max_size"])
     # a set of all columns scores as one of all but one: nothing is left that could be added
-    last = max(1, min(largest, len(names) - 1))
+    last = min(largest, len(names) - 1)
     score = np.zeros(table.rows)
     sets = np.zeros(table.rows, dtype=np.int64)
     smallest = np.zeros(table.rows, dtype=np.int64)
