@@ -30,7 +30,7 @@ from duckdb_anon.engine.run import coded_table
 from duckdb_anon.engine.sent import sent
 from duckdb_anon.engine.sliced import classes_of_slices, unsliced
 from duckdb_anon.engine.statement import ASKER, every_info, run_ctes
-from duckdb_anon.model.cells import Interval, Value
+from duckdb_anon.model.cells import Interval, Real, Value
 from duckdb_anon.model.entries import (
     ColumnPlan,
     Entry,
@@ -172,6 +172,8 @@ def _typed(entry: Method, roles: Roles, params: Params) -> tuple[Roles, tuple[Co
     guessed = tuple(info if info.kind else replace(info, kind="ordered") for info in roles.qi)
     layout = layout_of(entry, replace(roles, qi=guessed), params)
     boxes = {p.name for plan in layout for p in (plan, *plan.fields) if p.cells in (Interval, Value)}
+    # a box whose ends are no values of the column, as of methods that draw them
+    boxes |= {plan.name for plan in layout if plan.fields and all(p.cells is Real for p in plan.fields)}
     kept = tuple(g if g.name in boxes else info for g, info in zip(guessed, roles.qi, strict=True))
     return replace(roles, qi=kept), layout
 
