@@ -156,7 +156,9 @@ def test_a_name_changes_nothing(con: duckdb.DuckDBPyConnection, name: str, role:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("name", "role", "case"), zip(NAMES, cycle(ROLES), cycle([str.lower, str.upper, str.title])))
+@pytest.mark.parametrize(
+    ("name", "role", "case"), list(zip(NAMES, cycle(ROLES), cycle([str.lower, str.upper, str.title])))
+)
 def test_no_letter_case_changes_anything_for_any_measure(
     con: duckdb.DuckDBPyConnection, name: str, role: str, case: Callable[[str], str]
 ) -> None:

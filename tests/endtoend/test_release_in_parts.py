@@ -185,10 +185,10 @@ def test_wrong_columns_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_two_million_rows_keep_to_their_memory(tmp_path: Path, call: str) -> None:
     source, target = tmp_path / "people.parquet", tmp_path / "r.parquet"
     with duckdb_anon.connect() as con:
-        con.execute("create table some as from anon_sample('census', 40000, seed := 5)")
+        con.execute("create table people as from anon_sample('census', 40000, seed := 5)")
         con.execute(
             "copy (select * replace (age + i % 3 as age, hours_per_week + i % 5 as hours_per_week) "
-            f"from some, range(50) r(i)) to '{source}'"
+            f"from people, range(50) r(i)) to '{source}'"
         )
     qi = "qi := ['age', 'gender', 'race', 'marital', 'education', 'hours_per_week']"
     columns = [row[0] for row in duckdb.execute(f"describe from '{source}'").fetchall()]
