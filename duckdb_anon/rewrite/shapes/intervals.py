@@ -26,6 +26,8 @@ from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values
 
 MOST_LISTED = 1_000_000
 _WHOLE = Values(EVERYTHING.intervals, True)
+_NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
+"""Types whose values and their successors are BIGINTs."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,14 @@ class IntervalPart(Part):
             when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
         )
         wide = "datediff('day', _low, _high)" if self.kind.upper() == "DATE" else "_high - _low"
-        far = f"_high >= 9223372036854775807 or _low < -9223372036854775808 or {wide} >= {MOST_LISTED}"
+        far = f"{wide} >= {MOST_LISTED}"
+        if self.kind.upper() not in _NARROW:
+            far = f"_high >= 9223372036854775807 or _low < -9223372036854775808 or {far}"
         if self.kind.upper() == "DATE":
             far = f"isfinite(_low) and isfinite(_high) and {wide} >= {MOST_LISTED}"
-        inside = f"case when {far} then error({{many}}) else {inside} end"
         return select(
             f"""
-            select _cell, unnest(case when _cell is null then [null::{self.kind}]
+            select _cell, unnest(case when _cell is null then [null::{self.kind}] when {far} then error({{many}})
               when _unbounded then list_append({inside}, null) else {inside} end) as {{value}}
             from {{boxes}}""",
             value=self.columns[0],
