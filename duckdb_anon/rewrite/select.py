@@ -76,7 +76,7 @@ def rewrite_select(
     alias = table.alias_or_name
     whole = model
     model = unnested(select, model, alias)
-    for column in _columns_of(select, alias):
+    for column in sorted(_columns_of(select, alias)):
         model.require(column, original)
     _require_groups(select, original, outermost)
     if stands(select, model):
