@@ -24,6 +24,8 @@ from duckdb_anon.model.errors import RequirementError
 MOST_ENTRIES = 2**31 - 1
 """Offsets of arrow's lists are int32."""
 
+_FILTER = 5  # of so many rows DuckDB guesses that a filter lets one through
+
 
 def require_fit(
     entry: Method, catalog: Catalog, relation: Relation, roles: Roles, released: int, arguments: Mapping[str, Any]
@@ -46,7 +48,7 @@ def require_fit(
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
     limit = _memory_limit(catalog.cursor)
     cells = released + columns
-    if _too_large(_estimated_rows(catalog.cursor, relation), columns, cells, limit):
+    if _too_large(_FILTER * _estimated_rows(catalog.cursor, relation), columns, cells, limit):
         rows = _rows(catalog.cursor, relation)
         if _too_large(rows, columns, cells, limit):
             raise RequirementError(_told(entry, catalog, relation, rows, columns, cells, limit, arguments))
@@ -100,14 +102,18 @@ def _file(catalog: Catalog) -> str:
 
 
 def _estimated_rows(cursor: duckdb.DuckDBPyConnection, relation: Relation) -> int:
-    """Rows as DuckDB's planner estimates them; 0 where it does not say."""
+    """The most rows that DuckDB's planner expects anywhere in the plan, for it guesses what filters let through."""
     try:
         text = cursor.execute(f"explain (format json) from {relation.sql}").fetchall()[0][1]
-        found = json.loads(text)[0].get("extra_info", {}).get("Estimated Cardinality", "0")
+        waiting, most = list(json.loads(text)), 0
     except (duckdb.Error, ValueError, LookupError):
         return 0
-    digits = "".join(letter for letter in str(found) if letter.isdigit())
-    return int(digits or 0)
+    while waiting:
+        step = waiting.pop()
+        waiting += step.get("children", [])
+        said = str(step.get("extra_info", {}).get("Estimated Cardinality", ""))
+        most = max(most, int("".join(letter for letter in said if letter.isdigit()) or 0))
+    return most
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, relation: Relation) -> int:
