@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,20 +145,3 @@ def test_harlequin_answers_from_the_release(copy: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert 400 < int(done.stdout.split()[1]) < 600
-
-
-def test_a_notebook_of_jupysql_is_answered(copy: Path, tmp_path: Path) -> None:
-    nbclient = pytest.importorskip("nbclient", reason="nbclient runs the notebook")
-    pytest.importorskip("sql", reason="jupysql is not installed")
-    pytest.importorskip("ipykernel", reason="ipykernel runs the notebook")
-    nbformat = pytest.importorskip("nbformat", reason="nbformat writes the notebook")
-    cells = [
-        "%load_ext sql\n%config SqlMagic.feedback = 0",
-        f"%sql duckdb+anon:///{copy}?answer=people:release",
-        "frame = %sql select count(*) as n from people\nprint(int(frame.DataFrame()['n'][0]))",
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the notebook machinery warns about event loops
-        nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path))
-    assert notebook.cells[-1].outputs[-1].text.strip() == "1000"
