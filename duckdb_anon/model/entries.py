@@ -248,6 +248,11 @@ class Report:
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     unit: Unit = "row"
 
+    def columns(self, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+        """Rows of the answer as `compute` gives them back: a list a column."""
+        columns = zip(*rows, strict=True) if rows else ((),) * len(self.returns)
+        return dict(zip(self.returns, map(list, columns), strict=True))
+
 
 @dataclass(frozen=True)
 class Query:

@@ -64,7 +64,7 @@ def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
                 problem.excluded_share(),
             )
         )
-    return dict(zip(MEASURE.returns, map(list, zip(*rows, strict=True)), strict=True))
+    return MEASURE.columns(rows)
 
 
 MEASURE = Report(

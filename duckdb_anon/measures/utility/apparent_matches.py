@@ -34,7 +34,7 @@ def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random
             f"{NAME}: the release shows no column beside the quasi-identifiers that could be right or wrong; name some "
             "in sensitive := [...] or keep := [...]"
         )
-    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
+    found: list[tuple[Any, ...]] = []
     for pair in pairs(NAME, tables, [*qi, *rest], params["subgroup"], rng):
         ours, theirs = keys(pair.original, pair.release, qi)
         size = max(int(ours.max(initial=-1)), int(theirs.max(initial=-1))) + 1
@@ -45,13 +45,11 @@ def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random
         rows = place[ours[people]]
         right = np.array([pair.original.columns[n][people] == pair.release.columns[n][rows] for n in rest])
         uniques = int((mine == 1).sum())
-        row = (
+        found.append((
             pair.subgroup, uniques, len(people), len(people) / uniques if uniques else 0.0,
             float(right.mean()) if len(people) else float("nan"), int(right.all(axis=0).sum()),
-        )  # fmt: skip
-        for name, value in zip(found, row, strict=True):
-            found[name].append(value)
-    return found
+        ))  # fmt: skip
+    return MEASURE.columns(found)
 
 
 MEASURE = Report(

@@ -37,16 +37,16 @@ def correlation_comparison(tables: Sequence[ReadTable], params: Params, rng: np.
             f"{NAME}: it compares pairs of numbers or dates, and there are {len(names)}; name two in columns := [...], "
             "or ask correlation(...) for names"
         )
-    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
+    found: list[tuple[Any, ...]] = []
     for pair in pairs(NAME, tables, names, params["subgroup"], rng):
         for first, second in combinations(names, 2):
             for kind in _VARIANCE:
                 ours, theirs = (_estimate(one, domains, first, second, kind) for one in (pair.original, pair.release))
                 overlap = interval_overlap(_ends(ours), _ends(theirs))
-                row = (pair.subgroup, first, second, kind, *ours, *theirs, theirs[0] - ours[0], float(overlap[0]))
-                for name, value in zip(found, row, strict=True):
-                    found[name].append(value)
-    return found
+                found.append(
+                    (pair.subgroup, first, second, kind, *ours, *theirs, theirs[0] - ours[0], float(overlap[0]))
+                )
+    return MEASURE.columns(found)
 
 
 def _ends(estimate: tuple[float, float, float]) -> tuple[FloatArray, FloatArray]:

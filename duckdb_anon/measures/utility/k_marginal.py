@@ -40,7 +40,7 @@ def k_marginal(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
         raise ColumnError(
             f"{NAME}: it compares sets of 2 and 3 columns, and there is only {names[0]}; name another one"
         )
-    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
+    found: list[tuple[Any, ...]] = []
     bins: dict[str, IntArray] = {}
     sets: dict[int, list[tuple[str, ...]]] = {}
     for pair in pairs(NAME, tables, names, params["subgroup"], rng):
@@ -55,13 +55,11 @@ def k_marginal(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
             half = rng.permutation(pair.original.rows) * 2 < pair.original.rows
             halves = _distances(pair.original.only(half), pair.original.only(~half), bins, sets[order])
             worst = int(scores.argmin())
-            row = (
+            found.append((
                 pair.subgroup, order, len(sets[order]), pair.original.rows, pair.release.rows, scores.mean(),
                 1000 * (1 - halves.mean()), ", ".join(sets[order][worst]), scores[worst],
-            )  # fmt: skip
-            for name, value in zip(found, row, strict=True):
-                found[name].append(value)
-    return found
+            ))  # fmt: skip
+    return MEASURE.columns(found)
 
 
 def _sets(names: Sequence[str], order: int, most: int, rng: np.random.Generator) -> list[tuple[str, ...]]:

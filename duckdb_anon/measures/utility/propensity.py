@@ -37,16 +37,14 @@ def propensity(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
         raise AnonError(f"{NAME}: needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
     names = columns_of(NAME, params, tables[1])
     domains = {name: tables[0].columns[name].domain for name in names}
-    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
+    found: list[tuple[Any, ...]] = []
     for pair in pairs(NAME, tables, names, params["subgroup"], rng):
         features, released = _stacked(pair, domains, params["rows"], rng)
         for learner in LEARNERS:
             pmse, expected = _pmse(learner, features, released, params["permutations"], rng)
             ratio = pmse / expected if expected > 0 else float("nan")
-            row = (pair.subgroup, learner, len(released), pmse, expected, ratio)
-            for name, value in zip(found, row, strict=True):
-                found[name].append(value)
-    return found
+            found.append((pair.subgroup, learner, len(released), pmse, expected, ratio))
+    return MEASURE.columns(found)
 
 
 def _stacked(

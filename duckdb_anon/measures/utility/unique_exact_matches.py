@@ -15,7 +15,7 @@ import numpy as np
 from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
 from duckdb_anon.model.entries import Params, Report
-from duckdb_anon.model.reading import BoolArray, ReadTable
+from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import IntArray
 
 NAME = "unique_exact_matches"
@@ -24,17 +24,14 @@ NAME = "unique_exact_matches"
 def unique_exact_matches(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a subgroup."""
     names = columns_of(NAME, params, tables[1])
-    found: dict[str, list[Any]] = {name: [] for name in MEASURE.returns}
-    alone: BoolArray | None = None
+    found: list[tuple[Any, ...]] = []
     for pair in pairs(NAME, tables, names, params["subgroup"], rng):
         ours, theirs = keys(pair.original, pair.release, names)
         alone = np.bincount(ours)[ours] == 1
         matched = alone & np.isin(ours, theirs)
         uniques, hits = int(alone.sum()), int(matched.sum())
-        row = (pair.subgroup, pair.original.rows, uniques, hits, hits / uniques if uniques else 0.0)
-        for name, value in zip(found, row, strict=True):
-            found[name].append(value)
-    return found
+        found.append((pair.subgroup, pair.original.rows, uniques, hits, hits / uniques if uniques else 0.0))
+    return MEASURE.columns(found)
 
 
 def keys(original: Drawn, release: Drawn, names: Sequence[str]) -> tuple[IntArray, IntArray]:

@@ -19,7 +19,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
-from duckdb_anon.model.shapes.types import decimal_type, is_moment, is_timestamp, spread_of
+from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
@@ -152,9 +152,6 @@ class IntervalPart(Part):
         return form.extreme(*line, least=request.wanted == "least")
 
 
-_WIDE = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
-
-
 @dataclass(frozen=True)
 class _Form:
     """Closed forms over the columns cell, low, high, unbounded of one box."""
@@ -199,9 +196,9 @@ class _Form:
         sums = []
         for piece in self.pieces():
             # a size times such sums would leave the 38 digits that DuckDB reckons in
-            exact = self.kind.upper() not in _WIDE and decimal_type(self.kind) is None
+            narrow = self.kind.upper() in _NARROW or not (is_integer(self.kind) or decimal_type(self.kind))
             middle = tree(
-                "{low} + {high}" if exact else "({low} + {high})::double", low=self._low(piece), high=self._high(piece)
+                "{low} + {high}" if narrow else "({low} + {high})::double", low=self._low(piece), high=self._high(piece)
             )
             sums.append(multiplied([self._size(piece), _line(slope / 2, middle, shift)]))
         if not self.discrete:
