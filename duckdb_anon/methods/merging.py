@@ -72,14 +72,22 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
     """
     person = table.repeated_person
     diverse = FrequencyDiversity(float(params["l"])) if person is None else diverse_persons(float(params["l"]))
-    return cut_groups(
-        NAME,
-        tuple(taken(attribute, records.qi_row) for attribute in table.qi),
-        table.sensitive[0].codes[records.sensitive_row],
-        All((KAnonymity(params["min_bucket"]), diverse)) if params["min_bucket"] > 1 else diverse,
-        params,
-        None if person is None else person[records.qi_row],
-    )
+    try:
+        return cut_groups(
+            NAME,
+            tuple(taken(attribute, records.qi_row) for attribute in table.qi),
+            table.sensitive[0].codes[records.sensitive_row],
+            All((KAnonymity(params["min_bucket"]), diverse)) if params["min_bucket"] > 1 else diverse,
+            params,
+            None if person is None else person[records.qi_row],
+        )
+    except RequirementError as error:
+        fakes = len(records.qi_row) - records.real
+        if fakes == 0:
+            raise
+        raise RequirementError(
+            f"{error}; {fakes} fakes are counted, whose values are drawn at random: ask for fewer, or for a smaller l"
+        ) from error
 
 
 def rules_of(table: CodedTable, params: Params) -> Rules:

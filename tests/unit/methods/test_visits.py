@@ -69,10 +69,15 @@ def test_buckets_hold_whole_persons_and_no_share_above_one_in_l(visits: duckdb.D
 
 
 def test_fakes_of_merging_are_no_persons(visits: duckdb.DuckDBPyConnection) -> None:
-    visits.execute("create or replace table r as from merging('visits', 2, fake := 3000, row_id := true)")
+    visits.execute("create or replace table r as from merging('visits', 2, fake := 1000, row_id := true)")
     persons, having, _, _, homes = visits.execute(SHARES).fetchall()[0]
     assert persons >= 2 and homes == 1 and having <= 1 / 2 + 1e-9
-    assert visits.execute("select count(*) from r where row_id is null").fetchall() == [(3000,)]
+    assert visits.execute("select count(*) from r where row_id is null").fetchall() == [(1000,)]
+
+
+def test_a_table_whose_fakes_break_l_is_told_so(visits: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="200000 fakes are counted, .*ask for fewer"):
+        visits.execute("from merging('visits', 2, fake := 200000)")
 
 
 def test_counts_of_anatomy_are_those_of_its_buckets(visits: duckdb.DuckDBPyConnection) -> None:
