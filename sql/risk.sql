@@ -143,12 +143,21 @@ create or replace temp macro equivalence_classes(tbl, qi := NULL, person := NULL
     );
 
 -- k_anonymity(tbl, qi): k, the number of rows (persons) in the smallest class (Samarati and Sweeney 1998); with
--- sample_weights the estimated number of persons of the population in it.
+-- sample_weights the estimated number of persons of the population in it. Of persons also person_share, the largest
+-- share one person has of the rows of a class: k persons hide nobody who has nearly all of their rows.
 create or replace temp macro k_anonymity(tbl, qi := NULL, person := NULL, sample_weights := NULL) as table
     from query(
-        'select coalesce(min(_n), ''infinity''::double) as k from (select ' || _anon_qi('k_anonymity', qi) || ', '
-        || _anon_weight('k_anonymity', sample_weights, person) || ' as _n from ' || _anon_from(tbl)
-        || ' group by ' || _anon_keys(qi) || ')'
+        case when person is null or sample_weights is not null then
+            'select coalesce(min(_n), ''infinity''::double) as k from (select ' || _anon_qi('k_anonymity', qi) || ', '
+            || _anon_weight('k_anonymity', sample_weights, person) || ' as _n from ' || _anon_from(tbl)
+            || ' group by ' || _anon_keys(qi) || ')'
+        else
+            'select coalesce(min(_n), ''infinity''::double) as k, coalesce(max(_s), 0) as person_share from (
+                select count(*) as _n, max(_c) / sum(_c) as _s from (
+                    select ' || _anon_qi('k_anonymity', qi) || ', ' || _anon_whose('k_anonymity', person)
+            || ' as _p, count(*) as _c from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ', _p
+                ) group by ' || _anon_keys(qi) || ')'
+        end
     );
 
 -- l_diversity(tbl, qi, sensitive): the level the least diverse class reaches, one row a measure.
@@ -158,7 +167,9 @@ create or replace temp macro k_anonymity(tbl, qi := NULL, person := NULL, sample
 --   entropy    exp of the entropy of the values, so that n equally frequent values count n
 --   recursive  smallest c the table does not quite reach: it is recursive (c, l)-diverse for every larger c.
 --              l is the parameter (default 2); infinite where a class has fewer than l values
--- Of persons no level is above their number: all the values of one person in a class of her own are hers.
+-- Of persons no level is above their number: all the values of one person in a class of her own are hers. They have a
+-- line more:
+--   rows       rows over the rows of the value, or of the person, that has most of them
 create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l := 2, person := NULL) as table
     from query(
         _anon_cells('l_diversity', tbl, qi, sensitive, person) || ',
@@ -182,9 +193,17 @@ create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l :
             select min(_m)::double as _m, min(_frequency) as _f, exp(min(_entropy)) as _e, max(_recursive) as _r
             from _anon_class
         )
-        select unnest([''distinct'', ''frequency'', ''entropy'', ''recursive'']) as measure,
+        select unnest([''distinct'', ''frequency'', ''entropy'', ''recursive''' || case when person is null then ''
+            else ', ''rows''' end || ']) as measure,
             unnest([
-                coalesce(_m, ''infinity''), coalesce(_f, ''infinity''), coalesce(_e, ''infinity''), coalesce(_r, 0)
+                coalesce(_m, ''infinity''), coalesce(_f, ''infinity''), coalesce(_e, ''infinity''), coalesce(_r, 0)'
+        || case when person is null then '' else ', (
+                select coalesce(min(_n / greatest(_c, _d)), ''infinity'') from (
+                    select count(*) over (partition by ' || _anon_keys(qi) || ') as _n,
+                        count(*) over (partition by ' || _anon_keys(qi) || ', _v) as _c,
+                        count(*) over (partition by ' || _anon_keys(qi) || ', _p) as _d
+                    from _anon_row
+                ))' end || '
             ]) as value
         from _anon_level'
     );

@@ -4,7 +4,11 @@ Releases an interval, a set of values or a hierarchy node on every quasi-identif
 columns as they are. Guarantee: every class of equal published values satisfies k-anonymity, l-diversity (by
 default entropy) and t-closeness as asked for, checked once more on the finished release. Up to the share
 `max_suppression` of the rows, those in classes that fail, may be left out; then every released row
-carries their number in the column `suppressed`.
+carries their number in the column `suppressed`. Where a column says whose row it is, all of them count persons; l asks
+for l persons as well, and is kept by the rows, too; and no person has more than 1/k (1/l) of the rows of a class. Where
+some have many rows, that takes higher levels: on a tenth of the visits (5,853 persons with up to 40 rows, 3
+quasi-identifiers) the loss at k = 5 is .61, and .36 without the bound, when one person had .44 of a class. A value is
+generalized alike wherever it stands, so that a person's sex or birth year is the same in all her rows.
 
 Paper: LeFevre, DeWitt and Ramakrishnan (2005), Incognito: efficient full-domain k-anonymity; entropy
 l-diversity as in Machanavajjhala et al. (2006). Departures: DuckDB counts the table once and all other counts are
@@ -20,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import All, DistinctDiversity, Groups, KAnonymity, OfColumn, Requirement
+from duckdb_anon.kernels.groups import All, DistinctDiversity, Groups, KAnonymity, OfColumn, PersonShare, Requirement
 from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
@@ -74,7 +78,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     counter = Counter(ladders, sensitive, table.combinations, person)
     _check_whole(counter, requirement)
     allowed = int(params["max_suppression"] * table.rows)
-    monotone = (allowed == 0 and person is None) or _monotone_with_suppression(requirement)
+    monotone = (allowed == 0 and person is None) or _monotone(requirement, suppressing=allowed > 0)
     _check_nodes(counter, monotone, params["max_nodes"])
     levels = _best_node(counter, requirement, allowed, monotone)
     published = {
@@ -125,12 +129,15 @@ def _best_node(counter: Counter, requirement: Requirement, allowed: int, monoton
     return cheapest(counter, valid if allowed else minimal_nodes(valid), requirement, allowed > 0)
 
 
-def _monotone_with_suppression(requirement: Requirement) -> bool:
-    """Whether merging classes can never make a row fail that did not."""
+def _monotone(requirement: Requirement, *, suppressing: bool) -> bool:
+    """Whether merging classes can never make a row fail that did not, persons counted; failing rows may be left out."""
     if isinstance(requirement, All):
-        return all(_monotone_with_suppression(part) for part in requirement.parts)
+        return all(_monotone(part, suppressing=suppressing) for part in requirement.parts)
     if isinstance(requirement, OfColumn):
-        return _monotone_with_suppression(requirement.part)
+        return _monotone(requirement.part, suppressing=suppressing)
+    if isinstance(requirement, PersonShare):
+        # a class that fails may pull down the one it is merged with
+        return not suppressing
     return isinstance(requirement, (KAnonymity, DistinctDiversity))
 
 

@@ -7,8 +7,9 @@ linked to one with probability above 1/l by the shares of its bucket, fakes coun
 shares, not on what other buckets let infer: see `attribute_risk`); no row contradicts a validity rule with
 certainty. Within a generalized cell, parts have at least k rows, fakes counted, which takes buckets of as many
 (`min_bucket` is raised); that is no guarantee of the whole table. Where a column says whose row it is, buckets hold
-whole persons and l and `min_bucket` count them as in slicing, a fake being one more row of the person it copies; cells
-are not generalized then, for their parts are of rows.
+whole persons and l and `min_bucket` count them as in slicing, a fake being one more row of the person it copies; what
+is constant over a person's rows is permuted with its column, row by row, for no released column says which rows are one
+person's; cells are not generalized then, for their parts are of rows.
 
 Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the
 check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;

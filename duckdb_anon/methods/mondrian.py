@@ -7,10 +7,13 @@ share of a value in a class, not what other classes let infer (`attribute_risk`)
 quasi-identifiers) the strongest attacker names .275 of the values at k = l = 4 and .148 at 6, shares being at most .250
 and .167; where the most frequent value is all that is known, .27 and .15 are named as well. Ends of intervals are
 rounded so that they tell no single person, see `kernels.groups.edges`; sets of names print whatever occurs. Where a
-column says whose row it is, all of them count persons, and l asks for l persons as well. Rows of a person with equal
-quasi-identifiers get one box (strict cuts); where one of them changes from row to row, so may the box on her sex or
-birth year, since boxes are cut from rows. Whoever knows how many rows a person has, or links her rows by what is kept
-beside them, may still tell her from persons with fewer.
+column says whose row it is, all of them count persons; l asks for l persons as well, and is kept by the rows, too; and
+no person has more than 1/k (1/l) of the rows of a class, for else a row of it is hers more often than that. Where some
+have many rows, that takes larger classes: on a tenth of the visits (5,853 persons with up to 40 rows, 5
+quasi-identifiers) the loss at k = 5 is .117, and .063 without the bound, when one person had .78 of a class. Rows of a
+person with equal quasi-identifiers get one box (strict cuts); where one of them changes from row to row, so may the box
+on her sex or birth year, since boxes are cut from rows. Whoever knows how many rows a person has, or links her rows by
+what is kept beside them, may still tell her from persons with fewer.
 
 Paper: LeFevre, DeWitt and Ramakrishnan (2006), Mondrian multidimensional k-anonymity, strict and relaxed.
 Departures: by default each cut takes the attribute and the point that save most of the normalized certainty

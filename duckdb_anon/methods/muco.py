@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.cover import Cover
-from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, RowShare, sse_partition
+from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
 from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.permutation import permuted, repaired, uniform_cover
@@ -99,7 +99,7 @@ def required(table: CodedTable, params: Params, *, persons: bool) -> tuple[Requi
     """
     parts: list[Requirement] = [KAnonymity(ceil(1 / params["delta"]))]
     if persons:
-        parts.append(RowShare(float(1 / params["delta"]), "person"))
+        parts.append(PersonShare(float(1 / params["delta"])))
     least = DEFAULT_L if params["l"] is None else params["l"]
     if not table.sensitive or least <= 1:
         return joined(parts), None

@@ -116,14 +116,37 @@ class _Planner:
         return {number for number, holds in zip(sorted(enough), held, strict=True) if holds}
 
     def _groups(self, sides: Mapping[int, Part], sizes: Mapping[int, int]) -> Groups:
-        place = {number: k for k, number in enumerate(sorted(sides))}
         many = self._released(np.array([sizes[number] for number in sorted(sides)], dtype=np.int64))
         nothing = np.zeros(0, dtype=np.int64)
+        by_rows = {"person": self._largest_persons(sides)} if self.coded.persons else {}
         if not self.cutting.requirement.needs_sensitive:
-            return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many)
+            return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many, by_rows)
         first = len(self.coded.qi)
         columns = [f"{CODE}{first + k}" for k in range(len(self.coded.sensitive))]
+        if self.coded.persons:
+            rows = by_rows["person"].sizes
+            by_rows["value"] = Groups.of_cells(self._cells(sides, columns, "count(*)"), nothing, rows)
         what = f"count(distinct {PERSON})" if self.coded.persons else "count(*)"
+        table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
+        return Groups.of_cells(self._cells(sides, columns, what), table, many, by_rows)
+
+    def _largest_persons(self, sides: Mapping[int, Part]) -> Groups:
+        """The sides by rows, with the rows of the person who has most."""
+        inner = (
+            f"select _anon_part, count(*) as n from {self._placed()} where _anon_part in ({_listed(sides)}) "
+            f"group by _anon_part, {PERSON}"
+        )
+        found = self.coded.ask(
+            f"select _anon_part, max(n)::bigint as most, sum(n)::bigint as n from ({inner}) group by all order by all"
+        )
+        _, most, rows = (_array(column) for column in found.columns)
+        side = np.arange(len(most))
+        cells = SensitiveCells(side, np.zeros_like(side), most, np.arange(len(most) + 1))
+        return Groups.of_cells(cells, np.zeros(0, dtype=np.int64), rows)
+
+    def _cells(self, sides: Mapping[int, Part], columns: Sequence[str], what: str) -> SensitiveCells:
+        """Sensitive values of each side with what is counted of them."""
+        place = {number: k for k, number in enumerate(sorted(sides))}
         values_of = self.coded.combinations.tolist()
         code_of = {tuple(row): int(code) for row, code in zip(values_of, self.cutting.codes, strict=True)}
         cells: dict[tuple[int, int], int] = {}
@@ -133,8 +156,7 @@ class _Planner:
         keys = np.array(sorted(cells), dtype=np.int64).reshape(-1, 2)
         counts = np.array([cells[group, code] for group, code in keys.tolist()], dtype=np.int64)
         offsets = np.searchsorted(keys[:, 0], np.arange(len(place) + 1)).astype(np.int64)
-        table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
-        return Groups.of_cells(SensitiveCells(keys[:, 0], keys[:, 1], self._released(counts), offsets), table, many)
+        return SensitiveCells(keys[:, 0], keys[:, 1], self._released(counts), offsets)
 
     def _released(self, counts: IntArray) -> IntArray:
         """The least of these rows that are likely to be released, where a sample is."""

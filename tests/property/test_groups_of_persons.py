@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, RowShare
-from duckdb_anon.kernels.groups.persons import diverse_persons, whole_persons
+from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, PersonShare
+from duckdb_anon.kernels.groups.persons import OfRows, diverse_persons, whole_persons
 from duckdb_anon.methods.cuts import cut_groups
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered
@@ -35,7 +35,7 @@ def tables(draw: st.DrawFn) -> tuple[Any, ...]:
        cut=st.sampled_from(["sse", "loss", "median"]))  # fmt: skip
 def test_groups_hold_whole_persons_and_every_share(case: tuple[Any, ...], k: int, least: float, cut: str) -> None:
     qi, secret, person = case
-    asked = All((KAnonymity(k), RowShare(float(k), "person"), diverse_persons(least)))
+    asked = All((KAnonymity(k), PersonShare(float(k)), diverse_persons(least)))
     try:
         group = cut_groups("test", qi, secret, asked, {"cut": cut, "width": "range"}, person)
     except RequirementError as error:
@@ -84,8 +84,8 @@ def test_a_person_with_most_of_the_rows_is_refused() -> None:
     person = np.array([0] * 9 + [1, 2, 3], dtype=np.int32)
     qi = (ordered(person.tolist()),)
     with pytest.raises(RequirementError, match=r"at most 1/3 of a group's rows may be of one person, .* 1/1.333 are"):
-        cut_groups("test", qi, None, RowShare(3.0, "person"), {"cut": "sse", "width": "range"}, person)
+        cut_groups("test", qi, None, PersonShare(3.0), {"cut": "sse", "width": "range"}, person)
     secret = np.arange(12, dtype=np.int32)
-    assert FrequencyDiversity(3).min_size == RowShare(3, "value").min_size == 3
+    assert FrequencyDiversity(3).min_size == PersonShare(3).min_size == OfRows(FrequencyDiversity(3)).min_size == 3
     with pytest.raises(RequirementError, match="one person"):
         cut_groups("test", qi, secret, diverse_persons(2), {"cut": "loss", "width": "range"}, person)

@@ -16,10 +16,12 @@ from duckdb_anon.kernels.groups import (
     Groups,
     KAnonymity,
     OfColumn,
+    PersonShare,
     RecursiveDiversity,
     Requirement,
     TCloseness,
 )
+from duckdb_anon.kernels.groups.persons import OfRows, of_persons_and_rows
 from duckdb_anon.kernels.groups.rule_checks import satisfied
 from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
@@ -32,6 +34,20 @@ PLACE = slow.attribute("place", [str(v) for v in range(VALUES)], "hierarchy", TR
 SHARE = np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.05])
 FOLDED = np.arange(VALUES, dtype=np.int32) // 2
 LIMITS = st.floats(0.02, 0.9)
+
+
+def of_persons() -> st.SearchStrategy[Requirement]:
+    diverse = st.one_of(
+        st.builds(FrequencyDiversity, st.floats(1, 4)),
+        st.builds(EntropyDiversity, st.floats(1, 5)),
+        st.builds(RecursiveDiversity, st.floats(0.3, 4), st.integers(1, 5)),
+    )
+    flat = st.one_of(
+        st.builds(PersonShare, st.floats(1, 6)),
+        st.builds(OfRows, diverse),
+        st.builds(of_persons_and_rows, diverse, st.floats(1, 4)),
+    )
+    return st.one_of(flat, st.builds(lambda part: OfColumn(part, "folded", FOLDED), flat))
 
 
 def requirements() -> st.SearchStrategy[Requirement]:
@@ -69,7 +85,7 @@ def test_rules_agree_with_the_array_form(rows, requirement):
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, VALUES - 1), st.integers(0, 9)), min_size=1, max_size=60),
-    requirements(),
+    st.one_of(requirements(), of_persons()),
 )
 def test_rules_agree_with_the_array_form_where_persons_have_several_rows(rows, requirement):
     check([row[:2] for row in rows], np.array([row[2] for row in rows], dtype=np.int32), requirement)

@@ -6,7 +6,7 @@ from duckdb_anon.kernels.groups.closeness import TCloseness
 from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.marginal import OfColumn, combine
 from duckdb_anon.kernels.groups.mondrian import partition
-from duckdb_anon.kernels.groups.persons import RowShare, whole_persons
+from duckdb_anon.kernels.groups.persons import PersonShare, whole_persons
 from duckdb_anon.kernels.groups.requirements import (
     All,
     DistinctDiversity,
@@ -27,9 +27,9 @@ __all__ = [
     "Groups",
     "KAnonymity",
     "OfColumn",
+    "PersonShare",
     "RecursiveDiversity",
     "Requirement",
-    "RowShare",
     "TCloseness",
     "assign",
     "box_loss",

@@ -5,6 +5,7 @@ Where somebody has several rows, persons are counted. Cost: one pass over the ro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -41,6 +42,7 @@ class Groups:
         sensitive: Integers | None,
         table_counts: IntArray | None = None,
         person: Integers | None = None,
+        weights: IntArray | None = None,
     ) -> None:
         """Take the rows as they are.
 
@@ -49,10 +51,13 @@ class Groups:
             sensitive: sensitive code of each row, shape (n,), or None.
             table_counts: see the class; those of these rows if None.
             person: person of each row, shape (n,); None where every row is a person.
+            weights: how many equal rows each row stands for, shape (n,), where persons are given; None: one.
         """
         self._group_of_row = group_of_row
         self._sensitive: Integers | None = sensitive
         self._person: Integers | None = person
+        self._weights: IntArray | None = weights
+        self._by_rows: Mapping[str, Groups] = {}
         self.sizes: IntArray = np.bincount(group_of_row)
         if person is not None:
             self.sizes = np.bincount(group_of_row[self._firsts(group_of_row)])
@@ -62,17 +67,25 @@ class Groups:
         self.table_counts: IntArray = np.zeros(0, dtype=np.int64) if table_counts is None else table_counts
 
     @classmethod
-    def of_cells(cls, cells: SensitiveCells, table_counts: IntArray, sizes: IntArray) -> Groups:
+    def of_cells(
+        cls,
+        cells: SensitiveCells,
+        table_counts: IntArray,
+        sizes: IntArray,
+        by_rows: Mapping[str, Groups] | None = None,
+    ) -> Groups:
         """Make groups of known sizes and cells, whose rows nobody asks for.
 
         Args:
             cells: sensitive values of each group with their counts.
             table_counts: rows of the whole table with each sensitive code.
             sizes: rows of each group.
+            by_rows: what `of_rows` returns, where persons are counted.
         """
         groups = cls.__new__(cls)
         groups.sizes, groups.table_counts = sizes, table_counts
-        groups._sensitive = groups._person = None
+        groups._sensitive = groups._person = groups._weights = None
+        groups._by_rows = by_rows or {}
         groups.__dict__["cells"] = cells
         return groups
 
@@ -84,7 +97,18 @@ class Groups:
 
     def of_rows(self, value: Literal["person", "value"]) -> Groups:
         """The same groups where rows are counted: by the sensitive value, or by the person in its place."""
-        return Groups(self._group_of_row, self._person if value == "person" else self._sensitive)
+        if value in self._by_rows:
+            return self._by_rows[value]
+        code = self._person if value == "person" else self._sensitive
+        if self._weights is None or code is None:
+            return Groups(self._group_of_row, code)
+        found = keys_of([self._group_of_row, code])
+        counts = np.bincount(found.of_row, weights=self._weights).astype(np.int64)
+        group, code = self._group_of_row[found.first].astype(np.int64), code[found.first].astype(np.int64)
+        order = np.lexsort((code, group))
+        cells = SensitiveCells(group[order], code[order], counts[order], offsets_of(group[order], len(self)))
+        sizes = np.bincount(self._group_of_row, weights=self._weights).astype(np.int64)
+        return Groups.of_cells(cells, np.bincount(code, weights=counts).astype(np.int64), sizes)
 
     def seen_through(self, code_of: CodeArray) -> Groups:
         """Return the same groups with other sensitive codes, `code_of` their old ones.
@@ -97,7 +121,7 @@ class Groups:
             # a person counts once for each value of this column
             sensitive = code_of[self._sensitive]
             table = np.bincount(sensitive[self._firsts(sensitive)], minlength=domain)
-            return Groups(self._group_of_row, sensitive, table, self._person)
+            return Groups(self._group_of_row, sensitive, table, self._person, self._weights)
         table = np.bincount(code_of[: len(self.table_counts)], weights=self.table_counts, minlength=domain)
         return Groups.of_cells(self.merged(code_of[self.cells.code], domain), table.astype(np.int64), self.sizes)
 

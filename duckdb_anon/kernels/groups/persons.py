@@ -1,9 +1,10 @@
 """Rows that belong to persons: groups of whole persons, and shares that rows have where requirements count persons.
 
 A requirement put before `Groups` with persons counts persons. Two shares are of rows all the same. No person may have
-more than the share 1 / l of a group's rows, for else a row taken at random is hers more often than that, however many
-others are there; and no sensitive value may, for else a single row shows it more often. A method that must keep all
-rows of a person in one group cuts by `whole_persons`: her rows are alike there, and cuts never separate equal values.
+more than the share 1 / l (1 / k) of a group's rows, for else a row taken at random is hers more often than that,
+however many others are there; and no sensitive value may, for else a single row shows it more often. A method that must
+keep all rows of a person in one group cuts by `whole_persons`: her rows are alike there, and cuts never separate equal
+values.
 Cost: a sort of the rows.
 """
 
@@ -13,29 +14,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
 from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, Requirement
-from duckdb_anon.kernels.groups.rules import PERSON_ROWS, TOLERANCE, VALUE_ROWS, Rule
+from duckdb_anon.kernels.groups.rules import PERSON_ROWS, TOLERANCE, Rule
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 _DENOMINATOR = 10**6
 
 
 @dataclass(frozen=True)
-class RowShare(Requirement):
-    """No person, or no sensitive value, has more than the share 1 / `least` of a group's rows.
+class PersonShare(Requirement):
+    """No person has more than the share 1 / `least` of a group's rows; so it has that many persons or more.
 
     Attributes:
         least: 1 or more.
-        of: whose share it is.
     """
 
     least: float
-    of: Literal["person", "value"]
 
     @property
     def min_size(self) -> int:
@@ -44,29 +42,66 @@ class RowShare(Requirement):
 
     @property
     def needs_sensitive(self) -> bool:
-        """Whether it is about sensitive values."""
-        return self.of == "value"
+        """It is about persons alone."""
+        return False
 
     def rules(self, table_counts: IntArray) -> list[Rule]:
         """See `Requirement.rules`."""
         exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
-        return [Rule(PERSON_ROWS if self.of == "person" else VALUE_ROWS, (exact.numerator, exact.denominator))]
+        return [Rule(PERSON_ROWS, (exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
-        return FrequencyDiversity(self.least).holds(groups.of_rows(self.of))
+        return FrequencyDiversity(self.least).holds(groups.of_rows("person"))
 
     def attained(self, whole: Groups) -> str:
         """See `Requirement.attained`."""
-        rows = whole.of_rows(self.of)
+        rows = whole.of_rows("person")
         most = math.floor(float((rows.sizes / rows.largest).min()) * 1000 + 1e-6) / 1000
-        whose = "one person" if self.of == "person" else "one sensitive value"
-        return f"at most 1/{self.least:g} of a group's rows may be of {whose}, in the whole table 1/{most:g} are"
+        return f"at most 1/{self.least:g} of a group's rows may be of one person, in the whole table 1/{most:g} are"
+
+
+@dataclass(frozen=True)
+class OfRows(Requirement):
+    """A requirement on sensitive values that counts rows even where persons are counted.
+
+    Attributes:
+        part: what the rows must satisfy.
+    """
+
+    part: Requirement
+
+    @property
+    def min_size(self) -> int:
+        """Rows a group needs."""
+        return self.part.min_size
+
+    def rules(self, table_counts: IntArray) -> list[Rule]:
+        """See `Requirement.rules`."""
+        return [rule._replace(rows=True) for rule in self.part.rules(table_counts)]
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        return self.part.holds(groups.of_rows("value"))
+
+    def attained(self, whole: Groups) -> str:
+        """See `Requirement.attained`."""
+        return f"of rows, {self.part.attained(whole.of_rows('value'))}"
+
+
+def of_persons_and_rows(diversity: Requirement, least: float) -> Requirement:
+    """The sensitive values are diverse whether persons or rows are counted, and no person has most of the rows.
+
+    Args:
+        diversity: what is asked of the sensitive values; shares of the group at hand, not of the table.
+        least: no person has more than the share 1 / `least` of the rows.
+    """
+    return All((diversity, OfRows(diversity), PersonShare(least)))
 
 
 def diverse_persons(least: float) -> Requirement:
     """No value is had by more than 1 / `least` of the persons; no value, no person has more than that of the rows."""
-    return All((FrequencyDiversity(least), RowShare(least, "value"), RowShare(least, "person")))
+    return of_persons_and_rows(FrequencyDiversity(least), least)
 
 
 def whole_persons(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute, ...]:

@@ -22,7 +22,6 @@ from duckdb_anon.kernels.groups.rules import (
     RECURSIVE,
     SIZE,
     TOLERANCE,
-    VALUE_ROWS,
     Rules,
     Tally,
 )
@@ -60,7 +59,7 @@ def satisfied(rules: Rules, tally: Tally, sensitive: IntArray, row: IntArray, st
         view, touched, total = rules.column[r], 0, 0
         tally.check[0] += 1
         of_persons = rules.kind[r] == PERSON_ROWS
-        once = persons and not of_persons and rules.kind[r] != VALUE_ROWS
+        once = persons and not of_persons and not rules.rows[r]
         for i in range(start, stop):
             if once:
                 pair = rules.pair[view, row[i]]
@@ -73,7 +72,7 @@ def satisfied(rules: Rules, tally: Tally, sensitive: IntArray, row: IntArray, st
                 touched += 1
             tally.rows[code] += 1
             total += 1
-        holds = _holds(rules, r, tally, touched, size, total)
+        holds = _holds(rules, r, tally, touched, total if rules.rows[r] else size, total)
         for place in range(touched):
             tally.rows[tally.touched[place]] = 0
         if not holds:
@@ -86,7 +85,7 @@ def _holds(rules: Rules, r: int, tally: Tally, touched: int, size: int, total: i
     kind, first, second = rules.kind[r], rules.number[r, 0], rules.number[r, 1]
     if kind == DISTINCT:
         return touched >= first - TOLERANCE
-    if kind == PERSON_ROWS or kind == VALUE_ROWS:
+    if kind == PERSON_ROWS:
         return _largest(tally, touched) * int(first) <= total * int(second)
     if kind == FREQUENCY:
         return _largest(tally, touched) * int(first) <= size * int(second)

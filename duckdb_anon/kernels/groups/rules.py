@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
+BoolArray = NDArray[np.bool_]
 SIZE, FREQUENCY, DISTINCT, ENTROPY, RECURSIVE, EQUAL, ORDERED, HIERARCHICAL, CONDITIONAL, COMMON, LINKABLE = range(11)
-PERSON_ROWS, VALUE_ROWS = 11, 12  # shares of rows even where persons are counted
+PERSON_ROWS = 11
 TOLERANCE = 1e-9
 _NUMBERS = 4
 
@@ -35,6 +37,7 @@ class Rule(NamedTuple):
         view: code of the column it is about by sensitive code; None where they are the same.
         codes: whole numbers it needs by code.
         shares: numbers it needs by code.
+        rows: whether rows are counted even where persons are.
     """
 
     kind: int
@@ -42,6 +45,7 @@ class Rule(NamedTuple):
     view: CodeArray | None = None
     codes: CodeArray | None = None
     shares: FloatArray | None = None
+    rows: bool = False
 
 
 class Rules(NamedTuple):
@@ -50,6 +54,7 @@ class Rules(NamedTuple):
     Attributes:
         kind: kind of each rule, shape (rules,).
         number: parameters, shape (rules, 4).
+        rows: whether a rule counts rows even where persons are counted.
         column: which row of `views` a rule reads its codes through.
         views: code by sensitive code; row 0 is the sensitive code itself.
         codes_at: where the rule's whole numbers start in `codes`, shape (rules + 1,).
@@ -62,6 +67,7 @@ class Rules(NamedTuple):
 
     kind: IntArray
     number: FloatArray
+    rows: BoolArray
     column: IntArray
     views: IntArray
     codes_at: IntArray
@@ -99,6 +105,7 @@ class Rules(NamedTuple):
         return Rules(
             np.array([rule.kind for rule in rules], dtype=np.int64),
             number,
+            np.array([rule.rows for rule in rules], dtype=np.bool_),
             np.array(which, dtype=np.int64),
             np.array(views),
             _starts(codes),

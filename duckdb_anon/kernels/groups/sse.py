@@ -21,7 +21,7 @@ import numpy as np
 from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.features import features_of
 from duckdb_anon.kernels.groups.marginal import OfColumn
-from duckdb_anon.kernels.groups.persons import RowShare, whole_persons
+from duckdb_anon.kernels.groups.persons import OfRows, PersonShare, whole_persons
 from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, KAnonymity, Requirement
 from duckdb_anon.kernels.groups.sse_cuts import cut_all
 from duckdb_anon.model.errors import ParameterError, RequirementError
@@ -111,14 +111,14 @@ def _diversities(
         return [found for part in requirement.parts for found in _diversities(function, part, sensitive, person)]
     if person is not None and isinstance(requirement, KAnonymity):
         return [Diversity(person, requirement.k, person=person)]
-    if person is not None and isinstance(requirement, RowShare) and requirement.of == "person":
+    if person is not None and isinstance(requirement, PersonShare):
         return [Diversity(person, requirement.least)]
     if not requirement.needs_sensitive:
         return []
     if sensitive is not None and isinstance(requirement, OfColumn):
         return _diversities(function, requirement.part, requirement.code_of[sensitive], person)
-    if sensitive is not None and isinstance(requirement, RowShare):
-        return [Diversity(sensitive, requirement.least)]
+    if isinstance(requirement, OfRows):
+        return _diversities(function, requirement.part, sensitive, None)
     if sensitive is not None and isinstance(requirement, FrequencyDiversity):
         return [Diversity(sensitive, requirement.least, person=person)]
     if sensitive is not None and isinstance(requirement, Parted):

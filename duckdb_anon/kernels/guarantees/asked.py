@@ -20,12 +20,14 @@ from duckdb_anon.kernels.groups import (
     FrequencyDiversity,
     KAnonymity,
     OfColumn,
+    PersonShare,
     RecursiveDiversity,
     Requirement,
     TCloseness,
     combine,
 )
 from duckdb_anon.kernels.groups.closeness import Ground
+from duckdb_anon.kernels.groups.persons import OfRows
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.table import Attribute, CodeArray, CodedTable
@@ -93,7 +95,8 @@ def asked(
         table: the source table.
         params: with the entries of `parameters_of_guarantee`.
         persons: whether somebody has several rows. A class then holds l persons or more as well, for one alone may
-            have l values, and t alone is refused.
+            have l values; no person has more than the share 1 / k or 1 / l of its rows; the values of its rows are
+            as diverse as those of its persons; and t alone is refused.
 
     Raises:
         ColumnError: l or t is asked for and there is no sensitive column.
@@ -105,9 +108,11 @@ def asked(
         )
     fewest = max(params["k"] or 1, math.ceil(params["l"] or 1) if persons else 1)
     parts: list[Requirement] = [KAnonymity(fewest)] if fewest > 1 or params["k"] is not None else []
+    if persons:
+        parts.append(PersonShare(float(max(params["k"] or 1, params["l"] or 1))))
     of_column: list[Callable[[Attribute], Requirement]] = []
     if params["l"] is not None:
-        of_column.append(lambda attribute: _diversity(params))
+        of_column.append(lambda attribute: _diversity(params, persons=persons))
     if params["t"] is not None:
         of_column.append(lambda attribute: _closeness(function, attribute, params))
     codes = None
@@ -142,8 +147,11 @@ def joined(parts: Sequence[Requirement]) -> Requirement:
     return parts[0] if len(parts) == 1 else All(tuple(parts))
 
 
-def _diversity(params: Params) -> Requirement:
+def _diversity(params: Params, *, persons: bool) -> Requirement:
     least, kind = params["l"], params["diversity"]
+    if persons:
+        diversity = _diversity(params, persons=False)
+        return diversity if kind == "distinct" else All((diversity, OfRows(diversity)))
     if kind == "recursive":
         return RecursiveDiversity(params["c"], int(least))
     if kind == "distinct":

@@ -54,7 +54,7 @@ class FrequencySet:
         """The groups, ready to be put before a requirement."""
         group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.rows)))
         if self.persons:
-            return Groups(group, self.cell // self.persons, table_counts, self.cell % self.persons)
+            return Groups(group, self.cell // self.persons, table_counts, self.cell % self.persons, self.rows)
         cells = SensitiveCells(group, self.cell, self.rows, offsets_of(group, len(self.starts)))
         return Groups.of_cells(cells, table_counts, self.sizes)
 

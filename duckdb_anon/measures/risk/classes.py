@@ -24,7 +24,7 @@ SAMPLE_WEIGHTS = Parameter(
 )
 K_ANONYMITY = PureSql(
     name="k_anonymity",
-    summary="size of the smallest equivalence class",
+    summary="size of the smallest equivalence class; of persons also the largest share one has of a class's rows",
     paper="Samarati and Sweeney (1998)",
     example="FROM k_anonymity('people')",
     parameters=(SAMPLE_WEIGHTS,),
@@ -33,7 +33,7 @@ K_ANONYMITY = PureSql(
 )
 L_DIVERSITY = PureSql(
     name="l_diversity",
-    summary="distinct, frequency, entropy and recursive diversity of the least diverse class, a row each",
+    summary="distinct, frequency, entropy and recursive diversity of the least diverse class, of its persons and rows",
     paper="Machanavajjhala, Gehrke, Kifer and Venkitasubramaniam (2006)",
     example="FROM l_diversity('boxes', ['age', 'gender', 'education', 'hours_per_week'], 'salary')",
     parameters=(Parameter("l", "l of recursive (c, l)-diversity, whole, from 1", "integer", 2, low=1),),

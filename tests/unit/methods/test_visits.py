@@ -76,7 +76,7 @@ def test_fakes_of_merging_are_no_persons(visits: duckdb.DuckDBPyConnection) -> N
 
 
 def test_a_table_whose_fakes_break_l_is_told_so(visits: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(duckdb.Error, match="200000 fakes are counted, .*ask for fewer"):
+    with pytest.raises(duckdb.Error, match=r"200000 fakes are counted, .*ask for fewer"):
         visits.execute("from merging('visits', 2, fake := 200000)")
 
 
@@ -121,16 +121,64 @@ def test_classes_have_k_persons_and_l(
             (select max(n) from (select count(distinct class) as n from linked group by person_id))
         from whole join having_ using (class)
     """).fetchall()[0]
+    hers, values = visits.execute(f"""
+        with linked as (
+            select ({cells},)::varchar as class, v.person_id, v.diagnosis as s
+            from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
+        ), whole as (select class, count(*) as n from linked group by class),
+        of_person as (select class, person_id, count(*) as n from linked group by all),
+        of_value as (select class, s, count(*) as n from linked group by all)
+        select (select max(o.n / w.n) from of_person o join whole w using (class)),
+            (select max(o.n / w.n) from of_value o join whole w using (class))
+    """).fetchall()[0]
     assert persons >= k and diversity >= least - 1e-9
+    assert hers <= 1 / max(k, least) + 1e-9 and values <= 1 / least + 1e-9
     # equal rows of a person have equal boxes: sex, birth year and the like stay consistent
     assert homes == 1
     classes = visits.execute(f"select count(distinct ({cells},)::varchar) from r").fetchall()[0][0]
     assert classes > 1
     asked = f"k_anonymity('r', {list(qi)}, original := 'visits')"
-    assert visits.execute(f"from {asked}").fetchall()[0][0] == persons
+    assert visits.execute(f"from {asked}").fetchall()[0] == (persons, pytest.approx(hers))
     if least > 1:
         levels = visits.execute(f"from l_diversity('r', {list(qi)}, 'diagnosis', original := 'visits')").fetchall()
         assert dict(levels)["frequency"] == pytest.approx(diversity)
+        assert dict(levels)["rows"] == pytest.approx(1 / max(hers, values))
+
+
+@pytest.mark.parametrize("method", ["mondrian", "incognito", "anatomy", "muco", "slicing", "merging"])
+def test_what_is_constant_over_a_persons_rows(visits: duckdb.DuckDBPyConnection, method: str) -> None:
+    """Consistent where published with the row; permuted like all else where nothing tells which rows are hers."""
+    call = {
+        "mondrian": "mondrian('changing', k := 3, l := 1.5",
+        "incognito": "incognito('changing', k := 3, l := 1.5, diversity := 'frequency'",
+        "anatomy": "anatomy('changing', 2",
+        "muco": "muco('changing', 0.2",
+        "slicing": "slicing('changing', 2",
+        "merging": "merging('changing', 2",
+    }[method]
+    # the visit's number changes from row to row, the birth year and race do not
+    visits.execute("create or replace table changing as select *, row_number() over () % 10 as visit from visits")
+    qi = ["year_of_birth", "race"] if method == "mondrian" else ["year_of_birth", "race", "visit"]
+    roles = f"qi := {qi}, sensitive := 'diagnosis', person := 'person_id', row_id := true"
+    visits.execute(f"create or replace table made as from {call}, {roles})")
+    struct = {name for name, kind, *_ in visits.execute("describe made").fetchall() if "STRUCT(year_of_birth" in kind}
+    born = f"made.{struct.pop()}.year_of_birth" if struct else "made.year_of_birth"
+    several, changed = visits.execute(f"""
+        with linked as (
+            select {born}::varchar as born, v.person_id from made
+            join (select person_id, row_number() over () - 1 as row_id from changing) v using (row_id)
+        )
+        select count(*), count(*) filter (n > 1) from (
+            select count(distinct born) as n from linked group by person_id having count(*) > 1
+        )
+    """).fetchall()[0]
+    assert several > 1000
+    if method in ("mondrian", "incognito", "anatomy"):
+        assert changed == 0
+    else:
+        assert changed > several / 2
+        about = visits.execute("select any_value(about) from anon_functions() where function = ?", [method]).fetchall()
+        assert "released column says which rows are one person's" in " ".join(about[0][0].split())
 
 
 def test_delta_is_of_persons(visits: duckdb.DuckDBPyConnection) -> None:
