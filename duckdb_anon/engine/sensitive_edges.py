@@ -5,7 +5,13 @@ becomes of her other columns. `sensitive_edges := k` has the planner put a table
 source: ends coded, neighbours joined, rare names become 'other' (`kernels.rare_values`). Coding, methods, guarantees,
 rules and the release then know these values alone, in every method alike, and the release says so in a constant column.
 Carriers are rows of the source, persons where a column says whose row it is; a method that leaves rows out may show
-fewer of them. Cost: a GROUP BY a column, and a join of the rows with its values.
+fewer of them.
+A sensitive column with a hierarchy is refused. one_to_m_generalize and rmr publish its nodes and have each of them
+stand for k persons by their own k already (a list of nodes is that of k persons; a node of a class is had by k). The
+others publish its leaves and read the tree for distances alone: a leaf put in the place of rarer ones would be a false
+value, and a node is none of the column's values, so that neither the hierarchy nor t could be checked on the release.
+There the column is named without its hierarchy, or climbed before the call, which keeps the tree true.
+Cost: a GROUP BY a column, and a join of the rows with its values.
 """
 
 from __future__ import annotations
@@ -34,6 +40,8 @@ FUNCTION = "_anon_edges"
 REST = "other"
 SOURCE = "_anon_given"
 _TEXT = ("VARCHAR", "ENUM(")
+OWN_NODES = ("one_to_m_generalize", "rmr")
+"""Methods whose own k gives every published node of a sensitive hierarchy its carriers."""
 
 
 def takes_edges(entry: Method) -> bool:
@@ -84,9 +92,16 @@ def edged(function: str, relation: Relation, roles: Roles, k: int) -> tuple[str,
 
 def _check(function: str, relation: Relation, info: ColumnInfo, k: int) -> None:
     if info.hierarchy:
+        if function in OWN_NODES:
+            raise ColumnError(
+                f"{function}: sensitive_edges := {k} is for methods that publish sensitive values as they are; here "
+                f"each published node of '{info.name}' is had by k persons or more, so leave it out and say k := {k}"
+            )
         raise ColumnError(
-            f"{function}: sensitive_edges := {k} knows no nodes, and '{info.name}' has the hierarchy {info.hierarchy}; "
-            "leave its hierarchy out, or take one_to_m_generalize, which publishes nodes"
+            f"{function}: sensitive_edges := {k} joins values, and '{info.name}' has the hierarchy {info.hierarchy}, "
+            "whose leaves alone can be shown; leave the hierarchy out, so that rare names become 'other', put a "
+            "node in the place of its rare leaves in a SELECT, with a hierarchy of it, or take one_to_m_generalize, "
+            "which publishes nodes that k persons have"
         )
     if not info.type:
         raise ColumnError(

@@ -185,6 +185,24 @@ def test_what_cannot_be_joined_is_refused_by_name(made: duckdb.DuckDBPyConnectio
         made.execute(f"from muco('hidden', 0.5, {roles}, sensitive := 'wage')").fetchall()
 
 
+@pytest.mark.parametrize("call", ["one_to_m_generalize('visits', 9, 1", "rmr('visits', 9"])
+def test_where_nodes_are_published_k_gives_each_its_carriers(made: duckdb.DuckDBPyConnection, call: str) -> None:
+    made.execute("create or replace table deep as select distinct disease as leaf, 'e' || substr(disease, 2)::int // 3 "
+                 "as mid, '*' as root from people")  # fmt: skip
+    roles = (
+        "qi := ['age', 'sex'], sensitive := 'disease', person := 'pid', changing := 'first', "
+        "hierarchies := {'disease': 'deep'}"
+    )
+    with pytest.raises(duckdb.Error, match=r"leave it out and say k := 12"):
+        made.execute(f"from {call}, {roles}, sensitive_edges := 12)").fetchall()
+    made.execute(f"create or replace table r as from {call}, {roles})")
+    fewest = made.execute("select min(n) from (select count(*) as n from (select unnest(list_distinct(disease)) as d "
+                          "from r) group by d)").fetchall()  # fmt: skip
+    assert fewest[0][0] >= 9
+    rare = made.execute("select count(*) from (select 1 from visits group by disease having count(distinct pid) < 9)")
+    assert rare.fetchall()[0][0] > 0
+
+
 def test_types_enums_rules_and_row_numbers_stay_right(made: duckdb.DuckDBPyConnection) -> None:
     made.execute("""
         create or replace table typed as select pid, age, sex, disease::enum('d0', 'd1', 'd2', 'd3', 'd4', 'd5', 'd6',
