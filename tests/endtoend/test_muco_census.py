@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
+pytestmark = pytest.mark.campaign
 PAPER = ", cut := 'median', width := 'spread', subdivide := 'assign', balance := 0, unchanged := 'redraw'"
 QI = ("RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK")
 WORKLOAD = "aggregate := 'sum(INCWAGE)', style := 'half', selectivity := 0.5, " \

@@ -86,6 +86,7 @@ def test_files_and_folders_to_files_and_folders(tmp_path: Path, source: str, tar
     assert left(tmp_path) == sorted(["people.duckdb", source.rstrip("/"), target.rstrip("/")])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("target", ["r", "r.parquet"])
 def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path, target: str) -> None:
     file = labelled(tmp_path)
@@ -116,6 +117,7 @@ def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path,
     assert left(tmp_path) == sorted({"people.duckdb"} | ({target} if target != "r" else set()))
 
 
+@pytest.mark.campaign
 def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path: Path) -> None:
     file = labelled(tmp_path)
     subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), "r", CALL], check=False)
@@ -133,6 +135,7 @@ def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path: Pa
     assert left(tmp_path) == ["people.duckdb"]
 
 
+@pytest.mark.campaign
 def test_an_interrupted_run_can_be_taken_up(tmp_path: Path) -> None:
     file = labelled(tmp_path)
     ended = subprocess.run(
@@ -145,6 +148,7 @@ def test_an_interrupted_run_can_be_taken_up(tmp_path: Path) -> None:
     assert left(tmp_path) == ["people.duckdb"]
 
 
+@pytest.mark.campaign
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     file = labelled(tmp_path)
     limited = os.stat(file).st_size + 100_000

@@ -136,7 +136,7 @@ MEASURE = Report(
         Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
         Parameter("n", "columns of a multivariate predicate", "integer", 4, low=1),
         Parameter("columns", "columns of predicates (default: quasi-identifiers and sensitive)", "names"),
-        Parameter("attacks", "number of predicates", "integer", 500, low=1),
+        Parameter("attacks", "number of predicates", "integer", 500, low=1, high=20_000),
         HOLDOUT,
     ),
     returns=RETURNS,

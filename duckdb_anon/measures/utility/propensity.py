@@ -118,7 +118,9 @@ MEASURE = Report(
     parameters=(
         COLUMNS,
         Parameter("rows", "rows of each table that are drawn at most", "integer", 20_000, low=10, high=1_000_000),
-        Parameter("permutations", "shuffled tables a tree learns from for its expected value", "integer", 10, low=1),
+        Parameter(
+            "permutations", "shuffled tables a tree learns from for its expected value", "integer", 10, low=1, high=1000
+        ),
         BY,
     ),
     returns={

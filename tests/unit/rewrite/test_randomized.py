@@ -57,6 +57,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
+@pytest.mark.campaign
 def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("create table r as from rr_distort('people', p := 0.75)")
     tables = [seen(people, name) for name in ("people", "r")]
@@ -80,6 +81,7 @@ def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people: 
         assert abs(np.mean(errors)) < 4 / np.sqrt(RUNS), key
 
 
+@pytest.mark.campaign
 def test_random_queries_on_an_undistorted_release_have_the_querys_own_answers() -> None:
     con, rng, equal = database(60), random.Random(12), 0
     tables = [seen(con, "people", with_tree=True), seen(con, "regions")]
