@@ -41,7 +41,9 @@ CALLS = {
 }  # fmt: skip
 STEP = 9
 """One measure in nine on each release, another one for the next name or role: all pairs are met, at a ninth of the cost.
-The campaign has every measure on every release, with the names in all letter cases."""
+The campaign has all roles of a name, and the names in all letter cases."""
+CAMPAIGN_STEP = 3
+"""One measure in three for each name in another letter case."""
 COUNTS = ("diffgen", "laplace_on_groups")
 MEASURES = (
     "k_anonymity('{r}', qi := {qi}, keep := {rest})",
@@ -171,7 +173,7 @@ def test_a_name_changes_nothing(con: duckdb.DuckDBPyConnection, name: str, role:
 def test_no_letter_case_changes_anything_for_any_measure(
     con: duckdb.DuckDBPyConnection, name: str, role: str, case: Callable[[str], str]
 ) -> None:
-    _name_changes_nothing(con, case(name), NAMES[name], role, 1, 0)
+    _name_changes_nothing(con, case(name), NAMES[name], role, CAMPAIGN_STEP, list(NAMES).index(name))
 
 
 def _name_changes_nothing(
@@ -182,14 +184,17 @@ def _name_changes_nothing(
     for place, method in enumerate(CALLS):
         columns = _release(con, method, "odd", "odd_release", role)
         expected = _release(con, method, "even", "even_release", role)
-        moved = {shown: (PLAIN if shown == name else shown.rstrip("_")) for shown in columns}
-        assert [m.replace(name, PLAIN) for m in moved.values()] == expected, method
+        carrier = f"{name.lower()}_"  # what the method's own column is called beside one of its name
+        moved = [carrier[:-1] if shown == carrier else shown.replace(name, PLAIN) for shown in columns]
+        assert moved == expected, method
         assert (name in columns) == (PLAIN in expected)
-        names = {name: PLAIN, f"{name.lower()}_": name.lower(), "odd": "even"}
+        # a text that has the carrier's very word may mean either, so then both are called alike on both sides
+        alike = {name: PLAIN} if name == name.lower() else {}
+        names = {carrier: alike.get(name, name.lower()), name: PLAIN, "odd": "even"}
         for measure in MEASURES[(place + turn) % step :: step]:
             odd = measure.format(o="odd", r="odd_release", **_names(name, role))
             even = measure.format(o="even", r="even_release", **_names(PLAIN, role))
-            assert _told(con, odd, names) == _told(con, even, {}), (method, odd)
+            assert _told(con, odd, names) == _told(con, even, alike), (method, odd)
 
 
 @pytest.mark.parametrize("role", ["quasi", "sensitive", "insensitive"])
