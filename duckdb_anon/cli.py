@@ -21,7 +21,7 @@ from duckdb_anon.serve import publish
 from duckdb_anon.shell import demo, release, report
 from duckdb_anon.shell.dot import Quit, StopScript
 from duckdb_anon.shell.interactive import interact
-from duckdb_anon.shell.render import MODES
+from duckdb_anon.shell.render import HEADED, MODES
 from duckdb_anon.shell.session import Session
 
 COMMANDS = {
@@ -85,16 +85,21 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--readonly", action="store_true", help="open the database read-only")
     parser.add_argument("--mode", choices=MODES, default="box", help="how results are written (default: box)")
+    parser.add_argument("--csv", dest="mode", action="store_const", const="csv", help="the same as --mode csv")
+    parser.add_argument("--no-header", action="store_true", help="leave the columns' names out (csv, list, tabs)")
     parser.add_argument("--version", action="version", version=f"duckdb-anon {__version__}")
     return parser
 
 
 def _shell(arguments: list[str]) -> int:
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.no_header and given.mode not in HEADED:
+        parser.error(f"--no-header goes with --csv or --mode {', '.join(HEADED)}; {given.mode} shows no header line")
     con = connect(given.database, read_only=given.readonly)
     # A table name must never resolve to a variable of this program.
     con.execute("set python_enable_replacements = false")
-    session = Session(con, mode=given.mode)
+    session = Session(con, mode=given.mode, header=not given.no_header)
     try:
         for kind, text in given.inputs:
             session.run_script(text.splitlines() if kind == "sql" else _read(text))

@@ -12,6 +12,7 @@ from typing import Any
 
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
+from duckdb_anon.report.context import read_context
 from duckdb_anon.report.gather import Plan
 from duckdb_anon.report.write import write_page
 
@@ -20,20 +21,20 @@ def _plan(context: Any, params: Params) -> tuple[dict[str, Any], dict[str, str]]
     told = {
         "original": context.relation("original").given,
         "releases": [context.relation("releases", name).given for name in params["releases"]],
-        **{name: params[name] for name in ("path", "targets", "queries", "seed")},
+        **{name: params[name] for name in ("path", "targets", "queries", "seed", "context", "edition")},
     }
     return told, {}
 
 
 def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, str]]:
     plan = Plan(told["original"], tuple(told["releases"]), told["targets"], told["queries"], told["seed"])
-    write_page(con, plan, told["path"])
+    write_page(con, plan, told["path"], context=read_context(told["context"]), edition=told["edition"])
     return [{"path": told["path"]}]
 
 
 MEASURE = Task(
     name="anon_report",
-    summary="writes one page on risk and utility of releases, with charts, readable offline; returns its path",
+    summary="writes the evidence page: risk, promises, utility of releases with charts, and a JSON; returns its path",
     paper="",
     example="FROM anon_report('people', ['release', 'boxes'], 'report.html')",
     parameters=(
@@ -41,6 +42,14 @@ MEASURE = Task(
         Parameter("path", "HTML file to write", "text", REQUIRED),
         Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
         Parameter("queries", "queries of the workload", "integer", 300, low=1),
+        Parameter("context", "TOML file: purpose, recipients, decision, threshold, queries, ...", "text"),
+        Parameter(
+            "edition",
+            "'external' leaves out values and counts of the original",
+            "text",
+            "internal",
+            ("internal", "external"),
+        ),
         Parameter("seed", "makes targets and queries repeatable", "integer", 1, low=0, high=MOST_SEED),
     ),
     returns={"path": "VARCHAR"},

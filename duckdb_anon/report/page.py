@@ -11,17 +11,40 @@ import vl_convert
 
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.report import charts
+from duckdb_anon.report.evidence import Evidence
+from duckdb_anon.report.evidence_page import Edition, add_sections
 from duckdb_anon.report.gather import Measured, Report
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1d232b; max-width: 1080px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #d9dde3; } h3 { margin-top: 1.8rem; }
-table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; text-align: left;
-border-bottom: 1px solid #e6e9ee; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(500px, 1fr)); gap: 1.5rem; }
-.tables { display: flex; flex-wrap: wrap; gap: 0 4rem; } figure { margin: 0; } figcaption { font-weight: 600; }
-.note { color: #5b6470; } .warning { background: #fff6e0; border-left: 4px solid #d99a00; padding: .6rem 1rem; }
+:root { --ink: #1d232b; --soft: #5b6470; --line: #d9dde3; --paper: #fff; --warn: #fff6e0; --edge: #d99a00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --soft: #a3adba; --line: #3a424d; --paper: #14181d;
+--warn: #3a2f12; } }
+* { box-sizing: border-box; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1080px;
+margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); } h3 { margin-top: 1.8rem; }
+.wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; }
+th, td { padding: .3rem .8rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
+overflow-wrap: break-word; max-width: 32rem; } th { white-space: nowrap; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 1.5rem; }
+.tables { display: flex; flex-wrap: wrap; gap: 0 4rem; } .tables > div { max-width: 100%; }
+figure { margin: 0; padding: .6rem; overflow-x: auto; background: #fff; color: #1d232b; border-radius: 6px; }
+figcaption { font-weight: 600; } .note { color: var(--soft); } code { font-size: .9em; }
+.warning { background: var(--warn); border-left: 4px solid var(--edge); padding: .6rem 1rem; }
+@media (max-width: 600px) { body { margin: 1rem auto; } th, td { padding: .3rem .5rem; } }
+@media print { :root { --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --warn: #fff; } body { margin: 0;
+max-width: none; font-size: 10pt; } .wide { overflow: visible; } h2, h3, figcaption { break-after: avoid; }
+figure, tr { break-inside: avoid; } }
 """
+_INTERNAL = (
+    '<p class="warning">For the data holder: this page holds figures on the original (counts of values, exact '
+    "query answers). It is no release itself.</p>"
+)
+_EXTERNAL = (
+    '<p class="warning">External edition: values and counts of the original that the releases do not show are left '
+    "out, such as groups, answers to queries and rare categories. The holder has the internal edition.</p>"
+)
 _DRAW = "for (const [place, spec] of Object.entries(CHARTS)) vegaEmbed('#' + place, spec, {actions: false});"
 
 
@@ -48,10 +71,12 @@ class _Page:
     def table(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         cells = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows)
         titles = "".join(f"<th>{escape(title)}</th>" for title in head)
-        self.add(f"<table><thead><tr>{titles}</tr></thead><tbody>{cells}</tbody></table>")
+        self.add(f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{cells}</tbody></table></div>')
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return f"<td>{'yes' if value else 'no'}</td>"
     if isinstance(value, float):
         return f'<td class="n">{value:.4g}</td>'
     if isinstance(value, int):
@@ -61,10 +86,17 @@ def _cell(value: object) -> str:
     return f"<td>{escape(str(value))}</td>"
 
 
-def page(report: Report) -> str:
-    """The report as HTML text."""
+def page(report: Report, evidence: Evidence, edition: Edition = "internal") -> str:
+    """The report as HTML text.
+
+    Args:
+        report: what was measured for the charts.
+        evidence: what was measured for the decision.
+        edition: 'external' leaves out what tells values or counts of the original that no release does.
+    """
     made = _Page()
-    _overview(made, report)
+    _overview(made, report, edition)
+    add_sections(evidence, edition, made.add, made.table, escape)
     made.add("<h2>Risk</h2>")
     made.figures(
         [
@@ -74,25 +106,25 @@ def page(report: Report) -> str:
     )
     made.add("<h2>Utility</h2>")
     made.figures([("Query error", charts.query_errors(report)), ("Information loss by column", charts.losses(report))])
-    for release in report.releases:
+    for release in report.releases if edition == "internal" else ():
         _release(made, report, release)
     # "</script" would end the element wherever a value held it, "<!--<script" would keep it from ending
     data = json.dumps(made.charts).replace("<", "\\u003c")
     program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Releases of {escape(report.plan.original)}</title><style>{_STYLE}</style></head>\n"
         f"<body>{''.join(made.body)}\n<script>{program}</script>\n"
         f"<script>const CHARTS = {data};\n{_DRAW}</script></body></html>\n"
     )
 
 
-def _overview(made: _Page, report: Report) -> None:
+def _overview(made: _Page, report: Report, edition: Edition) -> None:
     plan = report.plan
     made.add(f"<h1>Releases of {escape(plan.original)}</h1>")
+    made.add(_INTERNAL if edition == "internal" else _EXTERNAL)
     made.add(
-        '<p class="warning">For the data holder: this page holds figures on the original (counts of values, exact '
-        "query answers). It is no release itself.</p>"
         f"<p>{report.rows:,} rows; quasi-identifiers {escape(', '.join(report.qi))}; sensitive "
         f"{escape(', '.join(report.sensitive) or 'none labelled')}. {report.uniques:,} rows are alone with their "
         "quasi-identifiers in the original.</p>"

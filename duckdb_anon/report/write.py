@@ -9,13 +9,30 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.context import Context
+from duckdb_anon.report.evidence import gather_evidence
+from duckdb_anon.report.evidence_page import Edition, as_json
 from duckdb_anon.report.gather import Plan, gather
 
 
 def write_page(
-    con: duckdb.DuckDBPyConnection, plan: Plan, path: str, say: Callable[[str], object] = lambda text: None
+    con: duckdb.DuckDBPyConnection,
+    plan: Plan,
+    path: str,
+    say: Callable[[str], object] = lambda text: None,
+    *,
+    context: Context | None = None,
+    edition: Edition = "internal",
 ) -> int:
-    """Measure, write one HTML file, return its size in bytes.
+    """Measure, write one HTML file and the same facts as JSON beside it; return the page's size in bytes.
+
+    Args:
+        con: a connection with the package loaded.
+        plan: what to measure.
+        path: the HTML file; the JSON has its name and the ending .json.
+        say: called with one line when a release is begun.
+        context: what the holder says of the release.
+        edition: 'external' for readers who may not see figures on the original.
 
     Args:
         con: a connection on which the functions are loaded.
@@ -24,16 +41,32 @@ def write_page(
         say: told what is being done.
 
     Raises:
-        AnonError: when the report extra is missing, the original has no labels or the file cannot be written.
+        AnonError: when the report extra is missing, the original has no labels or a file cannot be written.
         duckdb.Error: when a table does not exist.
     """
     if not (find_spec("altair") and find_spec("vl_convert")):
         raise AnonError("report: the charts need the report extra; pip install 'duckdb-anon[report]'")
+    from duckdb_anon import __version__
     from duckdb_anon.report.page import page  # needs the extra
 
-    html = page(gather(con, plan, say)).encode()
+    report = gather(con, plan, say)
+    evidence = gather_evidence(con, plan.original, plan.releases, context or Context(), plan.targets, plan.seed)
+    html = page(report, evidence, edition).encode()
+    told = as_json(evidence, edition, __version__).encode()
+    goals = {Path(path): html, Path(path).with_suffix(".json"): told}
+    if len(goals) < 2:
+        raise AnonError(
+            f"report: {path}: the page is HTML and its facts go to a .json beside it; give a name like report.html"
+        )
+    drafts = {goal: goal.with_name(f".{goal.name}.part") for goal in goals}
     try:
-        Path(path).write_bytes(html)
+        for goal, content in goals.items():
+            drafts[goal].write_bytes(content)
+        for goal, draft in drafts.items():
+            draft.replace(goal)
     except OSError as error:
         raise AnonError(f"report: {path}: {error.strerror}") from error
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
     return len(html)

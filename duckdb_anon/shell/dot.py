@@ -16,7 +16,8 @@ import duckdb
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.releases import release
-from duckdb_anon.shell.render import MODES
+from duckdb_anon.shell.label import label
+from duckdb_anon.shell.render import MODES, wrapped
 
 _DEEPEST_READ = 20
 _SQL_AFTER = (".release",)
@@ -162,16 +163,21 @@ def _functions(session: Shell, arguments: list[str]) -> None:
     ).fetchall()
     if found:
         call, about, example, paper = found[0]
-        session.out.write(f"{call}\n\n{about}\n\nExample: {example};\n{f'Source: {paper}' if paper else ''}\n")
-        session.run_text(
-            'select parameter, coalesce("default", \'required\') as "default", meaning from anon_functions() '
-            f'where "function" = {word} and parameter is not null;'
-        )
+        session.out.write(f"{call}\n\n{about}\n\nExample: {example};\n{f'Source: {paper}' if paper else ''}\n\n")
+        parameters = session.con.execute(
+            "select parameter, coalesce(\"default\", 'required'), meaning from anon_functions() "
+            f'where "function" = {word} and parameter is not null'
+        ).fetchall()
+        wrapped(parameters, session.out)
         return
-    session.run_text(
+    matching = session.con.execute(
         'select distinct "function", kind, summary from anon_functions() '
-        f'where contains(lower("function" || summary), {word});'
-    )
+        f'where contains(lower("function" || summary), {word})'
+    ).fetchall()
+    if not matching:
+        known = [name for (name,) in session.con.execute('select distinct "function" from anon_functions()').fetchall()]
+        session.fail(f".functions {arguments[0]}: no function mentions it{nearest(arguments[0], known)}")
+    wrapped(matching, session.out)
 
 
 def _release(session: Shell, arguments: list[str]) -> None:
@@ -186,6 +192,15 @@ def _release(session: Shell, arguments: list[str]) -> None:
     session.out.write(f"{name}: {said[0]}\n")
 
 
+def _label(session: Shell, arguments: list[str]) -> None:
+    table = _one(session, "label", arguments)
+    ask = input if sys.stdin.isatty() else None
+    try:
+        label(session.con, table, session.out, ask)
+    except (AnonError, duckdb.Error) as error:
+        session.fail(str(error).split("\n\nLINE")[0])
+
+
 def _timer(session: Shell, arguments: list[str]) -> None:
     session.timer = _one(session, "timer", arguments, ("on", "off")) == "on"
 
@@ -198,6 +213,7 @@ COMMANDS: dict[str, tuple[Command, str, str]] = {
     "exit": (_quit, "", "leave (so do .quit and Ctrl-D)"),
     "functions": (_functions, "[WORD]", "the package's functions; those that mention WORD; one's parameters"),
     "help": (_help, "[COMMAND]", "this list"),
+    "label": (_label, "TABLE", "go through a table's columns, a role suggested for each, and write the comments"),
     "maxrows": (_maxrows, "N", "rows a box shows at most"),
     "mode": (_mode, "[MODE]", f"how results are written: {', '.join(MODES)}"),
     "output": (_output, "[FILE]", "write results to FILE; without FILE to the screen again"),

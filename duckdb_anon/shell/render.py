@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import shutil
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import TextIO
+from typing import Any, TextIO
 
 import duckdb
 
@@ -14,26 +15,60 @@ Row = Sequence[str | None]
 Writer = Callable[[list[str], Iterator[Row], TextIO], None]
 MODES = ("box", "csv", "json", "line", "list", "markdown", "tabs")
 _BATCH = 10_000
+_COPIED = ("call", "statement", "query")
+_FITS = 20
 
 
-def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextIO) -> None:
+def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextIO, *, header: bool = True) -> None:
     """Write every row of `result` to `out`; mode box shows at most `max_rows`.
+
+    What is to be copied, SQL in the columns `call`, `statement` and `query`, stands below the box once more, each text
+    on a line of its own: a box breaks or cuts it.
 
     Args:
         result: what a query gave.
         mode: how it is shown.
         max_rows: most rows that are.
         out: where to.
+        header: whether csv, list and tabs begin with the columns' names.
     """
     if mode == "box":
-        width = shutil.get_terminal_size((120, 24)).columns
-        with redirect_stdout(out):
-            result.show(max_rows=max_rows, max_width=max(width, 60))
+        _box(result, max_rows, out)
         return
     if mode == "json":
         _json(result, out)
         return
+    if mode in HEADED:
+        _HEADED[mode](list(result.columns) if header else [], _text_rows(result), out)
+        return
     _WRITERS[mode](list(result.columns), _text_rows(result), out)
+
+
+def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
+    width = max(shutil.get_terminal_size((120, 24)).columns, 60)
+    copied = next((place for place, name in enumerate(result.columns) if name in _COPIED), None)
+    # one run for box and list: it may have taken half a minute, and another one would draw anew
+    keep: Any = getattr(type(result), "materialize", None)  # DuckDB 2.0
+    shown = keep(result) if copied is not None and keep else result
+    with redirect_stdout(out):
+        shown.show(max_rows=max_rows, max_width=width)
+    if shown is result or copied is None:
+        return
+    texts = [str(row[copied]) for row in shown.limit(max_rows).fetchall() if row[copied] is not None]
+    if any(len(text) > _FITS for text in texts):
+        out.write("".join(f"{text}\n" for text in texts) + "\n")
+
+
+def wrapped(rows: Sequence[Sequence[str]], out: TextIO) -> None:
+    """Write a list of words and their meanings, broken at words and nowhere else."""
+    width = max(shutil.get_terminal_size((120, 24)).columns, 60)
+    heads = [max((len(row[place]) for row in rows), default=0) for place in range(len(rows[0]) - 1)] if rows else []
+    indent = sum(heads) + 2 * len(heads)
+    for row in rows:
+        lead = "".join(f"{cell:<{size}}  " for cell, size in zip(row[:-1], heads, strict=True))
+        lines = textwrap.wrap(row[-1], max(width - indent, 24), break_long_words=False, break_on_hyphens=False) or [""]
+        out.write(f"{lead}{lines[0]}".rstrip() + "\n")
+        out.write("".join(f"{' ' * indent}{line}\n" for line in lines[1:]))
 
 
 def show_plan(result: duckdb.DuckDBPyRelation, out: TextIO) -> None:
@@ -50,7 +85,8 @@ def _text_rows(result: duckdb.DuckDBPyRelation) -> Iterator[Row]:
 
 def _csv(names: list[str], rows: Iterator[Row], out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
+    if names:
+        writer.writerow(names)
     writer.writerows(rows)
 
 
@@ -74,7 +110,8 @@ def _line(names: list[str], rows: Iterator[Row], out: TextIO) -> None:
 
 def _separated(mark: str) -> Writer:
     def write(names: list[str], rows: Iterator[Row], out: TextIO) -> None:
-        out.write(mark.join(names) + "\n")
+        if names:
+            out.write(mark.join(names) + "\n")
         for row in rows:
             out.write(mark.join("NULL" if v is None else v for v in row) + "\n")
 
@@ -92,10 +129,7 @@ def _markdown_row(row: Row) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-_WRITERS = {
-    "csv": _csv,
-    "line": _line,
-    "list": _separated("|"),
-    "markdown": _markdown,
-    "tabs": _separated("\t"),
-}
+_HEADED = {"csv": _csv, "list": _separated("|"), "tabs": _separated("\t")}
+HEADED = tuple(_HEADED)
+"""Modes whose first line may be left out."""
+_WRITERS = {"line": _line, "markdown": _markdown}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from duckdb_anon.functions import connect
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.context import read_context
 from duckdb_anon.report.gather import Plan
 from duckdb_anon.report.write import write_page
 
@@ -18,12 +19,15 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     if not Path(given.database).exists():
         raise AnonError(f"report: there is no database {given.database}")
+    context = read_context(given.context)
     con = connect(given.database, read_only=True)
     con.execute("set python_enable_replacements = false")
     con.execute("set enable_progress_bar = false")  # DuckDB would draw it on stdout
     plan = Plan(given.original, tuple(given.release), given.targets, given.queries, given.seed)
     try:
-        size = write_page(con, plan, given.output, lambda line: sys.stderr.write(f"{line}\n"))
+        size = write_page(
+            con, plan, given.output, lambda line: sys.stderr.write(f"{line}\n"), context=context, edition=given.edition
+        )
     finally:
         con.close()
     sys.stdout.write(f"{given.output}: {size // 1024} KB\n")
@@ -38,6 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--original", required=True, metavar="TABLE", help="the labelled original")
     parser.add_argument("--release", required=True, action="append", metavar="TABLE", help="a release; may be repeated")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
+    parser.add_argument(
+        "--context", metavar="FILE", help="TOML file: purpose, recipients, decision, threshold, queries"
+    )
+    parser.add_argument(
+        "--edition", choices=("internal", "external"), default="internal", help="external: no figures on the original"
+    )
     parser.add_argument("--targets", type=int, default=2000, help="people an attacker is tried on (default: 2000)")
     parser.add_argument("--queries", type=int, default=300, help="queries of the workload (default: 300)")
     parser.add_argument("--seed", type=int, default=1, help="makes targets and queries repeatable (default: 1)")

@@ -5,6 +5,7 @@ Every shell of the package (script, plain prompt, prompt with colours) feeds lin
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -36,6 +37,7 @@ class Session:
         mode: how results are written, one of `render.MODES`.
         max_rows: rows a box shows at most.
         timer: whether the time of each statement is shown.
+        header: whether csv, list and tabs begin with the columns' names.
         out: where results go; `.output` changes it.
         pending: text of a statement still being typed.
         depth: number of `.read` files being read, one inside the other.
@@ -46,6 +48,7 @@ class Session:
     mode: str = "box"
     max_rows: int = 40
     timer: bool = False
+    header: bool = True
     out: TextIO = field(default_factory=lambda: sys.stdout)
     pending: str = ""
     depth: int = 0
@@ -88,7 +91,7 @@ class Session:
             for statement in self.con.extract_statements(text):
                 self.stoppable(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
-            self.fail(explained(str(error), text))
+            self.fail(own_position(explained(str(error), text), text))
 
     def stoppable(self, work: Callable[[], None]) -> None:
         """Do `work`, which uses the connection, showing how far it has come; Ctrl-C ends it."""
@@ -123,7 +126,7 @@ class Session:
             if statement.type == Kind.EXPLAIN:
                 show_plan(result, self.out)
             else:
-                render(result, self.mode, self.max_rows, self.out)
+                render(result, self.mode, self.max_rows, self.out, header=self.header)
         self.out.flush()
         if self.timer:
             sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
@@ -136,6 +139,21 @@ class Session:
         names = result.columns
         nothing = names == ["Success"] or (names == ["Count"] and statement.type in _CHANGES)
         return None if nothing and statement.type != Kind.SELECT else result
+
+
+_PLACE = re.compile(r"\n*^LINE \d+: (?P<shown>.*)\n[ \t]*\^+[ \t]*$", re.MULTILINE)
+
+
+def own_position(message: str, text: str) -> str:
+    r"""An error without the position in a statement that the user did not write, such as a planned one.
+
+    >>> own_position("Conversion Error: no\n\nLINE 7: ) as _anon_r\n     ^", "FROM muco('people', 0.2)")
+    'Conversion Error: no'
+    """
+    place = _PLACE.search(message)
+    if place is None or place["shown"].strip().strip(".").strip() in text:
+        return message
+    return message[: place.start()] + message[place.end() :]
 
 
 def _between_statements(pending: str) -> bool:

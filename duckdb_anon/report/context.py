@@ -1,0 +1,97 @@
+"""What no program knows of a release: who gets it, for what, who decided. Read from a TOML file.
+
+The fields are those that ISO/IEC 27559, HIPAA's expert determination and EMA's policy 0070 ask for. All are optional;
+what is not given is shown as not given. `queries` are the analyst's own, on the original's name; `impossible` are SQL
+conditions that must hold for nobody ("age < 15 and marital = 'married'").
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from duckdb_anon.model.errors import AnonError, listed, nearest
+
+
+@dataclass(frozen=True)
+class Context:
+    """The fields of the file.
+
+    Attributes:
+        title, purpose, recipients, release_model, safeguards, expert, decision, validity, contact: texts.
+        threshold: largest acceptable risk of finding somebody, in (0, 1]; EMA's policy 0070 has .09.
+        sampling_fraction: share of the population that is in the original, in (0, 1].
+        population: table of the population, for k_map.
+        queries: queries of the analyst.
+        impossible: conditions that hold for nobody.
+    """
+
+    title: str = ""
+    purpose: str = ""
+    recipients: str = ""
+    release_model: str = ""
+    safeguards: str = ""
+    expert: str = ""
+    decision: str = ""
+    validity: str = ""
+    contact: str = ""
+    threshold: float = 0.09
+    sampling_fraction: float | None = None
+    population: str = ""
+    queries: tuple[str, ...] = field(default=())
+    impossible: tuple[str, ...] = field(default=())
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The texts by name."""
+        return {name: str(getattr(self, name)) for name in TEXTS}
+
+
+TEXTS = ("purpose", "recipients", "release_model", "safeguards", "expert", "decision", "validity", "contact")
+_LISTS, _NUMBERS = ("queries", "impossible"), ("threshold", "sampling_fraction")
+
+
+def read_context(path: str | None) -> Context:
+    """Read a context file; None gives an empty context.
+
+    Raises:
+        AnonError: the file cannot be read, is no TOML, or has a field that there is not.
+    """
+    if path is None:
+        return Context()
+    try:
+        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AnonError(f"report: {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AnonError(f"report: {path} is no TOML file: {error}") from error
+    return context_of(given, path)
+
+
+def context_of(given: Mapping[str, Any], path: str) -> Context:
+    """Check the fields of a context.
+
+    >>> context_of({"purpose": "research"}, "c.toml").threshold
+    0.09
+    """
+    known = {f.name for f in fields(Context)}
+    checked: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            raise AnonError(
+                f"report: {path} has no field '{name}'{nearest(name, known)}; it takes {listed(sorted(known))}"
+            )
+        if name in _LISTS:
+            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+                raise AnonError(f"report: {path}: {name} is a list of texts")
+            checked[name] = tuple(value)
+        elif name in _NUMBERS:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+                raise AnonError(f"report: {path}: {name} = {value!r} is no number in (0, 1]")
+            checked[name] = float(value)
+        else:
+            checked[name] = str(value)
+    return Context(**checked)

@@ -1,0 +1,140 @@
+"""The evidence page: what a board is shown, in two editions, with the facts as JSON beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import duckdb_anon
+from duckdb_anon.cli import main
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.context import read_context
+
+pytest.importorskip("altair", reason="the report extra is not installed")
+pytest.importorskip("vl_convert", reason="the report extra is not installed")
+CONTEXT = """
+title = "Census <2026>"
+purpose = "Labour market research"
+recipients = "University of X, under contract"
+threshold = 0.2
+sampling_fraction = 0.05
+population = "people"
+queries = ["select gender, avg(salary) from people where age < 40 group by gender"]
+impossible = ["salary < 0"]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("evidence")
+    con = duckdb_anon.connect(str(made / "c.duckdb"))
+    con.execute("create table people as from anon_sample('census', 400, seed := 7)")
+    for column, role in {"age": "quasi", "gender": "quasi", "education": "quasi", "salary": "sensitive"}.items():
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    con.execute("comment on table people is 'the holder''s own words'")
+    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)")
+    con.close()
+    (made / "c.toml").write_text(CONTEXT, encoding="utf-8")
+    for edition in ("internal", "external"):
+        given = ["--original", "people", "--release", "boxes", "--targets", "100", "--queries", "20"]
+        told = ["--context", str(made / "c.toml"), "--edition", edition, "-o", str(made / f"{edition}.html")]
+        assert main(["report", str(made / "c.duckdb"), *given, *told]) == 0
+    return made
+
+
+def facts(folder: Path, edition: str) -> Any:
+    return json.loads((folder / f"{edition}.json").read_text(encoding="utf-8"))
+
+
+def body(folder: Path, edition: str) -> str:
+    text = (folder / f"{edition}.html").read_text(encoding="utf-8")
+    return re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+
+
+def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call(folder: Path) -> None:
+    release = facts(folder, "internal")["releases"][0]
+    assert release["check_release"].startswith("made again by mondrian('people', k := 10, row_id := true)")
+    risk = {row["table"]: row for row in release["risk"]}
+    assert 0 < risk["release"]["identity"] < risk["original"]["identity"] <= 1
+    assert risk["release"]["meets_threshold"] == (risk["release"]["identity_high"] <= 0.2)
+    assert {row["criterion"] for row in release["wp29"]}
+    con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
+    assert {row[0] for row in con.execute("show tables").fetchall()} == {"people", "boxes"}
+    con.close()
+
+
+def test_the_promise_is_checked_on_the_released_table(folder: Path) -> None:
+    release = facts(folder, "internal")["releases"][0]
+    con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
+    k = con.execute("select min(n) from (select count(*) as n from boxes group by age, gender, education)").fetchall()
+    con.close()
+    assert release["guarantee"] == [
+        {"promise": "k >= 10", "found": k[0][0], "holds": True, "checked by": "k_anonymity"}
+    ]
+    assert (release["method"], release["parameters"]) == ("mondrian", {"k": 10})
+
+
+def test_what_the_holder_said_is_on_the_page_and_cannot_become_markup(folder: Path) -> None:
+    for edition in ("internal", "external"):
+        text = body(folder, edition)
+        assert "Labour market research" in text
+        assert "Census &lt;2026&gt;" in text
+        assert "not given" in text
+        assert 'name="viewport"' in text
+        assert "prefers-color-scheme: dark" in text
+        assert "@media print" in text
+
+
+def test_the_internal_edition_holds_every_part(folder: Path) -> None:
+    release, text = facts(folder, "internal")["releases"][0], body(folder, "internal")
+    for part in ("risk", "wp29", "population", "guarantee", "safe_harbor", "suppression", "utility", "queries"):
+        assert release[part], part
+    assert release["impossible"] == [{"condition": "salary < 0", "rows": 0}]
+    figures = {row["figure"]: row["value"] for row in release["population"]}
+    assert figures["k_map: k"] >= 10
+    assert "share_of_population of the original" in figures
+    assert "What no promise here covers" in text
+    assert {row["measure"] for row in release["utility"]} >= {"k_marginal, 2 columns (of 1000)"}
+
+
+def test_the_external_edition_tells_no_value_or_count_of_the_original(folder: Path) -> None:
+    inside, outside = facts(folder, "internal"), facts(folder, "external")
+    release = outside["releases"][0]
+    assert not {"suppression", "queries", "impossible"} & set(release)
+    assert [row["table"] for row in release["risk"]] == ["release"]
+    assert "sha256" not in outside["original"]
+    assert inside["original"]["sha256"] not in body(folder, "external")
+    text = (folder / "external.html").read_text(encoding="utf-8")
+    page = re.sub(r"<script>(?!const CHARTS).*?</script>", "", text, flags=re.DOTALL)
+    assert "avg(salary)" not in page
+    assert '"original"' not in page.split("const CHARTS")[1]  # no chart of counts in the original
+    assert "alone with their" not in page
+
+
+def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:
+    from duckdb_anon.report.evidence import _hash
+
+    con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
+    con.execute("create temp table turned as from people order by hash(rowid)")
+    assert _hash(con, "people") == _hash(con, "temp.turned") == facts(folder, "internal")["original"]["sha256"]
+    con.execute("update temp.turned set age = age + 1 where rowid = 0")
+    assert _hash(con, "people") != _hash(con, "temp.turned")
+    con.close()
+
+
+@pytest.mark.parametrize("text, message", [
+    ("purpos = 'x'", "no field 'purpos'.*did you mean 'purpose'"),
+    ("threshold = 2", "threshold = 2 is no number in"),
+    ("queries = 'select 1'", "queries is a list of texts"),
+    ("a = [", "is no TOML file"),
+])  # fmt: skip
+def test_a_context_that_cannot_be_right_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "c.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(AnonError, match=message):
+        read_context(str(tmp_path / "c.toml"))
+    with pytest.raises(AnonError, match="No such file"):
+        read_context(str(tmp_path / "nowhere.toml"))

@@ -1,0 +1,114 @@
+"""What a shell shows: SQL that can be copied, lists broken at words, headers or none, positions the user wrote."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import duckdb
+import pytest
+
+from duckdb_anon.shell.render import render, wrapped
+from duckdb_anon.shell.session import Session, own_position
+
+CALL = "muco('people', delta := 0.05, width := 'range', subdivide := 'assign', qi := ['age', 'gender', 'education'])"
+
+
+@pytest.mark.skipif(not hasattr(duckdb.DuckDBPyRelation, "materialize"), reason="DuckDB 1.5 keeps no rows to list")
+def test_a_call_stands_whole_on_a_line_of_its_own_and_runs_once(con: duckdb.DuckDBPyConnection) -> None:
+    runs: list[int] = []
+
+    def counted(value: int) -> int:
+        runs.append(value)
+        return value
+
+    con.create_function("counted", counted, ["BIGINT"], "BIGINT", side_effects=True)
+    out = io.StringIO()
+    quoted = CALL.replace("'", "''")
+    render(con.sql(f"select counted(i) as step, '{quoted}' as call from range(3) t(i)"), "box", 40, out)
+    assert out.getvalue().splitlines().count(CALL) == 3
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("mode, rows", [("csv", "1,x\n"), ("list", "1|x\n"), ("tabs", "1\tx\n")])
+def test_headers_can_be_left_out(con: duckdb.DuckDBPyConnection, mode: str, rows: str) -> None:
+    with_names, without = io.StringIO(), io.StringIO()
+    for out, header in ((with_names, True), (without, False)):
+        render(con.sql("select 1 as a, 'x' as b"), mode, 40, out, header=header)
+    assert without.getvalue() == rows
+    assert with_names.getvalue().endswith(rows) and with_names.getvalue().startswith("a")
+
+
+def test_words_are_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = io.StringIO()
+    meaning = "a long sentence of words, one of which is_not_to_be_cut_anywhere_at_all, and some more after it"
+    wrapped([("name", "5", meaning), ("other_name", "", "short")], out)
+    lines = out.getvalue().splitlines()
+    assert all(len(line) <= 60 for line in lines)
+    assert " ".join(" ".join(line.split()) for line in lines[:-1]) == f"name 5 {meaning}"
+
+
+def test_functions_lists_every_one(con: duckdb.DuckDBPyConnection) -> None:
+    session = Session(con, max_rows=5)
+    session.out = io.StringIO()
+    session.feed(".functions")
+    names = {line.split()[0] for line in session.out.getvalue().splitlines() if line and not line.startswith(" ")}
+    every = {name for (name,) in con.execute('select distinct "function" from anon_functions()').fetchall()}
+    assert names == every
+
+
+def test_a_position_the_user_did_not_write_is_left_out() -> None:
+    planned = "Conversion Error: no\n\nLINE 7: ) as _anon_row from\n     ^"
+    assert own_position(planned, "FROM muco('people', 0.2)") == "Conversion Error: no"
+    own = "Parser Error: syntax error\n\nLINE 1: selec 1\n        ^"
+    assert own_position(own, "selec 1;") == own
+
+
+Answers = Callable[[str], str]
+
+
+def answering(*answers: str) -> Answers:
+    given = iter(answers)
+    return lambda question: next(given)
+
+
+@pytest.fixture
+def table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    pytest.importorskip("stdnum", reason="the profile extra is not installed")
+    con.execute(
+        "create table t as select i as id, i % 40 as age, i * 7 % 300 as salary, 'x' || i % 5 as b from range(300) t(i)"
+    )
+    return con
+
+
+def comments(con: duckdb.DuckDBPyConnection) -> list[str | None]:
+    return [
+        c
+        for (c,) in con.execute(
+            "select comment from duckdb_columns() where table_name = 't' order by column_index"
+        ).fetchall()
+    ]
+
+
+def test_label_writes_what_was_answered(table: duckdb.DuckDBPyConnection) -> None:
+    from duckdb_anon.shell.label import label
+
+    out = io.StringIO()
+    statements = label(table, "t", out, answering("", "maybe", "quasi", "sens", "s"))
+    assert comments(table) == ["anon: identifier", "anon: quasi", "anon: sensitive", None]
+    assert len(statements) == 3
+    assert "maybe: no role" in out.getvalue()
+    assert label(table, "t", out, answering("insensitive")) == ["COMMENT ON COLUMN t.\"b\" IS 'anon: insensitive';"]
+    assert label(table, "t", out, None) == []
+
+
+def test_leaving_halfway_or_a_script_writes_nothing(table: duckdb.DuckDBPyConnection) -> None:
+    from duckdb_anon.shell.label import label
+
+    out = io.StringIO()
+    assert label(table, "t", out, answering("", "q")) == []
+    assert label(table, "t", out, None) == []
+    assert comments(table) == [None] * 4
+    assert "COMMENT ON COLUMN t.\"age\" IS 'anon: quasi';" in out.getvalue()
+    assert "nothing was written" in out.getvalue()
