@@ -18,10 +18,10 @@ import duckdb
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import Description, read_description, value_text
 from duckdb_anon.model.shapes import SOURCE
+from duckdb_anon.report.asking import Asking, Rows
 from duckdb_anon.report.context import Context
 from duckdb_anon.report.profile.roles import IDENTIFIERS, QUASI
 
-Rows = list[dict[str, Any]]
 _MOST_GROUPS = 30
 _RARE = 10
 """Groups of fewer people are not shown in the external edition, nor in the table of suppression."""
@@ -55,22 +55,6 @@ class Evidence:
     missing: dict[str, str]
 
 
-class _Asking:
-    """Questions to the database; one that fails leaves its reason."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection, missing: dict[str, str]) -> None:
-        self.con, self.missing = con, missing
-
-    def rows(self, what: str, question: str) -> Rows:
-        try:
-            cursor = self.con.execute(question)
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except duckdb.Error as error:
-            self.missing[what] = str(error).split("\n")[0].removeprefix("Invalid Input Error: ")
-            return []
-
-
 def gather_evidence(
     con: duckdb.DuckDBPyConnection, original: str, releases: Sequence[str], context: Context, targets: int, seed: int
 ) -> Evidence:
@@ -85,7 +69,7 @@ def gather_evidence(
         seed: makes targets repeatable.
     """
     missing: dict[str, str] = {}
-    ask = _Asking(con, missing)
+    ask = Asking(con, missing)
     columns = con.execute(f"select column_name, column_type from (describe {original})").fetchall()
     comments = dict(
         con.execute(
@@ -99,7 +83,7 @@ def gather_evidence(
     return Evidence(original, rows, _hash(con, original), context, roles, found, missing)
 
 
-def _roles(ask: _Asking, original: str, columns: Sequence[tuple[str, str]], comments: Mapping[str, str]) -> Rows:
+def _roles(ask: Asking, original: str, columns: Sequence[tuple[str, str]], comments: Mapping[str, str]) -> Rows:
     told: dict[str, dict[str, Any]] = {}
     if find_spec("stdnum") and find_spec("phonenumbers"):
         profiled = ask.rows("reasons for the roles", f"from anon_profile({literal(original)})")
@@ -153,7 +137,7 @@ def _release(
     }
     rows = int(con.execute(f"select count(*) from {name}").fetchall()[0][0])
     made = ReleaseEvidence(name, rows, description, _hash(con, name), "")
-    ask = _Asking(con, made.missing)
+    ask = Asking(con, made.missing)
     linked, made.check = _linked(con, original, name, description, columns)
     pair = f"{literal(original)}, {literal(linked)}"
     options = f"targets := {min(targets, rows or 1)}, seed := {seed}"
@@ -208,7 +192,7 @@ def _linked(
     return f"{_CHECKS}.main.release", f"made again by {call}: another draw of the method, not the release itself"
 
 
-def _risk(ask: _Asking, original: str, pair: str, options: str, call: str, threshold: float) -> Rows:
+def _risk(ask: Asking, original: str, pair: str, options: str, call: str, threshold: float) -> Rows:
     """The strongest attacker before and after, against the threshold."""
     shown = "identity, identity_low, identity_high, attribute, baseline, advantage, note"
     numbered = literal(f"(select *, row_number() over () - 1 as row_id from {original})")
@@ -232,7 +216,7 @@ def _risk(ask: _Asking, original: str, pair: str, options: str, call: str, thres
     return rows
 
 
-def _population(ask: _Asking, original: str, name: str, context: Context) -> Rows:
+def _population(ask: Asking, original: str, name: str, context: Context) -> Rows:
     rows: Rows = []
     if context.sampling_fraction is None:
         ask.missing["population uniqueness"] = (
@@ -250,7 +234,7 @@ def _population(ask: _Asking, original: str, name: str, context: Context) -> Row
     return rows
 
 
-def _guarantees(ask: _Asking, name: str, description: Description | None, risk: Rows) -> Rows:
+def _guarantees(ask: Asking, name: str, description: Description | None, risk: Rows) -> Rows:
     """Promises of the call, each against what the released table shows by itself."""
     asked = dict(description.parameters) if description else {}
     rows: Rows = []
@@ -308,7 +292,7 @@ def _safe_harbor(roles: Rows, columns: Mapping[str, str]) -> Rows:
     return rows
 
 
-def _suppression(ask: _Asking, original: str, linked: str, qi: Sequence[str]) -> Rows:
+def _suppression(ask: Asking, original: str, linked: str, qi: Sequence[str]) -> Rows:
     """Share of each group's rows that were not released, for groups of ten people or more."""
     rows: Rows = []
     numbered = f"(select *, row_number() over () - 1 as _rn from {original})"
@@ -326,7 +310,7 @@ def _suppression(ask: _Asking, original: str, linked: str, qi: Sequence[str]) ->
     return kept
 
 
-def _utility(ask: _Asking, pair: str, seed: int) -> Rows:
+def _utility(ask: Asking, pair: str, seed: int) -> Rows:
     """A row a figure, and what it is to be compared with."""
     made: list[tuple[str, Any, str]] = []
     options = f"{pair}, seed := {seed}"
@@ -346,7 +330,7 @@ def _utility(ask: _Asking, pair: str, seed: int) -> Rows:
     return [{"measure": measure, "value": value, "compare": compare} for measure, value, compare in made]
 
 
-def _impossible(ask: _Asking, name: str, conditions: Sequence[str]) -> Rows:
+def _impossible(ask: Asking, name: str, conditions: Sequence[str]) -> Rows:
     rows: Rows = []
     for condition in conditions:
         for row in ask.rows(f"condition {condition}", f"select count(*) as rows from {name} where {condition}"):
