@@ -124,10 +124,10 @@ def _overview(made: _Page, report: Report, edition: Edition) -> None:
     plan = report.plan
     made.add(f"<h1>Releases of {escape(plan.original)}</h1>")
     made.add(_INTERNAL if edition == "internal" else _EXTERNAL)
+    alone = f" {report.uniques:,} rows are alone with their quasi-identifiers in the original."
     made.add(
         f"<p>{report.rows:,} rows; quasi-identifiers {escape(', '.join(report.qi))}; sensitive "
-        f"{escape(', '.join(report.sensitive) or 'none labelled')}. {report.uniques:,} rows are alone with their "
-        "quasi-identifiers in the original.</p>"
+        f"{escape(', '.join(report.sensitive) or 'none labelled')}.{alone if edition == 'internal' else ''}</p>"
     )
     head = ["release", "rows", "k", "frequency l", "identity", "attribute", "information loss", "mean query error"]
     made.table(head, (_summary(release) for release in report.releases))
