@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,25 +35,18 @@ def write_page(
         context: what the holder says of the release.
         edition: 'external' for readers who may not see figures on the original.
 
-    Args:
-        con: a connection on which the functions are loaded.
-        plan: what is shown.
-        path: file to write.
-        say: told what is being done.
-
     Raises:
         AnonError: when the report extra is missing, the original has no labels or a file cannot be written.
         duckdb.Error: when a table does not exist.
     """
     if not (find_spec("altair") and find_spec("vl_convert")):
         raise AnonError("report: the charts need the report extra; pip install 'duckdb-anon[report]'")
-    from duckdb_anon import __version__
     from duckdb_anon.report.page import page  # needs the extra
 
     report = gather(con, plan, say)
     evidence = gather_evidence(con, plan.original, plan.releases, context or Context(), plan.targets, plan.seed)
     html = page(report, evidence, edition).encode()
-    told = as_json(evidence, edition, __version__).encode()
+    told = as_json(evidence, edition, version("duckdb-anon")).encode()
     goals = {Path(path): html, Path(path).with_suffix(".json"): told}
     if len(goals) < 2:
         raise AnonError(
