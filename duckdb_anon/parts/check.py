@@ -1,7 +1,7 @@
 """What a finished release must satisfy, asked of the release itself in SQL that shares nothing with the kernels.
 
 The kernels check every part before it is released; this is the check of the whole, after parts were put together and
-shuffled: classes and their diversity by the macros of sql/risk.sql, histograms of permuted columns against the
+shuffled: classes and their diversity (`portable`), histograms of permuted columns against the
 original's, shares in buckets, and that no row was lost. Cost: a GROUP BY of the release, by DuckDB, which spills.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.recording import Recorded
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.parts.portable import l_sql, t_sql
 
 Ask = Callable[[str], Sequence[tuple[object, ...]]]
 _ALL_ROWS = ("muco", "mondrian", "anatomy", "slicing", "probabilistic", "microaggregate", "rank_swap", "rr_distort")
@@ -91,22 +92,12 @@ def _diverse(recorded: Recorded, release: str, qi: list[str], sensitive: list[st
     for column in sensitive:
         if params["l"] is not None:
             kind, least = params["diversity"], params["l"]
-            told = f"_anon_l_diversity({literal(release)}, {literal(qi)}, {literal(column)}"
-            if kind == "recursive":
-                yield (
-                    f"diversity of {column}",
-                    f"select count(*) from {told}, l := {int(least)}) "
-                    f"where measure = 'recursive' and value >= {params['c']}",
-                )
-            else:
-                yield (
-                    f"diversity of {column}",
-                    f"select count(*) from {told}) where measure = {literal(kind)} and value < {least} - 1e-6",
-                )
-        if params["t"] is not None and params["distance"] in ("equal", "ordered"):
-            distance = f"distance := {literal(params['distance'])}"
-            told = f"_anon_t_closeness({literal(release)}, {literal(qi)}, {literal(column)}, {distance})"
-            yield f"closeness of {column}", f"select count(*) from {told} where t > {params['t']} + 1e-6"
+            fails = f"recursive_c >= {params['c']}" if kind == "recursive" else f"{kind}_l < {least} - 1e-6"
+            told = l_sql(release, qi, column, int(least) if kind == "recursive" else 2)
+            yield f"diversity of {column}", f"select count(*) from ({told}) as told where {fails}"
+        if params["t"] is not None and params["distance"] == "equal":
+            told = t_sql(release, qi, column)
+            yield f"closeness of {column}", f"select count(*) from ({told}) as told where t > {params['t']} + 1e-6"
 
 
 def _names(columns: Sequence[str]) -> str:

@@ -1,0 +1,101 @@
+"""k, l and t of a DataFrame, computed by Spark. See `parts.portable` for what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.parts.portable import k_sql, l_sql, t_sql
+from duckdb_anon.rewrite.dialects import spoken
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DISTANCES = ("equal", "ordered")
+
+
+def k_anonymity(release: DataFrame, qi: Sequence[str]) -> int:
+    """Rows of the smallest class of a release (Sweeney 2002).
+
+    Args:
+        release: boxes or plain values.
+        qi: its quasi-identifiers.
+
+    Returns:
+        k, 1 or more.
+
+    Raises:
+        ColumnError: there is no such column.
+    """
+    names = _columns("k_anonymity", release, qi)
+    return int(_asked(release, k_sql("{release}", names))["k"])
+
+
+def l_diversity(release: DataFrame, qi: Sequence[str], sensitive: str, l: int = 2) -> dict[str, float]:  # noqa: E741
+    """What l every class of a release reaches (Machanavajjhala et al. 2006).
+
+    Args:
+        release: boxes or plain values.
+        qi: its quasi-identifiers.
+        sensitive: its sensitive column.
+        l: that of recursive (c, l)-diversity.
+
+    Returns:
+        'distinct', 'frequency', 'entropy', and 'recursive': the smallest c the release does not quite reach.
+
+    Raises:
+        ColumnError: there is no such column.
+    """
+    names = _columns("l_diversity", release, [*qi, sensitive])
+    row = _asked(release, l_sql("{release}", names[:-1], names[-1], l))
+    return {
+        "distinct": float(row["distinct_l"]),
+        "frequency": float(row["frequency_l"]),
+        "entropy": float(row["entropy_l"]),
+        "recursive": float(row["recursive_c"]),
+    }
+
+
+def t_closeness(release: DataFrame, qi: Sequence[str], sensitive: str, distance: str = "equal") -> float:
+    """Largest distance of a class's sensitive values to the whole release's (Li et al. 2007).
+
+    Args:
+        release: boxes or plain values.
+        qi: its quasi-identifiers.
+        sensitive: its sensitive column.
+        distance: 'equal', or 'ordered' where values have an order.
+
+    Returns:
+        t, 0 to 1.
+
+    Raises:
+        ColumnError: there is no such column.
+        ParameterError: there is no such distance.
+    """
+    if distance not in _DISTANCES:
+        raise ParameterError(
+            f"t_closeness: distance := '{distance}' is not one of {listed(_DISTANCES)}{nearest(distance, _DISTANCES)}"
+        )
+    names = _columns("t_closeness", release, [*qi, sensitive])
+    return float(_asked(release, t_sql("{release}", names[:-1], names[-1], distance))["t"])
+
+
+def _columns(function: str, release: DataFrame, names: Sequence[str]) -> list[str]:
+    spelled = {column.lower(): column for column in release.columns}
+    for name in names:
+        if name.lower() not in spelled:
+            raise ColumnError(
+                f"{function}: there is no column '{name}' in the release{nearest(name, release.columns)}; its columns "
+                f"are {listed(release.columns)}"
+            )
+    return [spelled[name.lower()] for name in names]
+
+
+def _asked(release: DataFrame, sql: str) -> dict[str, float]:
+    text = spoken(sql.replace("{release}", "_anon_release"), "spark")
+    release.createOrReplaceTempView("_anon_release")
+    try:
+        return release.sparkSession.sql(text).collect()[0].asDict()
+    finally:
+        release.sparkSession.catalog.dropTempView("_anon_release")

@@ -1,0 +1,72 @@
+"""Questions asked of a release on Spark: the estimator of `rewrite_query`, in Spark's dialect.
+
+The query is rewritten on DuckDB against empty tables of the same columns, which is all a rewrite reads, and translated.
+Cost: that of a rewrite, some milliseconds; the answer is Spark's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from duckdb_anon.engine.calls import argument_text
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.functions import connect
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.parts.work import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def estimate_sql(
+    query: str,
+    original: DataFrame,
+    release: DataFrame,
+    *,
+    names: tuple[str, str] = ("people", "release"),
+    qi: Sequence[str] | None = None,
+    sensitive: Sequence[str] | str | None = None,
+) -> str:
+    """The query over the release that estimates a query over the original, in Spark SQL.
+
+    Args:
+        query: a query over the original, DuckDB's dialect.
+        original: the original; its columns are read, not its rows.
+        release: the release, likewise.
+        names: how the query calls the original, and how the answer is to call the release.
+        qi: quasi-identifiers; by default what the columns' metadata says.
+        sensitive: sensitive columns, likewise.
+
+    Returns:
+        Spark SQL, for `spark.sql` once the release is a view of that name.
+
+    Raises:
+        AnonError: what the query asks cannot be estimated.
+
+    Example:
+        release.createOrReplaceTempView("release")
+        spark.sql(estimate_sql("SELECT sex, count(*) FROM people GROUP BY sex", df, release, qi=["age", "sex"]))
+    """
+    given = {"qi": qi, "sensitive": sensitive}
+    arguments = "".join(f", {name} := {argument_text(value)}" for name, value in given.items() if value)
+    with connect() as con:
+        con.execute("set python_enable_replacements = false")
+        for name, frame in zip(names, (original, release), strict=True):
+            _empty(con, name, frame)
+        try:
+            call = f"rewrite_query({literal(query)}, {literal(names[0])}, {literal(names[1])}, dialect := 'spark'"
+            return str(con.execute(f"select {call}{arguments})").fetchall()[0][0])
+        except duckdb.Error as error:
+            raise AnonError(told(error, "rewrite_query")) from error
+
+
+def _empty(con: duckdb.DuckDBPyConnection, name: str, frame: Any) -> None:
+    con.register("_anon_empty", frame.limit(0).toArrow())
+    con.execute(f"create table {ident(name)} as from _anon_empty")
+    for column in frame.schema.fields:
+        said = (column.metadata or {}).get("comment")
+        if said:
+            con.execute(f"comment on column {ident(name)}.{ident(column.name)} is {literal(str(said))}")

@@ -1,0 +1,330 @@
+"""A release of a DataFrame: parts planned by Spark SQL, worked by DuckDB inside its tasks, shuffled as one.
+
+Every method that can be worked in parts, the same classes as on DuckDB where cuts go by counts. What a part needs to
+know of the whole (values, counts, hierarchies) is sent with the task. The result is computed once and kept
+(`localCheckpoint`): a DataFrame that Spark computes again would draw again, and two draws tell more than one. Rows come
+in the order of random keys, numbers of buckets and persons are random.
+
+Cost: a count a column, two or three a level of cuts, one shuffle by part and one sort. A task holds one part:
+about 0.4 GB a million rows, beside what Spark itself needs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine.calls import call_on
+from duckdb_anon.engine.quoting import ident
+from duckdb_anon.engine.randomness import generator
+from duckdb_anon.engine.trees import read_tree
+from duckdb_anon.engine.whole import NUMBER
+from duckdb_anon.functions import connect
+from duckdb_anon.model import progress
+from duckdb_anon.model.entries import Cutting
+from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.parts.check import check
+from duckdb_anon.parts.plan import PERSON, Coded, parts_of
+from duckdb_anon.parts.tree import CODE
+from duckdb_anon.parts.values import Values, values_of
+from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
+from duckdb_anon.rewrite.dialects import spoken
+from duckdb_anon.spark.tables import Planned, planned, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_KEY = "_anon_key"
+_PART = "_anon_part"
+_NUMBERS = 2**62
+
+
+def release(
+    df: DataFrame,
+    call: str,
+    *,
+    qi: Sequence[str] | None = None,
+    sensitive: Sequence[str] | str | None = None,
+    keep: Sequence[str] | None = None,
+    person: str | None = None,
+    categorical: Sequence[str] | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    part_rows: int = 1_000_000,
+) -> DataFrame:
+    """Release a DataFrame with any method that can be worked in parts.
+
+    Args:
+        df: the original.
+        call: the method and its own parameters, without a table: "muco(0.2)", "mondrian(10, l := 3)".
+        qi: quasi-identifiers; by default the columns whose metadata has the comment 'anon: quasi'.
+        sensitive: sensitive column or columns, likewise.
+        keep: columns released as they are, likewise.
+        person: column that says whose row it is, likewise.
+        categorical: numbers to be taken as names.
+        hierarchies: DataFrame of the hierarchy of a column (Spark, pandas or arrow; one row a leaf), by column.
+        part_rows: most rows of a part, which one task works on; 1,000 or more.
+
+    Returns:
+        The release, computed once; column metadata 'comment' says each column's role.
+
+    Raises:
+        AnonError: whatever the method refuses; nothing is released then.
+
+    Example:
+        release = duckdb_anon.spark.release(df, "mondrian(10)", qi=["age", "sex"], sensitive="disease")
+    """
+    if part_rows < 1000:
+        raise ParameterError(f"spark.release: part_rows={part_rows} is too few; give 1000 or more")
+    roles = {"qi": qi, "sensitive": sensitive, "keep": keep, "person": person, "categorical": categorical}
+    found = planned(df, call, roles, hierarchies or {})
+    try:
+        return _Run(df, found, part_rows).run()
+    finally:
+        found.con.close()
+
+
+class _Run:
+    """One release of one DataFrame."""
+
+    def __init__(self, df: DataFrame, plan: Planned, part_rows: int) -> None:
+        self.df, self.plan, self.part_rows = df, plan, part_rows
+        self.recorded, self.spark = plan.recorded, df.sparkSession
+        self.name, self.roles = plan.recorded.entry.name, plan.recorded.roles
+        self.coded = self.roles.qi + self.roles.sensitive
+        others = self.roles.keep + ((self.roles.person,) if self.roles.person else ())
+        self.columns = list(dict.fromkeys(info.name for info in self.coded + others))
+        self.keys: list[pa.Array] = []
+        self.values: list[Values] = []
+        self.view = f"_anon_{secrets.token_hex(6)}"
+
+    def run(self) -> DataFrame:
+        """Code, plan, work, shuffle, check."""
+        from pyspark import StorageLevel
+
+        for k in range(len(self.coded)):
+            self._read_values(k)
+        coded = self._coded().persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            rows = coded.count()
+            if rows == 0:
+                raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
+            coded.createOrReplaceTempView(self.view)
+            cutting = self._cutting()
+            placed = self._placed(cutting, rows)
+            released = placed.groupBy(_PART).applyInArrow(self._worker(cutting), self._schema())
+            result = self._labelled(released.orderBy(_KEY).drop(_KEY)).localCheckpoint(eager=True)
+        finally:
+            self.spark.catalog.dropTempView(self.view)
+            coded.unpersist()
+        self._check(result, rows)
+        return result
+
+    def _ask(self, sql: str) -> pa.Table:
+        progress.tick()
+        return self.spark.sql(spoken(sql, "spark")).toArrow()
+
+    def _read_values(self, k: int) -> None:
+        """The values of a column with their counts, by Spark."""
+        from pyspark.sql import functions as f
+
+        info, person = self.coded[k], self.roles.person
+        many = f.count(f.lit(1)) if person is None else f.count_distinct(f.col(quoted(person.name)))
+        found = self.df.groupBy(f.col(quoted(info.name)).alias("value")).agg(many.alias("n")).toArrow()
+        found = found.combine_chunks()
+        keys, counts = found.column("value").combine_chunks(), found.column("n").to_numpy()
+        keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
+        self.keys.append(keys)
+        self.values.append(values_of(self.name, info, keys, counts, self._tree(info.hierarchy)))
+
+    def _tree(self, name: str | None) -> Hierarchy | None:
+        if name is None:
+            return None
+        rows = self.plan.con.sql(f"select columns(*)::varchar from {ident(name)}").to_arrow_table().combine_chunks()
+        whole = rows.to_struct_array()
+        return read_tree(self.name, name, whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole)
+
+    def _coded(self) -> DataFrame:
+        """The needed columns with their codes, numbered."""
+        from pyspark.sql import functions as f
+
+        coded = self.df.select(*(f.col(quoted(name)) for name in self.columns))
+        coded = coded.withColumn(NUMBER, f.monotonically_increasing_id())
+        for k, (value, keys) in enumerate(zip(self.values, self.keys, strict=True)):
+            table = pa.table({f"_anon_v{k}": keys, f"{CODE}{k}": value.attribute.codes.astype(np.int32)})
+            known = f.broadcast(self.spark.createDataFrame(table))
+            own = f.col(quoted(value.info.name))
+            coded = coded.join(known, own.eqNullSafe(f.col(f"_anon_v{k}")), "left").drop(f"_anon_v{k}")
+        person = self.roles.person
+        return coded if person is None else coded.withColumn(PERSON, f.col(quoted(person.name)))
+
+    def _combinations(self) -> tuple[CodeArray, IntArray]:
+        """Codes of the combinations of sensitive values that occur, and their rows."""
+        names = [f"{CODE}{k}" for k in range(len(self.roles.qi), len(self.coded))]
+        if not names:
+            return np.zeros((1, 0), dtype=np.int32), np.ones(1, dtype=np.int64)
+        many = f"count(distinct {PERSON})" if self._repeated() else "count(*)"
+        listed = ", ".join(names)
+        found = self._ask(f"select {listed}, {many} as n from {self.view} group by {listed} order by {listed}")
+        *codes, rows = (column.to_numpy() for column in found.columns)
+        return np.stack(codes, axis=1).astype(np.int32), rows.astype(np.int64)
+
+    def _repeated(self) -> bool:
+        if self.roles.person is None or self.recorded.entry.unit != "person":
+            return False
+        found = self._ask(
+            f"select max(n) as n from (select count(*) as n from {self.view} group by {PERSON}) as counted"
+        )
+        return int(found.to_pylist()[0]["n"]) > 1
+
+    def _cutting(self) -> Cutting:
+        entry = self.recorded.entry
+        if entry.parts is None:
+            raise ParameterError(
+                f"{self.name}: decides for the table as a whole, so it cannot be worked in parts; use mondrian, muco "
+                "or anatomy, or collect the rows and use DuckDB"
+            )
+        codes, _ = self._combinations()
+        attributes, q = [value.attribute for value in self.values], len(self.roles.qi)
+        sensitive = tuple(replace(a, codes=codes[:, k]) for k, a in enumerate(attributes[q:]))
+        table = CodedTable(len(codes), tuple(attributes[:q]), sensitive)
+        return entry.parts(table, self.recorded.params, self._repeated())
+
+    def _placed(self, cutting: Cutting, rows: int) -> DataFrame:
+        """Rows with the number of their part."""
+        own = ", ".join(quoted(name) for name in self.columns)
+        limit = min(self.part_rows, cutting.most or self.part_rows)
+        if cutting.by in ("deal", "deal by value"):
+            part = self._dealt(cutting, -(-rows // limit))
+            return self.spark.sql(f"select {own}, {NUMBER}, {part} as {_PART} from {self.view}")
+        (combinations, counts), q = self._combinations(), len(self.roles.qi)
+        attributes = [value.attribute for value in self.values]
+        relation, many = self.view, rows
+        if cutting.persons:
+            firsts = ", ".join(f"min_by({CODE}{k}, {NUMBER}) as {CODE}{k}" for k in range(q))
+            relation = f"{self.view}_persons"
+            persons = self.spark.sql(
+                f"select {PERSON}, {firsts}, min({NUMBER}) as {NUMBER} from {self.view} group by {PERSON}"
+            ).localCheckpoint()
+            persons.createOrReplaceTempView(relation)
+            many = persons.count()
+            limit = max(1, int(limit * many / rows))
+        elif self._repeated() and len(self.roles.sensitive) > 1 and cutting.codes is not None:
+            raise ParameterError(
+                f"{self.name}: several sensitive columns of persons with several rows are not worked in parts; release "
+                "one of them"
+            )
+        whole = Coded(
+            self._ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
+            self._repeated() and not cutting.persons,
+        )  # fmt: skip
+        tree = spoken(f"select {parts_of(self.name, whole, cutting, limit, progress.tick).sql()}", "spark")[
+            len("SELECT ") :
+        ]
+        if not cutting.persons:
+            return self.spark.sql(f"select {own}, {NUMBER}, {tree} as {_PART} from {self.view}")
+        placed = f"(select {PERSON} as _anon_whose, {tree} as {_PART} from {relation})"
+        return self.spark.sql(
+            f"select {own}, {NUMBER}, {_PART} from {self.view} join {placed} on {PERSON} <=> _anon_whose"
+        )
+
+    def _dealt(self, cutting: Cutting, parts: int) -> str:
+        """Spark SQL that deals rows at random; the rows of one value evenly, as far as each part can be cut up."""
+        order = f"xxhash64({NUMBER}, {secrets.randbits(62)})"
+        if cutting.by == "deal" or parts < 2:
+            return f"pmod({order}, {parts})"
+        names = ", ".join(f"{CODE}{k}" for k in range(len(self.roles.qi), len(self.coded)))
+        least = cutting.requirement.least if cutting.requirement is not None else 1
+        for many in range(parts, 1, -1):
+            part = f"pmod(row_number() over (partition by {names} order by {order}) + xxhash64({names}), {many})"
+            counted = (
+                f"select part, sum(n) as size, max(n) as most from (select part, {names}, count(*) as n from "
+                f"(select {part} as part, {names} from {self.view}) group by part, {names}) group by part"
+            )
+            failing = self.spark.sql(f"select count(*) as n from ({counted}) where most * {least} > size").collect()
+            if not failing[0]["n"]:
+                return part
+        return "0"
+
+    def _schema(self) -> Any:
+        """Types of the released columns and the key, as Spark knows them."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        if self.plan.columns is None:
+            raise TypeError("the columns of the release are not known")
+        return from_arrow_schema(self.plan.columns.append(pa.field(_KEY, pa.int64())))
+
+    def _told(self) -> pa.Table:
+        """Rows that stand for values; see `engine.whole`."""
+        many = max((len(value.told) for value in self.values), default=1) or 1
+        columns: dict[str, pa.Array] = {}
+        for value, keys in zip(self.values, self.keys, strict=True):
+            place = value.told[np.arange(many) % max(1, len(value.told))]
+            columns[value.info.name] = keys.take(pa.array(place))
+        return pa.table({**columns, NUMBER: np.arange(many, dtype=np.int64)})
+
+    def _worker(self, cutting: Cutting) -> Callable[[pa.Table], pa.Table]:
+        """What a task does with the rows of one part. Nothing of Spark may be in it."""
+        name, columns, told = self.name, self.columns, self._told()
+        call = call_on(self.recorded, "piece", cutting.settled)
+        counts = {value.info.name: value.counts() for value in self.values}
+        trees, schema = dict(self.plan.trees), self.plan.columns
+        numbered = numbered_columns(self.recorded)
+
+        def work(rows: pa.Table) -> pa.Table:
+            with connect() as con:
+                con.execute("set threads = 1")
+                con.execute("set python_enable_replacements = false")
+                for tree, table in trees.items():
+                    con.register("_anon_tree", table)
+                    con.execute(f"create table {ident(tree)} as from _anon_tree")
+                con.register("_anon_rows", rows)
+                lacking = [column for column in columns if column not in told.column_names]
+                lent = told
+                for column in lacking:
+                    lent = lent.append_column(column, rows.column(column).slice(0, 1).take(pa.array([0] * len(told))))
+                con.register("_anon_told", lent)
+                con.execute(f"create table piece as {piece_sql('_anon_rows', columns, rows.num_rows, '_anon_told')}")
+                work_part(con, name, call, "released", whole_of_part(rows.num_rows, counts))
+                out = con.sql("from released").to_arrow_table()
+            rng = generator(None)
+            for k in numbered:
+                fresh = rng.integers(1, _NUMBERS, int(max(out.column(k).to_pylist(), default=0)) + 1, dtype=np.int64)
+                own = pa.array(fresh[out.column(k).to_numpy()], pa.int64())
+                out = out.set_column(k, out.schema.field(k).name, own)
+            keys = pa.array(rng.integers(-(2**63), 2**63 - 1, out.num_rows, dtype=np.int64))
+            return out.cast(schema).append_column(_KEY, keys)
+
+        return work
+
+    def _labelled(self, released: DataFrame) -> DataFrame:
+        """Column metadata that says what each column is, as comments do on DuckDB."""
+        said = self.recorded.column_comments()
+        for name in released.columns:
+            if name in said:
+                released = released.withMetadata(name, {"comment": said[name]})
+        return released
+
+    def _check(self, result: DataFrame, rows: int) -> None:
+        """The checks of the finished release, in Spark's own SQL."""
+        view = f"{self.view}_released"
+        result.createOrReplaceTempView(view)
+        for k, (value, keys) in enumerate(zip(self.values, self.keys, strict=True)):
+            if k < len(self.roles.qi):
+                counted = pa.table({"value": keys, "n": value.attribute.counts[value.attribute.codes]})
+                self.spark.createDataFrame(counted).createOrReplaceTempView(f"{view}_{k}")
+        try:
+            check(
+                lambda sql: [tuple(row.values()) for row in self._ask(sql).to_pylist()], self.recorded, view,
+                result.columns, rows, lambda k: f"select value, n from {view}_{k}",
+            )  # fmt: skip
+        finally:
+            self.spark.catalog.dropTempView(view)
+            for k in range(len(self.roles.qi)):
+                self.spark.catalog.dropTempView(f"{view}_{k}")

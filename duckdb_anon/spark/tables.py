@@ -1,0 +1,125 @@
+"""DataFrames as DuckDB's planner sees them: an empty table of the same columns, with the labels of their metadata.
+
+A label is an argument, or the column's metadata under 'comment' (as Delta, Iceberg and Hive keep column comments):
+'anon: quasi hierarchy=trees'. Cost: none that depends on the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from duckdb_anon.engine.calls import argument_text, on_table
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.recording import Recorded, recording
+from duckdb_anon.engine.whole import planned_only
+from duckdb_anon.functions import connect
+from duckdb_anon.model.description import value_text
+from duckdb_anon.model.errors import AnonError, ParameterError
+from duckdb_anon.parts.work import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TABLE = "original"
+
+
+@dataclass
+class Planned:
+    """A call that was planned on a DataFrame's columns.
+
+    Attributes:
+        con: a DuckDB with an empty table of the same columns.
+        recorded: the call.
+        trees: rows of each hierarchy by its table's name.
+        columns: released columns as arrow has them.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    recorded: Recorded
+    trees: dict[str, pa.Table] = field(default_factory=dict)
+    columns: pa.Schema | None = None
+
+
+def planned(
+    df: DataFrame, call: str, roles: Mapping[str, Sequence[str] | str | None], hierarchies: Mapping[str, Any]
+) -> Planned:
+    """Plan a call on the columns of a DataFrame.
+
+    Args:
+        df: the original.
+        call: the call without its table.
+        roles: `qi`, `sensitive`, `keep`, `categorical`, `person`, as given.
+        hierarchies: DataFrame (Spark, pandas, arrow) of the hierarchy of a column, by column.
+
+    Raises:
+        AnonError: whatever is wrong with the call.
+    """
+    con = connect()
+    con.execute("set python_enable_replacements = false")
+    empty = df.limit(0).toArrow()
+    con.register("_anon_empty", empty)
+    con.execute(f"create table {TABLE} as from _anon_empty")
+    for column in df.schema.fields:
+        said = (column.metadata or {}).get("comment")
+        if said:
+            con.execute(f"comment on column {TABLE}.{ident(column.name)} is {literal(str(said))}")
+    trees = {f"tree of {column}": _arrow(tree) for column, tree in hierarchies.items()}
+    for name, rows in trees.items():
+        con.register("_anon_tree", rows)
+        con.execute(f"create table {ident(name)} as from _anon_tree")
+    given = {name: list(value) if not isinstance(value, str) else value for name, value in roles.items() if value}
+    arguments = "".join(f", {name} := {argument_text(value)}" for name, value in given.items())
+    if hierarchies:
+        arguments += f", hierarchies := {argument_text({column: f'tree of {column}' for column in hierarchies})}"
+    whole = on_table(call, TABLE).strip()
+    if not whole.endswith(")") or whole == call:
+        raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
+    whole = f"{whole[:-1]}{arguments})"
+    try:
+        with recording(_may_be_released) as recorded, planned_only():
+            con.execute(f"describe from {whole}")
+            found = recorded()
+            described = con.execute(f"describe from {whole}").fetchall()
+    except duckdb.Error as error:
+        raise AnonError(told(error, call.partition("(")[0].strip())) from error
+    if found is None:
+        raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
+    typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
+    schema = con.sql(f"select {typed} limit 0").to_arrow_table().schema
+    return Planned(con, found, trees, _signed(schema))
+
+
+def _may_be_released(found: Recorded) -> None:
+    """Refuse what ties rows to the original, or can be found by trying."""
+    name, given = found.entry.name, found.arguments
+    if given.get("row_id"):
+        raise ParameterError(f"{name}: row_id := true ties rows to the original's, so such a table is no release")
+    if given.get("seed") is not None:
+        raise ParameterError(f"{name}: Spark hands rows over in any order, so a seed repeats nothing; leave it out")
+
+
+def _arrow(rows: Any) -> pa.Table:
+    if isinstance(rows, pa.Table):
+        return rows
+    if hasattr(rows, "toArrow"):
+        return rows.toArrow()
+    return pa.Table.from_pandas(rows, preserve_index=False)
+
+
+def _signed(schema: pa.Schema) -> pa.Schema:
+    """Types that Spark knows: whole numbers without a sign as the next wider ones with one."""
+    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
+    return pa.schema([pa.field(f.name, wider.get(f.type, f.type)) for f in schema])
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark SQL quotes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+__all__ = ["TABLE", "Planned", "planned", "quoted", "value_text"]

@@ -1,0 +1,30 @@
+"""A Spark of two cores in this process, for the tests of the extra `spark`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,178 @@
+"""Releases on Spark (local[2]) against those of DuckDB, on census and on 2 million rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon import AnonError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+QI = ["age", "gender", "education", "hours_per_week"]
+ROLES = "qi := ['age', 'gender', 'education', 'hours_per_week']"
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    connection = duckdb_anon.connect()
+    connection.execute("""create table people as select * replace (nullif(education, 'doctorate') as education),
+        hours_per_week % 11 as ward, 'p' || (age * 31 + hours_per_week) % 3000 as who
+        from anon_sample('census', 6000, seed := 5)""")
+    return connection
+
+
+@pytest.fixture(scope="module")
+def people(spark: Any, con: duckdb.DuckDBPyConnection) -> Any:
+    return spark.createDataFrame(con.sql("from people").to_arrow_table()).cache()
+
+
+def differing(con: duckdb.DuckDBPyConnection, a: str, b: str) -> int:
+    sql = f"select count(*) from ((from {a} except all from {b}) union all (from {b} except all from {a}))"
+    return int(con.execute(sql).fetchall()[0][0])
+
+
+def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark: Any, con: Any, people: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    call = f"mondrian('people', 3, l := 2, {ROLES}, sensitive := 'ward')"
+    con.execute(f"create or replace table once as from {call}")
+    release = anon.release(people, "mondrian(3, l := 2)", qi=QI, sensitive="ward", part_rows=1600)
+    con.register("_released", release.toArrow())
+    con.execute("create or replace table released as from _released")
+    assert differing(con, "once", "released") == 0
+    assert release.schema["age"].metadata["comment"] == "anon: quasi"
+    # rows of a part do not stand together
+    assert abs(con.execute("select corr(rowid, age.lower) from released").fetchall()[0][0]) < 0.06
+    # computed once: another look at it draws nothing anew
+    assert release.toArrow().equals(release.toArrow())
+
+    given = f"'once', qi := {QI}"
+    assert anon.k_anonymity(release, QI) == con.execute(f"from k_anonymity({given})").fetchall()[0][0]
+    told = dict(con.execute(f"from l_diversity({given}, sensitive := 'ward')").fetchall())
+    assert anon.l_diversity(release, QI, "ward") == pytest.approx(told)
+    for distance in ("equal", "ordered"):
+        found = con.execute(f"from t_closeness({given}, sensitive := 'ward', distance := '{distance}')").fetchall()
+        assert anon.t_closeness(release, QI, "ward", distance) == pytest.approx(found[0][0])
+
+    release.createOrReplaceTempView("release")
+    for query in (
+        "SELECT count(*) FROM people WHERE age < 40",
+        "SELECT ward, sum(hours_per_week) AS hours FROM people WHERE age BETWEEN 30 AND 45 GROUP BY ward",
+        "SELECT avg(ward) FROM people WHERE hours_per_week > 20 AND gender = 'female'",
+    ):
+        rewritten = "select rewrite_query($1, 'people', 'once', qi := $2, sensitive := 'ward')"
+        on_duckdb = con.execute(con.execute(rewritten, [query, QI]).fetchall()[0][0]).fetchall()
+        on_spark = spark.sql(anon.estimate_sql(query, people, release, qi=QI, sensitive="ward")).collect()
+        told_by_spark = sorted(tuple(float(cell) for cell in row) for row in on_spark)
+        assert told_by_spark == [pytest.approx(row) for row in sorted(tuple(map(float, row)) for row in on_duckdb)]
+
+
+def test_labels_of_column_metadata_and_permuted_columns(spark: Any, con: Any, people: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    labelled = people
+    for column in QI:
+        labelled = labelled.withMetadata(column, {"comment": "anon: quasi"})
+    labelled = labelled.withMetadata("ward", {"comment": "ours; anon: sensitive"})
+    labelled = labelled.withMetadata("who", {"comment": "anon: identifier"})
+    release = anon.release(labelled, "muco(0.2)", part_rows=2000)
+    assert set(release.columns) == {*QI, "ward"}
+    con.register("_muco", release.toArrow())
+    for column in (*QI, "ward"):
+        assert differing(con, f"(select {column} from _muco)", f"(select {column} from people)") == 0
+    assert differing(con, f"(select {', '.join(QI)} from _muco)", f"(select {', '.join(QI)} from people)") > 1000
+
+
+OTHERS = {
+    "anatomy": ("anatomy(2)", {}),
+    "similar rows": ("anatomy(2, groups := 'sse')", {}),
+    "slicing": ("slicing(2, sensitive_column := 'alone')", {}),
+    "merging": ("merging(2, fake := 2)", {}),
+    "randomized": ("rr_distort(p := 0.8)", {}),
+    "swapped": ("rank_swap(5)", {}),
+    "means": ("microaggregate(4)", {}),
+    "linkable": ("probabilistic(5)", {}),
+    "sample": ("composition(5, alpha := 0.9)", {}),
+    "hybrid": ("hybrid(5)", {}),
+    "persons": ("mondrian(3, l := 2)", {"person": "who"}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_method_with_parts_runs(con: Any, people: Any, name: str) -> None:
+    import duckdb_anon.spark as anon
+
+    call, more = OTHERS[name]
+    release = anon.release(people, call, qi=QI, sensitive="ward", part_rows=3000, **more)
+    con.register("_other", release.toArrow())
+    rows = con.execute("select count(*) from _other").fetchall()[0][0]
+    assert rows == 6000 if name not in ("merging", "sample", "hybrid") else 2000 < rows < 6010
+    if name in ("anatomy", "similar rows"):
+        worst = con.execute(
+            "select max(most / n) from (select bucket, count(*) as n, max(list_max(map_values(ward))) as most "
+            "from _other group by bucket)"
+        ).fetchall()[0][0]
+        assert worst <= 0.5
+
+
+def test_lists_of_persons_with_hierarchies(con: Any, spark: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    con.execute("""create or replace table visits as select 'p' || i as who, i * 7 % 60 as age, i % 2 as sex,
+        ['flu', 'cold', 'cancer', 'gout', 'ulcer'][(i * 3 + j * j) % 5 + 1] as disease
+        from range(3000) r(i), range(1, 3) s(j)""")
+    tree = con.sql("""from (values ('flu', 'lung', '*'), ('cold', 'lung', '*'), ('cancer', 'rest', '*'),
+        ('gout', 'rest', '*'), ('ulcer', 'rest', '*')) t(a, b, c)""").to_arrow_table()
+    visits = spark.createDataFrame(con.sql("from visits").to_arrow_table())
+    release = anon.release(
+        visits, "one_to_m_generalize(3, 2)", qi=["age", "sex"], sensitive="disease", person="who",
+        hierarchies={"disease": tree}, part_rows=2000,
+    )  # fmt: skip
+    con.register("_lists", release.toArrow())
+    assert con.execute("select count(*) from _lists").fetchall() == [(3000,)]
+    assert con.execute("select min(n) from (select count(*) as n from _lists group by disease)").fetchall()[0][0] >= 3
+
+
+@pytest.mark.parametrize(
+    ("call", "more", "said"),
+    [
+        ("muko(0.2)", {}, "muko"),
+        ("muco(7)", {}, "delta := 7"),
+        ("mondrian(3)", {"qi": ["aeg"]}, "did you mean 'age'"),
+        ("mondrian(90000)", {}, "largest k this table can meet is 6000"),
+        ("incognito(3)", {}, "decides for the table as a whole"),
+        ("mondrian(3, row_id := true)", {}, "row_id := true ties rows"),
+        ("mondrian(3, seed := 5)", {}, "a seed repeats nothing"),
+        ("mondrian(3)", {"part_rows": 5}, "part_rows=5 is too few"),
+        ("mondrian", {}, "is not one call of a method"),
+    ],
+)
+def test_refusals_say_why(people: Any, call: str, more: dict[str, Any], said: str) -> None:
+    import duckdb_anon.spark as anon
+
+    with pytest.raises((AnonError, duckdb.Error), match=said):
+        anon.release(people, call, **{"qi": QI, **more})
+
+
+@pytest.mark.campaign
+def test_census_and_two_million_rows(spark: Any, con: Any, shared_data: Path) -> None:
+    import duckdb_anon.spark as anon
+
+    qi = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"]
+    con.execute(f"create or replace table census as from read_csv('{shared_data / 'census.csv'}')")
+    con.execute(f"create or replace table once as from mondrian('census', 10, qi := {qi}, sensitive := 'INCWAGE')")
+    census = spark.createDataFrame(con.sql("from census").to_arrow_table()).cache()
+    release = anon.release(census, "mondrian(10)", qi=qi, sensitive="INCWAGE", part_rows=8000)
+    con.register("_census", release.toArrow())
+    assert differing(con, "once", "_census") == 0
+    large = census.crossJoin(spark.range(50)).drop("id")
+    rows = large.count()
+    assert rows > 2_000_000
+    release = anon.release(large, "mondrian(100)", qi=qi, sensitive="INCWAGE", part_rows=500_000)
+    assert release.count() == rows
+    assert anon.k_anonymity(release, qi) >= 100
