@@ -1,19 +1,26 @@
 """SQL that was written for DuckDB, in the words of another engine.
 
-Cost: a parse and a generation.
+What sqlglot does not know by name it would pass on as it is, to fail on the other engine; so such functions are named
+here with their words there, and any other is refused. Cost: a parse and a generation.
 """
 
 from __future__ import annotations
 
 import sqlglot
+from sqlglot import exp
 
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError, listed
 
 DIALECTS = ("duckdb", "spark")
+_SPARK = {"error": "raise_error", "grouping": "grouping", "greatest": "greatest", "least": "least"}
 
 
 def spoken(sql: str, dialect: str) -> str:
     """Translate one statement from DuckDB's dialect.
+
+    Args:
+        sql: the statement.
+        dialect: one of `DIALECTS`.
 
     Raises:
         RewriteError: it uses what the other engine has no words for.
@@ -24,6 +31,16 @@ def spoken(sql: str, dialect: str) -> str:
     if dialect == "duckdb":
         return sql
     try:
-        return sqlglot.transpile(sql, read="duckdb", write=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)[0]
+        tree = sqlglot.parse_one(sql, read="duckdb")
+        unknown = set()
+        for call in tree.find_all(exp.Anonymous):
+            name = str(call.this).lower()
+            if name not in _SPARK:
+                unknown.add(name)
+            else:
+                call.set("this", _SPARK[name])
+        if unknown:
+            raise RewriteError(f"{dialect} has no words for {listed(sorted(unknown))}, which the estimate needs")
+        return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (sqlglot.errors.UnsupportedError, sqlglot.errors.ParseError) as error:
         raise RewriteError(f"{dialect} has no words for this: {str(error).splitlines()[0]}") from error
