@@ -16,7 +16,7 @@ def test_errors_and_nulls_keep_their_meaning() -> None:
 
 
 def test_unknown_functions_are_refused_by_name() -> None:
-    with pytest.raises(RewriteError, match="spark has no words for 'list_zip_with'|has no words for list_zip_with"):
+    with pytest.raises(RewriteError, match=r"spark has no words for '?list_zip_with"):
         spoken("select list_zip_with(a, b) from t", "spark")
 
 
