@@ -73,11 +73,13 @@ def _violations(
     if name == "mondrian" and recorded.roles.person is None:
         yield from _diverse(recorded, release, qi, sensitive)
     if name == "anatomy":
-        counts = f"map_values({ident(columns[-1 - len(recorded.roles.keep)])})"
+        bucket, counts = ident(columns[0]), ident(columns[-1 - len(recorded.roles.keep)])
+        each = f"select {bucket} as b, any_value({counts}) as m, count(*) as n from {release} group by {bucket}"
+        cells = f"select b, n, unnest(map_values(m)) as c from ({each}) as told"
+        summed = f"select b, max(n) as n, sum(c) as total, max(c) as most from ({cells}) as counted group by b"
         yield (
             "buckets",
-            f"select count(*) from (select any_value({counts}) as c, count(*) as n from {release} "
-            f"group by {ident(columns[0])}) where n <> list_sum(c) or list_max(c) * {params['l']} > n",
+            f"select count(*) from ({summed}) as summed where n <> total or most * {params['l']} > n",
         )
     if name == "one_to_m_generalize" and not params["explode"]:
         yield (

@@ -12,7 +12,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError, listed
 
 DIALECTS = ("duckdb", "spark")
-_SPARK = {"error": "raise_error", "grouping": "grouping", "greatest": "greatest", "least": "least"}
+_SPARK = {"error": "raise_error", "map_values": "map_values", "map_keys": "map_keys"}
 
 
 def spoken(sql: str, dialect: str) -> str:
