@@ -21,11 +21,14 @@ from duckdb_anon.functions import connect
 from duckdb_anon.model.description import value_text
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.parts.work import told
+from duckdb_anon.registry import ENTRIES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TABLE = "original"
+_SAMPLE = 20_000
+_BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
 @dataclass
@@ -61,8 +64,9 @@ def planned(
     """
     con = connect()
     con.execute("set python_enable_replacements = false")
-    empty = df.limit(0).toArrow()
-    con.register("_anon_empty", empty)
+    # methods that find columns by association read a sample of the rows while they are planned
+    finds = getattr(_BY_NAME.get(call.partition("(")[0].strip().lower()), "settle", None) is not None
+    con.register("_anon_empty", df.orderBy(_rand()).limit(_SAMPLE).toArrow() if finds else df.limit(0).toArrow())
     con.execute(f"create table {TABLE} as from _anon_empty")
     for column in df.schema.fields:
         said = (column.metadata or {}).get("comment")
@@ -92,6 +96,12 @@ def planned(
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
     schema = con.sql(f"select {typed} limit 0").to_arrow_table().schema
     return Planned(con, found, trees, _signed(schema))
+
+
+def _rand() -> Any:
+    from pyspark.sql import functions
+
+    return functions.rand()
 
 
 def _may_be_released(found: Recorded) -> None:
