@@ -1,34 +1,39 @@
 """Cutting a table into parts that are small enough, from counts.
 
 Every part that is too large is cut where the method itself would cut such a group: level by level, one GROUP BY over
-GROUPING SETS for the rows of each value, or a sample of the rows for cuts by squared error, and one more for the
-sensitive values of the sides. A cut whose sides fail the method's requirement gives way to the next best. So what the
-method then does with a part is what it would have done with it as a group of the whole: with cuts by loss and strict
-medians, classes are the same as without parts.
+GROUPING SETS for the rows of each value, with the sensitive values where the requirement reads them, or a sample of the
+rows for cuts by squared error. A cut whose sides fail the method's requirement gives way to the next best, judged from
+the same counts; only sides of persons with several rows, of samples, and of very many sensitive values are asked for.
+So what the method then does with a part is what it would have done with it as a group of the whole: with cuts by loss
+and strict medians, classes are the same as without parts.
 
-Cost: two or three passes over the codes a level, and as many levels as rows / part_rows has bits, more or less.
+Cost: one pass over the codes a level (two more a try where sides are asked for), and as many levels as rows / part_rows
+has bits, more or less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.kernels.groups.counted import Counts, Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
+from duckdb_anon.kernels.groups.counted import Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
 from duckdb_anon.kernels.groups.counted_groups import Groups, SensitiveCells
 from duckdb_anon.kernels.groups.median import Width
+from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.entries import Cutting
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
+from duckdb_anon.parts.cells import Cells, sensitive_codes, summed
 from duckdb_anon.parts.tree import CODE, Part
 
 PERSON = "_anon_person"
 NUMBER = "_anon_rn"
 SAMPLE = 4000
+_MOST_CELLS = 4_000_000
 # A row is in the sample by its number: a multiple of it is spread evenly over the numbers below a prime.
 _SPREAD, _PRIME = 7919, 1_000_003
 
@@ -58,6 +63,20 @@ class Coded:
     persons: bool = False
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Parts by their sensitive values: number of the part, code and rows of each cell; a cell may come twice."""
+
+    number: IntArray
+    code: IntArray
+    rows_of: IntArray
+
+    def rows(self) -> Iterator[tuple[int, int]]:
+        """Rows of each part."""
+        numbers, place = np.unique(self.number, return_inverse=True)
+        yield from zip(numbers.tolist(), summed(place, self.rows_of, len(numbers)).tolist(), strict=True)
+
+
 @dataclass
 class _Planner:
     coded: Coded
@@ -67,6 +86,7 @@ class _Planner:
     tick: Callable[[], None]
     numbers: int = 1
     waiting: dict[int, Iterator[Cut]] = field(default_factory=dict)
+    cells: dict[int, Cells] = field(default_factory=dict)
 
     def run(self) -> None:
         """Cut until every part is small enough or cannot be cut."""
@@ -87,10 +107,9 @@ class _Planner:
                 part.children = [Part(self.numbers + k, 0) for k in range(cut.parts)]
                 self.numbers += cut.parts
         tried = [part for part in parts if part.cut is not None]
-        sides = {child.number: child for part in tried for child in part.children}
-        if not sides:
+        if not tried:
             return []
-        allowed = self._allowed(sides)
+        allowed = self._allowed(tried)
         failed = []
         for part in tried:
             there = [child for child in part.children if child.rows]
@@ -100,10 +119,12 @@ class _Planner:
             failed.append(part)
         return failed
 
-    def _allowed(self, sides: Mapping[int, Part]) -> set[int]:
-        """Numbers of the sides that satisfy the requirement; sets their rows."""
+    def _allowed(self, tried: Sequence[Part]) -> set[int]:
+        """Numbers of the sides of cuts that satisfy the requirement; sets their rows."""
+        sides = {child.number: child for part in tried for child in part.children}
         least = self.cutting.requirement.min_size if self.cutting.requirement is not None else 1
-        for number, rows in self._grouped(sides, ()):
+        held = self._held(tried) if self.cells else None
+        for number, rows in held.rows() if held is not None else self._grouped(sides, ()):
             sides[number].rows = rows
         enough = {number: side for number, side in sides.items() if side.rows >= least}
         if self.cutting.requirement is None or not enough:
@@ -111,52 +132,67 @@ class _Planner:
         sizes = {number: side.rows for number, side in enough.items()}
         if self.coded.persons:
             sizes = dict(self._grouped(enough, (), f"count(distinct {PERSON})"))
-        groups = self._groups(enough, sizes)
-        held = self.cutting.requirement.holds(groups)
-        return {number for number, holds in zip(sorted(enough), held, strict=True) if holds}
+        groups = self._groups(sizes, held)
+        holds = self.cutting.requirement.holds(groups)
+        return {number for number, good in zip(sorted(sizes), holds, strict=True) if good}
 
-    def _groups(self, sides: Mapping[int, Part], sizes: Mapping[int, int]) -> Groups:
-        many = self._released(np.array([sizes[number] for number in sorted(sides)], dtype=np.int64))
+    def _held(self, tried: Sequence[Part]) -> _Held:
+        """The sides of cuts by the cells of their parts."""
+        found = []
+        for part in tried:
+            side, code, rows = self.cells[part.number].sides(cast(Cut, part.cut))
+            found.append((np.array([child.number for child in part.children])[side], code, rows))
+        number, code, rows = (np.concatenate(column) for column in zip(*found, strict=True))
+        return _Held(number, code, rows)
+
+    def _groups(self, sizes: Mapping[int, int], held: _Held | None) -> Groups:
+        """Parts of known sizes as the requirement sees them, in the order of their numbers."""
+        many = self._released(np.array([sizes[number] for number in sorted(sizes)], dtype=np.int64))
         nothing = np.zeros(0, dtype=np.int64)
-        by_rows = {"person": self._largest_persons(sides)} if self.coded.persons else {}
+        by_rows = {"person": self._largest_persons(sizes)} if self.coded.persons else {}
         if not self.cutting.requirement.needs_sensitive:
             return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many, by_rows)
-        first = len(self.coded.qi)
-        columns = [f"{CODE}{first + k}" for k in range(len(self.coded.sensitive))]
         if self.coded.persons:
-            rows = by_rows["person"].sizes
-            by_rows["value"] = Groups.of_cells(self._cells(sides, columns, "count(*)"), nothing, rows)
-        what = f"count(distinct {PERSON})" if self.coded.persons else "count(*)"
+            of_rows = self._cells(sizes, self._asked(sizes, "count(*)"))
+            by_rows["value"] = Groups.of_cells(of_rows, nothing, by_rows["person"].sizes)
+        if held is None:
+            held = self._asked(sizes, f"count(distinct {PERSON})" if self.coded.persons else "count(*)")
         table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
-        return Groups.of_cells(self._cells(sides, columns, what), table, many, by_rows)
+        return Groups.of_cells(self._cells(sizes, held), table, many, by_rows)
 
-    def _largest_persons(self, sides: Mapping[int, Part]) -> Groups:
-        """The sides by rows, with the rows of the person who has most."""
+    def _largest_persons(self, parts: Iterable[int]) -> Groups:
+        """The parts by rows, with the rows of the person who has most."""
         inner = (
-            f"select _anon_part, count(*) as n from {self._placed()} where _anon_part in ({_listed(sides)}) "
+            f"select _anon_part, count(*) as n from {self._placed()} where _anon_part in ({_listed(parts)}) "
             f"group by _anon_part, {PERSON}"
         )
         found = self.coded.ask(
-            f"select _anon_part, max(n)::bigint as most, sum(n)::bigint as n from ({inner}) group by all order by all"
+            "select _anon_part, cast(max(n) as bigint) as most, cast(sum(n) as bigint) as n "
+            f"from ({inner}) as counted group by _anon_part order by _anon_part"
         )
         _, most, rows = (_array(column) for column in found.columns)
         side = np.arange(len(most))
         cells = SensitiveCells(side, np.zeros_like(side), most, np.arange(len(most) + 1))
         return Groups.of_cells(cells, np.zeros(0, dtype=np.int64), rows)
 
-    def _cells(self, sides: Mapping[int, Part], columns: Sequence[str], what: str) -> SensitiveCells:
-        """Sensitive values of each side with what is counted of them."""
-        place = {number: k for k, number in enumerate(sorted(sides))}
-        values_of = self.coded.combinations.tolist()
-        code_of = {tuple(row): int(code) for row, code in zip(values_of, self.cutting.codes, strict=True)}
-        cells: dict[tuple[int, int], int] = {}
-        for number, *values, count in self._grouped(sides, columns, what):
-            key = (place[number], code_of[tuple(values)])
-            cells[key] = cells.get(key, 0) + count
-        keys = np.array(sorted(cells), dtype=np.int64).reshape(-1, 2)
-        counts = np.array([cells[group, code] for group, code in keys.tolist()], dtype=np.int64)
-        offsets = np.searchsorted(keys[:, 0], np.arange(len(place) + 1)).astype(np.int64)
-        return SensitiveCells(keys[:, 0], keys[:, 1], self._released(counts), offsets)
+    def _cells(self, parts: Iterable[int], held: _Held) -> SensitiveCells:
+        """Sensitive values of each part, in the order of their numbers."""
+        numbers = np.array(sorted(parts), dtype=np.int64)
+        wanted = np.isin(held.number, numbers)
+        place, code, rows = np.searchsorted(numbers, held.number[wanted]), held.code[wanted], held.rows_of[wanted]
+        cells = keys_of([place, code])
+        counts = self._released(summed(cells.of_row, rows, cells.number))
+        place, code = place[cells.first], code[cells.first]
+        return SensitiveCells(place, code, counts, np.searchsorted(place, np.arange(len(numbers) + 1)).astype(np.int64))
+
+    def _asked(self, parts: Iterable[int], what: str) -> _Held:
+        """The sensitive values of parts with what is counted of them, by a query."""
+        found = list(self._grouped(parts, self._sensitive_columns(), what))
+        number, *values, rows = (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
+        return _Held(number, sensitive_codes(self.coded.combinations, self.cutting.codes, values), rows)
+
+    def _sensitive_columns(self) -> list[str]:
+        return [f"{CODE}{len(self.coded.qi) + k}" for k in range(len(self.coded.sensitive))]
 
     def _released(self, counts: IntArray) -> IntArray:
         """The least of these rows that are likely to be released, where a sample is."""
@@ -166,7 +202,7 @@ class _Planner:
         least = np.floor(counts * share - 3 * np.sqrt(counts * share * (1 - share)))
         return np.asarray(np.maximum(1, least), dtype=np.int64)
 
-    def _grouped(self, parts: Mapping[int, Part], columns: Sequence[str], what: str = "count(*)") -> Iterator[Any]:
+    def _grouped(self, parts: Iterable[int], columns: Sequence[str], what: str = "count(*)") -> Iterator[Any]:
         """Rows (part, values of some columns, number) of what is counted."""
         named = "".join(f", {column}" for column in columns)
         sql = (
@@ -181,25 +217,38 @@ class _Planner:
 
     def _counted(self, parts: Sequence[Part]) -> list[tuple[Part, Any]]:
         """Of each part the rows of every value, or a sample of its rows."""
+        self.cells = {}
         if self.cutting.by == "sse":
             return self._sampled(parts)
         names = [f"{CODE}{k}" for k in range(len(self.coded.qi))]
-        sets = ", ".join(f"(_anon_part, {name})" for name in names)
+        reads = self.cutting.requirement is not None and self.cutting.requirement.needs_sensitive
+        few = not reads or len(parts) * self._most_cells() <= _MOST_CELLS
+        sensitive = self._sensitive_columns() if reads and few and not self.coded.persons else []
+        with_them = "".join(f", {column}" for column in sensitive)
+        sets = ", ".join(f"(_anon_part, {name}{with_them})" for name in names)
         found = self.coded.ask(
-            f"select _anon_part, {', '.join(names)}, count(*) as _anon_n from {self._placed()} "
+            f"select _anon_part, {', '.join(names)}{with_them}, count(*) as _anon_n from {self._placed()} "
             f"where _anon_part in ({_listed(p.number for p in parts)}) group by grouping sets ({sets})"
         )
         number, *codes, rows = (_array(column) for column in found.columns)
+        code_of_row = np.zeros(len(rows), dtype=np.int64)
+        if sensitive:
+            code_of_row = sensitive_codes(self.coded.combinations, self.cutting.codes, codes[len(names) :])
         counted = []
         for part in parts:
-            code, many = [], []
-            for own in codes:
-                mine = np.flatnonzero((number == part.number) & (own >= 0))
-                mine = mine[np.argsort(own[mine], kind="stable")]
-                code.append(own[mine])
-                many.append(rows[mine])
-            counted.append((part, Counts(tuple(code), tuple(many))))
+            own = [np.flatnonzero((number == part.number) & (code >= 0)) for code in codes[: len(names)]]
+            cells = Cells(
+                tuple(code[mine] for code, mine in zip(codes, own, strict=False)),
+                tuple(code_of_row[mine] for mine in own), tuple(rows[mine] for mine in own),
+            )  # fmt: skip
+            if few and not self.coded.persons:
+                self.cells[part.number] = cells
+            counted.append((part, cells.counts()))
         return counted
+
+    def _most_cells(self) -> int:
+        """Cells a part may have at most."""
+        return sum(attribute.size for attribute in self.coded.qi) * len(self.coded.combinations)
 
     def _sampled(self, parts: Sequence[Part]) -> list[tuple[Part, Any]]:
         names = ", ".join(f"{CODE}{k}" for k in range(len(self.coded.qi)))
@@ -243,8 +292,8 @@ def parts_of(function: str, coded: Coded, cutting: Cutting, part_rows: int, tick
     if requirement is not None:
         sizes = {0: coded.rows}
         if coded.persons:
-            sizes = dict(planner._grouped({0: root}, (), f"count(distinct {PERSON})"))
-        whole = planner._groups({0: root}, sizes)
+            sizes = dict(planner._grouped((0,), (), f"count(distinct {PERSON})"))
+        whole = planner._groups(sizes, None)
         if not requirement.holds(whole).all():
             raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
     planner.run()

@@ -12,6 +12,8 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError, listed
 
 DIALECTS = ("duckdb", "spark")
+# Spark has no whole numbers of 16 bytes; its decimals hold all but the largest of them, and say where they do not
+_WIDE = (exp.DataType.Type.INT128, exp.DataType.Type.UINT128)
 _SPARK = {"error": "raise_error", "map_values": "map_values", "map_keys": "map_keys"}
 
 
@@ -41,6 +43,9 @@ def spoken(sql: str, dialect: str) -> str:
                 call.set("this", _SPARK[name])
         if unknown:
             raise RewriteError(f"{dialect} has no words for {listed(sorted(unknown))}, which the estimate needs")
+        for wide in list(tree.find_all(exp.DataType)):
+            if wide.this in _WIDE:
+                wide.replace(exp.DataType.build("decimal(38, 0)", dialect="duckdb"))
         return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (sqlglot.errors.UnsupportedError, sqlglot.errors.ParseError) as error:
         raise RewriteError(f"{dialect} has no words for this: {str(error).splitlines()[0]}") from error

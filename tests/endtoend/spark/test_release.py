@@ -1,4 +1,4 @@
-"""Releases on Spark (local[2]) against those of DuckDB, on census and on 2 million rows."""
+"""Releases on Spark (local[2]) against those of DuckDB; `-m campaign` takes 2 million rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark: An
 
     call = f"mondrian('people', 3, l := 2, {ROLES}, sensitive := 'ward')"
     con.execute(f"create or replace table once as from {call}")
-    release = anon.release(people, "mondrian(3, l := 2)", qi=QI, sensitive="ward", part_rows=1600)
+    release = anon.release(people, "mondrian(3, l := 2)", qi=QI, sensitive="ward", part_rows=2500)
     con.register("_released", release.toArrow())
     con.execute("create or replace table released as from _released")
     assert differing(con, "once", "released") == 0
@@ -111,7 +111,10 @@ def test_every_method_with_parts_runs(con: Any, people: Any, name: str) -> None:
     release = anon.release(people, call, qi=QI, sensitive="ward", part_rows=3000, **more)
     con.register("_other", release.toArrow())
     rows = con.execute("select count(*) from _other").fetchall()[0][0]
-    assert rows == 6000 if name not in ("merging", "sample", "hybrid") else 2000 < rows < 6010
+    if name == "merging":  # two fakes a part
+        assert 6000 < rows < 6050
+    else:
+        assert 2000 < rows < 6000 if name in ("sample", "hybrid") else rows == 6000
     if name in ("anatomy", "similar rows"):
         worst = con.execute(
             "select max(most / n) from (select bucket, count(*) as n, max(list_max(map_values(ward))) as most "
@@ -159,20 +162,31 @@ def test_refusals_say_why(people: Any, call: str, more: dict[str, Any], said: st
         anon.release(people, call, **{"qi": QI, **more})
 
 
-@pytest.mark.campaign
-def test_census_and_two_million_rows(spark: Any, con: Any, shared_data: Path) -> None:
+CENSUS = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"]
+
+
+@pytest.fixture(scope="module")
+def census(spark: Any, con: Any, shared_data: Path) -> Any:
+    con.execute(f"create or replace table census as from read_csv('{shared_data / 'census.csv'}')")
+    return spark.createDataFrame(con.sql("from census").to_arrow_table()).cache()
+
+
+def test_census_has_the_classes_of_duckdb(con: Any, census: Any) -> None:
     import duckdb_anon.spark as anon
 
-    qi = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"]
-    con.execute(f"create or replace table census as from read_csv('{shared_data / 'census.csv'}')")
-    con.execute(f"create or replace table once as from mondrian('census', 10, qi := {qi}, sensitive := 'INCWAGE')")
-    census = spark.createDataFrame(con.sql("from census").to_arrow_table()).cache()
-    release = anon.release(census, "mondrian(10)", qi=qi, sensitive="INCWAGE", part_rows=8000)
+    con.execute(f"create or replace table once as from mondrian('census', 10, qi := {CENSUS}, sensitive := 'INCWAGE')")
+    release = anon.release(census, "mondrian(10)", qi=CENSUS, sensitive="INCWAGE", part_rows=20_000)
     con.register("_census", release.toArrow())
     assert differing(con, "once", "_census") == 0
+
+
+@pytest.mark.campaign
+def test_two_million_rows(spark: Any, census: Any) -> None:
+    import duckdb_anon.spark as anon
+
     large = census.crossJoin(spark.range(50)).drop("id")
     rows = large.count()
     assert rows > 2_000_000
-    release = anon.release(large, "mondrian(100)", qi=qi, sensitive="INCWAGE", part_rows=500_000)
+    release = anon.release(large, "mondrian(100)", qi=CENSUS, sensitive="INCWAGE", part_rows=500_000)
     assert release.count() == rows
-    assert anon.k_anonymity(release, qi) >= 100
+    assert anon.k_anonymity(release, CENSUS) >= 100

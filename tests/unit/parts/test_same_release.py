@@ -7,6 +7,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import AnonError, ParameterError
+from duckdb_anon.parts.original import Original
 
 QI = "qi := ['age', 'gender', 'education', 'hours_per_week', 'born', 'height']"
 SAME = {
@@ -58,6 +59,24 @@ def test_mondrian_makes_the_same_boxes(people: duckdb.DuckDBPyConnection, call: 
         "where table_name in ('once', 'parts') group by all having count(*) <> 2"
     ).fetchall()
     assert both == []
+
+
+def test_parts_are_planned_with_one_query_a_level(
+    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = Original.ask
+
+    def listening(self: Original, sql: str) -> object:
+        asked.append(sql)
+        return ask(self, sql)
+
+    monkeypatch.setattr(Original, "ask", listening)
+    duckdb_anon.release(people, "parts", SAME["two sensitive columns"], replace=True, part_rows=1600)
+    planned = [sql for sql in asked if "_anon_placed" in sql]
+    # the first one asks whether the table as a whole meets what is asked; cuts that fail are given up without asking
+    assert [("grouping sets" in sql) for sql in planned] == [False] + [True] * (len(planned) - 1)
+    assert 3 <= len(planned) <= 9
 
 
 def test_rows_of_a_part_do_not_stand_together(people: duckdb.DuckDBPyConnection) -> None:
