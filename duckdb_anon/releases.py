@@ -9,7 +9,6 @@ refuses what must not reach them: `row_id`, and a `seed` that can be guessed.
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
 import secrets
@@ -22,6 +21,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.one_call import function_called
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, recording
 from duckdb_anon.engine.whole import planned_only
@@ -313,7 +313,7 @@ def _may_be_shown(found: Recorded) -> None:
 def _method_of(con: duckdb.DuckDBPyConnection, call: str) -> Method:
     """The method `call` calls, which must be one call and nothing around it."""
     methods = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
-    name = _called(con, call)
+    name = function_called(con, call)
     if name is None:
         raise ParameterError(
             f"release: {call!r} is not one call of a method, such as muco('people', 0.2); for anything around it use "
@@ -324,27 +324,6 @@ def _method_of(con: duckdb.DuckDBPyConnection, call: str) -> Method:
             f"release: {name} is not a method{nearest(name, methods)}; FROM anon_functions() lists them"
         )
     return methods[name]
-
-
-def _called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
-    """Name of the one table function that `FROM call` calls, None where it does anything else."""
-    try:
-        if len(duckdb.extract_statements(f"from {call}")) != 1:
-            return None
-        text = con.execute("select json_serialize_sql(?::varchar)", [f"from {call}\n"]).fetchall()[0][0]
-    except duckdb.Error:
-        return None
-    answer = json.loads(text)
-    node = answer["statements"][0]["node"] if not answer.get("error") else {}
-    source = node.get("from_table", {})
-    function = source.get("function", {})
-    plain = [item.get("class") for item in node.get("select_list", [])] == ["STAR"]
-    around = (
-        node.get("where_clause") or node.get("modifiers") or node.get("sample") or node.get("cte_map", {}).get("map")
-    )
-    if source.get("type") != "TABLE_FUNCTION" or not plain or around:
-        return None
-    return str(function.get("function_name", "")).lower()
 
 
 def _target(name: str) -> str:
