@@ -14,8 +14,6 @@ from duckdb_anon.registry import ENTRIES, METHODS
 
 MEASURES_OF_ROWS = {
     "disclosure": "('visits', 'visits')",
-    "linkage_risk": "('visits', 'visits')",
-    "attribute_risk": "('visits', 'visits')",
     "singling_out": "('visits', 'visits')",
     "linkability": "('visits', 'visits', ['age'])",
     "inference": "('visits', 'visits')",
