@@ -78,7 +78,8 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
         offsets, item, width = column.offsets, column.codes, column.domain.size
         strength = counts / np.bincount(row, weights=counts, minlength=rows)[row]
     elif column.lists_nodes and column.node is not None and column.offsets is not None:
-        nodes, item = np.unique(column.node, return_inverse=True)
+        nodes, place = np.unique(column.node.astype(np.int64), return_inverse=True)
+        item = place.astype(np.int32)
         offsets, strength, width = column.offsets, np.ones(len(item)), len(nodes)
         leaves = _leaves_below(column.domain, nodes)
         entries = int(np.diff(leaves.indptr)[item].sum())
