@@ -5,9 +5,16 @@ Needs anonymeter (1.1.0; pip install anonymeter) in an environment of its own be
 below 1.27. Each table is split in halves, so that attack and control have as many persons; the releases are plain rows,
 the one shape Anonymeter reads. It drops repeated rows before it singles out, so both are given distinct rows there.
 A line is marked where each estimate lies outside the other's interval, which chance alone does to one pair in six of
-equal rates. Measured: 7 of 48; in 28 of these nearly everybody or nobody is found or both hold the same predicates, so
-it is 7 of 20, some more than chance explains, on either side: five times multivariate singling out, by the hundred or
-so predicates that each finds in its own draws, and twice inference from sliced rows. Some six minutes.
+equal rates. Every comparison that is not nearly 0 or 1 is asked again with other seeds: means that stay apart would be
+a difference, means that meet are draws. Measured: 1 of 48 outside (inference on a copy of adult, .783 against .728), 7
+of 48 in an earlier run with other draws: which 400 persons are asked, which of several nearest rows comes first in
+their order (so rows are shuffled for both), and which hundred or so predicates of 8,000 tried single somebody out.
+Asked for nearly all 6,000 persons in place of 400, three seeds each, inference agrees: .764 against .765 on the copy of
+adult, .246 against .245 on its slices, .758 and .214 against .758 and .217 on those of visits. Of multivariate singling
+out, eight more seeds gave means of .172 against .164 on census by muco, .3 standard errors apart.
+Known differences, each below what is seen here: within 5% is of the true value here and of the guess there, and where
+original and control differ in size Anonymeter scales the control's successes by a fitted curve. Two CPU minutes without
+the other seeds, some ten with them.
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ import duckdb_anon
 ATTACKS, COLUMNS = 400, 4
 ROWS = 12_000
 SEED, AGAIN = 3, 8
+CERTAIN, DIFFERENT = 0.02, 3.6
 TABLES = {
     "census": (["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"], "INCWAGE", "*", "true"),
     "adult": (
@@ -55,7 +63,8 @@ def main(folder: Path) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     print(f"{'table':8}{'release':10}{'criterion':26}{'duckdb-anon [95%]':26}{'Anonymeter [95%]':26}")
-    outside = compared = unexplained = 0
+    outside = compared = 0
+    distances: list[float] = []
     for table, (qi, secret, rows, where) in TABLES.items():
         con = duckdb_anon.connect()
         columns = ", ".join([*qi, secret])
@@ -79,16 +88,16 @@ def main(folder: Path) -> None:
                 outside, compared = outside + apart, compared + 1
                 print(f"{table:8}{name:10}{criterion:26}{shown(mine)}{shown(other)}{'OUTSIDE BOTH' if apart else ''}",
                       flush=True)  # fmt: skip
-                if apart:
-                    unexplained += not again(con, qi, secret, roles, criterion)
+                if min(mine[0], other[0]) < 1 - CERTAIN and max(mine[0], other[0]) > CERTAIN:
+                    distances.append(again(con, qi, secret, roles, criterion))
         con.close()
-    print(
-        f"{compared} comparisons, {outside} outside both intervals, {unexplained} of these where means of seeds differ"
-    )
+    print(f"{compared} comparisons, {outside} outside both intervals. {len(distances)} of them between {CERTAIN} and "
+          f"{1 - CERTAIN}, asked again: {sum(d > DIFFERENT for d in distances)} means more than {DIFFERENT} standard "
+          f"errors apart, {np.sqrt(np.mean(np.square(distances))):.2f} in the root mean square")  # fmt: skip
 
 
-def again(con: duckdb.DuckDBPyConnection, qi: list[str], secret: str, roles: str, criterion: str) -> bool:
-    """Ask both with other seeds: do their means agree, and do they scatter as their intervals say?"""
+def again(con: duckdb.DuckDBPyConnection, qi: list[str], secret: str, roles: str, criterion: str) -> float:
+    """Ask both with other seeds: how many standard errors their means are apart; printed with how they scatter."""
     found: dict[str, list[Estimate]] = {"duckdb-anon": [], "Anonymeter": []}
     for seed in range(SEED + 1, SEED + 1 + AGAIN):
         found["duckdb-anon"].append(own(con, qi, secret, roles, (criterion,), seed)[criterion])
@@ -103,7 +112,7 @@ def again(con: duckdb.DuckDBPyConnection, qi: list[str], secret: str, roles: str
         print(f"{'':18}{AGAIN} more seeds, {name:12} mean {risks.mean():.3f}, {scatter}", flush=True)
     apart = abs(means[0] - means[1]) / max(float(np.hypot(*errors)), 1e-9)
     print(f"{'':18}means {apart:.1f} standard errors apart", flush=True)
-    return bool(apart <= 3)
+    return float(apart)
 
 
 def own(

@@ -152,6 +152,18 @@ def test_fragments_are_found_where_nodes_cover_them(visits: duckdb.DuckDBPyConne
     assert told["mean_risk"] == pytest.approx(np.mean(found))
 
 
+def test_compare_and_recommend_show_what_the_strongest_attacker_finds(visits: duckdb.DuckDBPyConnection) -> None:
+    told = answered(visits, "from compare('visits', ['linked'], n := 20, seed := 1)")
+    wanted = answered(visits, "from linkage_risk('visits', 'linked', seed := 1) where attacker = 'strongest'")
+    assert told["shape"] == "persons" and told["identity"] == 0.5
+    for figure in ("identity", "attribute", "advantage"):
+        assert told[figure] == pytest.approx(wanted[figure])
+    assert told["mean_error"] is not None
+    found = visits.execute("select identity, meets_max_risk from recommend('visits', max_risk := 0.6, "
+                           "methods := ['rmr'], rows := 100)").fetchall()  # fmt: skip
+    assert found[0][0] == 0.5
+
+
 REFUSED = {
     "l_diversity": f"('released', {ROLES})",
     "t_closeness": f"('released', {ROLES})",
