@@ -178,7 +178,7 @@ def _mean(chances: FloatArray) -> float:
 
 def advantage(rate: float, base: float) -> float:
     """Share of what the baseline does not know that the attacker does; negative where she knows less."""
-    return (rate - base) / (1 - base) if base < 1 else 0.0
+    return 0.0 if base >= 1 else (rate - base) / (1 - base)
 
 
 def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
