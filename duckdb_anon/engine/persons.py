@@ -21,7 +21,7 @@ METHODS_OF_PERSONS = (
     "muco", "mondrian", "incognito", "anatomy", "slicing", "merging", "one_to_m_generalize", "rmr"
 )  # fmt: skip
 """Methods that protect persons, as messages name them."""
-MEASURES_OF_PERSONS = ("kl_diversity", "km_anonymity", "fragment_risk")
+MEASURES_OF_PERSONS = ("linkage_risk", "attribute_risk", "kl_diversity", "km_anonymity", "fragment_risk")
 """Measures of risk that count persons, as messages name them."""
 
 

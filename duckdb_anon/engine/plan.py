@@ -256,7 +256,7 @@ def _told_apart(entry: PureSql, context: Context, relation: Relation, select: st
 def _plan_query(entry: Query, context: Context, params: Params) -> str:
     with planning(entry.name):
         select = entry.plan(context, params)
-    if entry.unit == "any":
+    if entry.unit != "row":  # one that counts persons refuses by itself what it cannot count
         return select
     relation = context.relation(entry.tables[0])
     person = context.roles(relation, nested=True).person

@@ -44,7 +44,7 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "one_to_m_generalize"
-OF_PERSONS = "queries count persons by quasi-identifiers; fragment_risk and kl_diversity measure its risk"
+OF_PERSONS = "queries count persons by quasi-identifiers; fragment_risk tells who is found by some values"
 CHANGING = Parameter(
     "changing",
     "persons whose quasi-identifiers differ between rows: 'error', 'set' (a box around all of a person's values), "

@@ -61,6 +61,11 @@ class ReadColumn:
     slice: str = ""
     channel: Randomization | None = None
 
+    @property
+    def lists_nodes(self) -> bool:
+        """Whether a cell is a list of nodes of a hierarchy, one for each value of a person."""
+        return self.shape == "set" and self.node is not None
+
     def value_codes(self) -> CodeArray:
         """Codes of a column of plain values.
 

@@ -9,7 +9,8 @@ need the call, which the release's description tells. `singled_out` is the share
 exactly one released row and one person (singling_out); a sensitive column that is published as it is gives most of
 them whatever the method does to the others, and `note` names it. A figure that makes no sense for a shape is NULL:
 classes of sliced, noisy or randomized rows and of lists of nodes, risk and the loss of replaced values without
-`row_id`. Cost: that of its parts, and one more run of a method that releases rows.
+`row_id`. Where persons have several rows, releases of lists are compared, and others refused: their rows would be
+counted. Cost: that of its parts, and one more run of a method that releases rows.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+from duckdb_anon.engine.persons import check_described, refusing
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.measures.risk.classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
@@ -142,9 +144,16 @@ def _plan(context: Any, params: Params) -> str:
     if not params["releases"]:
         raise ParameterError(f"compare: releases := {params['releases']!r} names none; say releases := ['a', 'b']")
     relations = [context.relation("releases", name) for name in params["releases"]]
-    original = context.table_info(context.relation("original"), relations)
+    relation = context.relation("original")
+    original = context.table_info(relation, relations)
     releases = [context.table_info(relation) for relation in relations]
-    return plan_compare(original, releases, params)
+    select = plan_compare(original, releases, params)
+    person = context.roles(relation, nested=True).person
+    for table in (relation, *relations) if person is None else ():
+        check_described(MEASURE, table)
+    # rows of a release of lists are persons, rows of others are counted as persons by what is asked of them
+    of_rows = any(contents_of(release, original).shape != "persons" for release in releases)
+    return refusing(MEASURE, select, relation.sql, person.name) if person and of_rows else select
 
 
 MEASURE = Query(
@@ -175,5 +184,5 @@ MEASURE = Query(
     plan=_plan,
     answers=EVERY,
     tables=("original",),
-    unit="row",
+    unit="person",
 )

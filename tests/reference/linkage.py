@@ -125,3 +125,70 @@ def buckets(
             total += best + (log(sum(exp(s - best) for s in each) / len(each)) if how == "share" and best > -inf else 0)
         found.append(total)
     return found
+
+
+def identity_of_person(found: Sequence[Sequence[float]], own: set[int]) -> float:
+    """The same for somebody with a list of scores a record: pairs of a record and a row that score best."""
+    best = max(s for scores in found for s in scores)
+    pairs = [r for scores in found for r, s in enumerate(scores) if s >= best - TIE]
+    return sum(r in own for r in pairs) / len(pairs)
+
+
+def attribute_of_person(
+    found: Sequence[Sequence[float]],
+    carried: Sequence[dict[object, float]],
+    truths: set[object],
+    soft: bool,
+    told: set[object] = frozenset(),  # type: ignore[assignment]
+) -> float:
+    """Chance that the value with most votes of all records is one of hers that was not told."""
+    best, votes = max(s for scores in found for s in scores), dict[object, float]()
+    for scores in found:
+        for s, values in zip(scores, carried, strict=True):
+            if s >= best - (20 if soft else TIE):
+                for value, weight in values.items():
+                    if value not in told:
+                        votes[value] = votes.get(value, 0) + weight * (exp(s - best) if soft else 1)
+    most = max(votes.values(), default=0)
+    winners = [value for value, number in votes.items() if number > 0 and number >= most * (1 - TIE)]
+    return sum(value in truths for value in winners) / len(winners) if winners else 0.0
+
+
+def guess(
+    records: Sequence[Row],
+    shares: Sequence[Callable[[int, object], float]],
+    carried: Sequence[dict[object, float]],
+    own: dict[int, Callable[[int, object], float]],
+    truths: set[object],
+    weight: Sequence[float],
+) -> float:
+    """Chance that naive Bayes without the own rows names one of her values, one value and one column at a time.
+
+    Args:
+        records: known values of each of her records.
+        shares: for each column, how much of a row is at a value.
+        carried: sensitive values of each row, with weights.
+        own: for each of her rows how much of it is at a value of a column.
+        truths: her values.
+        weight: how much each row counts.
+    """
+    values = sorted({v for one in carried for v in one}, key=str)
+    total = dict.fromkeys(values, 0.0)
+    every = range(len(carried))
+    for record in records:
+        posterior = {}
+        for v in values:
+            count = sum(weight[r] * carried[r].get(v, 0) for r in every) - sum(carried[r].get(v, 0) for r in own)
+            if count <= 1e-9:
+                continue
+            posterior[v] = count
+            for a, share in enumerate(shares):
+                x = record[a]
+                marginal = max(sum(share(r, x) for r in every), 1e-9) / len(carried)
+                seen = sum(weight[r] * carried[r].get(v, 0) * share(r, x) for r in every)
+                seen -= sum(carried[r].get(v, 0) * inside(a, x) for r, inside in own.items())
+                posterior[v] *= (max(seen, 0) + marginal) / (count + 1)
+        for v, p in posterior.items():
+            total[v] += p / sum(posterior.values())
+    winners = [v for v in values if 0 < total[v] >= max(total.values()) * (1 - TIE)]
+    return len(truths & set(winners)) / len(winners) if winners else 0.0

@@ -16,47 +16,87 @@ TIE = 1e-9
 
 @compiled
 def naive_bayes_guesses(
+    start: IntArray,
     bins: IntArray,
     known: BoolArray,
     held: FloatArray,
     marginal: FloatArray,
     prior: FloatArray,
+    own_start: IntArray,
     own: FloatArray,
-    own_bins: FloatArray,
+    inside: FloatArray,
+    truth_start: IntArray,
     truth: IntArray,
+    told_start: IntArray,
+    told: IntArray,
     strength: float,
     out: FloatArray,
 ) -> None:
-    """Chance that the likeliest sensitive value is the target's, by a model that never saw her row.
+    """Chance that the likeliest sensitive value is one of the target's, by a model that never saw her rows.
 
     Args:
-        bins: bin of each known value, counted over all columns, shape (targets, columns).
-        known: columns the guesser knows, shape (targets, columns).
+        start: first record of each target and the number of records, shape (targets + 1,); the posteriors of her
+            records add up.
+        bins: bin of each known value, counted over all columns, shape (records, columns).
+        known: columns the guesser knows, shape (records, columns).
         held: rows of each bin that hold each value, shape (bins of all columns, values).
         marginal: share of each bin in its column, shape (bins of all columns,).
         prior: rows that hold each value, shape (values,).
-        own: what each target's own row adds to `prior`, shape (targets, values of the model as one hot or shares).
-        own_bins: how much of her own row lies in the bin of her value, shape (targets, columns).
-        truth: her value, -1 for one the model leaves out, shape (targets,).
+        own_start: first own row of each target and their number, shape (targets + 1,).
+        own: what each of those rows adds to `prior`, shape (own rows, values).
+        inside: how much of each own row lies in the bin of the record's value, for all pairs of a record and an own row
+            of each target, records first, shape (pairs, columns).
+        truth_start: first value of each target and their number, shape (targets + 1,).
+        truth: the targets' own values that are to be found, -1 for one the model leaves out.
+        told_start: as truth_start.
+        told: the targets' own values that are known beforehand, -1 for one the model leaves out.
         strength: rows that each conditional distribution is smoothed with, drawn as `marginal` says.
-        out: shape (targets,).
+        out: how many of the likeliest values are hers, over their number, shape (targets,).
     """
     values = len(prior)
-    for t in range(bins.shape[0]):
-        best, ties, hit = -np.inf, 0, False
-        for s in range(values):
-            rows = prior[s] - own[t, s]
-            if rows <= 1e-9:
+    score, total = np.empty(values), np.empty(values)
+    pair = 0
+    for t in range(len(out)):
+        rows_own = own_start[t + 1] - own_start[t]
+        total[:] = 0.0
+        for r in range(start[t], start[t + 1]):
+            best = -np.inf
+            for s in range(values):
+                rows = prior[s]
+                for e in range(rows_own):
+                    rows -= own[own_start[t] + e, s]
+                score[s] = -np.inf
+                if rows <= 1e-9:
+                    continue
+                score[s] = np.log(rows)
+                for a in range(bins.shape[1]):
+                    if known[r, a]:
+                        b = bins[r, a]
+                        seen = held[b, s]
+                        for e in range(rows_own):
+                            seen -= own[own_start[t] + e, s] * inside[pair + e, a]
+                        score[s] += np.log((max(seen, 0.0) + strength * marginal[b]) / (rows + strength))
+                best = max(best, score[s])
+            pair += rows_own
+            if best == -np.inf:
                 continue
-            score = np.log(rows)
-            for a in range(bins.shape[1]):
-                if known[t, a]:
-                    b = bins[t, a]
-                    seen = max(held[b, s] - own[t, s] * own_bins[t, a], 0.0)
-                    score += np.log((seen + strength * marginal[b]) / (rows + strength))
-            if score > best + TIE:
-                best, ties, hit = score, 1, s == truth[t]
-            elif score >= best - TIE:
-                ties += 1
-                hit = hit or s == truth[t]
-        out[t] = 1.0 / ties if hit else 0.0
+            whole = 0.0
+            for s in range(values):
+                whole += np.exp(score[s] - best)
+            for s in range(values):
+                total[s] += np.exp(score[s] - best) / whole
+        for e in range(told_start[t], told_start[t + 1]):
+            if told[e] >= 0:
+                total[told[e]] = 0.0
+        most = 0.0
+        for s in range(values):
+            most = max(most, total[s])
+        out[t] = 0.0
+        if most == 0.0:
+            continue
+        ties, hits = 0, 0
+        for s in range(values):
+            ties += total[s] >= most * (1 - TIE)
+        for e in range(truth_start[t], truth_start[t + 1]):
+            hits += truth[e] >= 0 and total[truth[e]] >= most * (1 - TIE)
+        out[t] = hits / ties

@@ -5,7 +5,8 @@ the sum over its cells; she picks evenly among the rows that score best, and vot
 rows' weights (identity and attribute disclosure by an attacker with a score, as in record linkage: Torra and
 Domingo-Ferrer 2003; Domingo-Ferrer and Torra 2001). Cost: targets times rows times columns, each one lookup.
 
-Equal rows are scored once: a unit is a distinct row (or a bucket of a sliced release) of `size` released rows.
+Equal rows are scored once: a unit is a distinct row (or a bucket of a sliced release) of `size` released rows. Somebody
+with several rows in the original has several records; scores have a row a record, targets say where theirs begin.
 """
 
 from __future__ import annotations
@@ -98,95 +99,148 @@ def bucket_scores(scores: FloatArray, start: IntArray, share: bool, out: FloatAr
 
 
 @compiled
-def own_share(scores: FloatArray, size: FloatArray, own: IntArray, out: FloatArray) -> None:
-    """Chance that a row picked evenly among the best is the target's own.
+def leave_out_groups(
+    scores: FloatArray, start: IntArray, group_of_unit: IntArray, own_start: IntArray, own_group: IntArray
+) -> None:
+    """Set the score to minus infinity outside the groups of a target's own rows.
 
     Args:
-        scores: shape (targets, units).
-        size: released rows of each unit, shape (units,).
-        own: unit of each target's own row, -1 where it was not released.
-        out: shape (targets,): 1 / (rows that score best) if her own unit is among them, else 0.
+        scores: shape (records, units), changed.
+        start: first record of each target and the number of records, shape (targets + 1,).
+        group_of_unit: shape (units,).
+        own_start: first own row of each target and their number, shape (targets + 1,).
+        own_group: group of each of those rows.
     """
-    for t in range(scores.shape[0]):
+    for t in range(len(start) - 1):
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                inside = False
+                for e in range(own_start[t], own_start[t + 1]):
+                    if own_group[e] == group_of_unit[j]:
+                        inside = True
+                        break
+                if not inside:
+                    scores[r, j] = -np.inf
+
+
+@compiled
+def own_share(
+    scores: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own: IntArray, out: FloatArray
+) -> None:
+    """Chance that a row picked evenly among the best is one of the target's own.
+
+    Args:
+        scores: shape (records, units); a target has one record, or several, each of which may fit any row.
+        start: first record of each target and the number of records, shape (targets + 1,).
+        size: released rows of each unit, shape (units,).
+        own_start: first own row of each target and their number, shape (targets + 1,).
+        own: unit of each of those rows; somebody who was not released has none.
+        out: shape (targets,): own rows that score best over all rows that do, each counted for every record it fits.
+    """
+    for t in range(len(out)):
         best = -np.inf
-        for j in range(scores.shape[1]):
-            best = max(best, scores[t, j])
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                best = max(best, scores[r, j])
         out[t] = 0.0
-        if own[t] < 0 or best == -np.inf or scores[t, own[t]] < best - TIE:
+        if best == -np.inf:
+            continue
+        mine = 0.0
+        for r in range(start[t], start[t + 1]):
+            for e in range(own_start[t], own_start[t + 1]):
+                if scores[r, own[e]] >= best - TIE:
+                    mine += 1.0
+        if mine == 0.0:
             continue
         rows = 0.0
-        for j in range(scores.shape[1]):
-            if scores[t, j] >= best - TIE:
-                rows += size[j]
-        out[t] = 1.0 / rows
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                if scores[r, j] >= best - TIE:
+                    rows += size[j]
+        out[t] = mine / rows
 
 
 @compiled
 def vote(
     scores: FloatArray,
+    start: IntArray,
     reach: float,
     offsets: IntArray,
     code: CodeArray,
     weight: FloatArray,
     tilt: FloatArray,
     normed: bool,
-    truth: CodeArray,
+    truth_start: IntArray,
+    truth: IntArray,
+    told_start: IntArray,
+    told: IntArray,
     votes: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Chance that the value with most votes is the target's.
+    """Chance that the value with most votes is one of the target's.
 
     Args:
-        scores: shape (targets, units).
+        scores: shape (records, units).
+        start: first record of each target and the number of records, shape (targets + 1,); the records' votes add up.
         reach: 0: the best units vote evenly; else units vote with the exponential of their score, up to `reach` below
-            the best.
+            the best of all records.
         offsets: unit j carries the values code[offsets[j]:offsets[j + 1]], shape (units + 1,).
         code: sensitive codes.
         weight: rows that carry each of them.
-        tilt: what a model says of each value for each target, shape (targets, sensitive domain); of shape (targets, 0)
+        tilt: what a model says of each value for each record, shape (records, sensitive domain); of shape (records, 0)
             for none.
         normed: whether a unit's values share its weight after the tilt, as they did before.
-        truth: the targets' own codes.
+        truth_start: first value of each target and their number, shape (targets + 1,).
+        truth: the targets' own codes that are to be found.
+        told_start: as truth_start.
+        told: the targets' own codes that are known beforehand; nobody votes for them.
         votes: zeros, shape (sensitive domain,); left so.
-        out: shape (targets,): 1 / (values with most votes) if hers is one of them, else 0.
+        out: shape (targets,): how many of the values with most votes are hers, over their number.
     """
     touched = np.empty(len(votes), dtype=np.int64)
     tilted = tilt.shape[1] > 0
-    for t in range(scores.shape[0]):
+    for t in range(len(out)):
         best = -np.inf
-        for j in range(scores.shape[1]):
-            best = max(best, scores[t, j])
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                best = max(best, scores[r, j])
         out[t] = 0.0
         if best == -np.inf:
             continue
         found = 0
-        for j in range(scores.shape[1]):
-            behind = best - scores[t, j]
-            if behind > max(reach, TIE):
-                continue
-            strength = np.exp(-behind) if reach > 0 else 1.0
-            if tilted and normed:
-                before, after = 0.0, 0.0
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                behind = best - scores[r, j]
+                if behind > max(reach, TIE):
+                    continue
+                strength = np.exp(-behind) if reach > 0 else 1.0
+                if tilted and normed:
+                    before, after = 0.0, 0.0
+                    for e in range(offsets[j], offsets[j + 1]):
+                        before += weight[e]
+                        after += weight[e] * tilt[r, code[e]]
+                    strength *= before / after if after > 0.0 else 0.0
                 for e in range(offsets[j], offsets[j + 1]):
-                    before += weight[e]
-                    after += weight[e] * tilt[t, code[e]]
-                strength *= before / after if after > 0.0 else 0.0
-            for e in range(offsets[j], offsets[j + 1]):
-                s = code[e]
-                share = strength * weight[e] * (tilt[t, s] if tilted else 1.0)
-                if share > 0.0:
-                    if votes[s] == 0.0:
-                        touched[found] = s
-                        found += 1
-                    votes[s] += share
+                    s = code[e]
+                    share = strength * weight[e] * (tilt[r, s] if tilted else 1.0)
+                    if share > 0.0:
+                        if votes[s] == 0.0:
+                            touched[found] = s
+                            found += 1
+                        votes[s] += share
+        for e in range(told_start[t], told_start[t + 1]):
+            votes[told[e]] = 0.0
         most = 0.0
         for k in range(found):
             most = max(most, votes[touched[k]])
-        winners = 0
+        winners, hits = 0, 0
         for k in range(found):
-            if votes[touched[k]] >= most * (1 - TIE):
+            if votes[touched[k]] > 0.0 and votes[touched[k]] >= most * (1 - TIE):
                 winners += 1
-        if most > 0.0 and votes[truth[t]] >= most * (1 - TIE):
-            out[t] = 1.0 / winners
+        for e in range(truth_start[t], truth_start[t + 1]):
+            if votes[truth[e]] > 0.0 and votes[truth[e]] >= most * (1 - TIE):
+                hits += 1
+        if hits > 0:
+            out[t] = hits / winners
         for k in range(found):
             votes[touched[k]] = 0.0

@@ -12,11 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.linkage import bucket_scores, leave_out_equal, own_share, row_scores, vote
+from duckdb_anon.kernels.attacks.linkage import (
+    bucket_scores,
+    leave_out_equal,
+    leave_out_groups,
+    own_share,
+    row_scores,
+    vote,
+)
 from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import BoolArray
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 ColumnScore = Callable[[CodeArray], FloatArray]
@@ -40,8 +47,8 @@ class Tilt:
     log_ratio: FloatArray
 
     def of(self, some: Targets) -> FloatArray:
-        """Factor of each value for each target, at most 1, shape (targets, sensitive domain)."""
-        total = np.zeros((len(some), self.log_ratio.shape[1]))
+        """Factor of each value for each record, at most 1, shape (records, sensitive domain)."""
+        total = np.zeros((len(some.values), self.log_ratio.shape[1]))
         for a, bins in enumerate(self.bin_of_code):
             total += np.where(some.known[:, a, None], self.log_ratio[bins[some.values[:, a]]], 0.0)
         factor: FloatArray = np.exp(total - total.max(axis=1, keepdims=True))
@@ -91,34 +98,13 @@ class Attacker:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """Persons looked for.
+class Success:
+    """Chances of success with each target.
 
     Attributes:
-        values: code of each quasi-identifier, shape (targets, columns).
-        known: which of them the attacker knows, shape (targets, columns).
-        row: each one's released row, -1 for none, shape (targets,).
-        own: the unit of that row, -1 for none, shape (targets,).
-        secrets: code of each sensitive column, shape (targets, secrets).
+        identity: shape (targets,).
+        attribute: shape (targets, secrets); NaN where everything is known beforehand.
     """
-
-    values: CodeArray
-    known: BoolArray
-    row: IntArray
-    own: IntArray
-    secrets: CodeArray
-
-    def __len__(self) -> int:
-        return len(self.own)
-
-    def take(self, which: IntArray) -> Targets:
-        """Some of them."""
-        return Targets(self.values[which], self.known[which], self.row[which], self.own[which], self.secrets[which])
-
-
-@dataclass(frozen=True)
-class Success:
-    """Chances of success with each target: identity of shape (targets,), attribute of shape (targets, secrets)."""
 
     identity: FloatArray
     attribute: FloatArray
@@ -135,27 +121,29 @@ def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
     votes = [np.zeros(secret.domain) for secret in release.secrets]
-    step = _targets_at_a_time(release)
-    for at in range(0, len(targets), step):
+    for first, end in targets.blocks(_records_at_a_time(release)):
         tick()
-        some = targets.take(np.arange(at, min(at + step, len(targets))))
+        some, own = targets.between(first, end), slice(first, end)
         by_part = [_part_scores(release, scoring, k, some) for k in range(len(release.parts))]
-        own = slice(at, at + step)
         units = _unit_scores(release, scoring, by_part, None)
         _stay_in_group(release, scoring, units, some)
-        own_share(units, release.size, some.own, identity[own])
+        mine = release.unit_of_row[some.own_row]
+        own_share(units, some.start, release.size, some.own_start, mine, identity[own])
         for k, secret in enumerate(release.secrets):
             scores = units
             if release.start is not None and secret.part >= 0:
                 scores = _voter_scores(release, scoring, by_part, secret.part, some)
             found = np.zeros(len(some))
-            truth = np.ascontiguousarray(some.secrets[:, k])
+            truth, told = some.secrets[k], some.told[k]
             weight = scoring.weights[k] if scoring.weights else secret.weight
             model = scoring.tilts[k] if scoring.tilts else None
-            tilt = np.zeros((len(some), 0)) if model is None else model.of(some)
+            tilt = np.zeros((len(some.values), 0)) if model is None else model.of(some)
             normed = release.start is None or secret.part < 0
-            vote(scores, scoring.reach, secret.offsets, secret.code, weight, tilt, normed, truth, votes[k], found)
-            attribute[own, k] = found
+            vote(
+                scores, some.start, scoring.reach, secret.offsets, secret.code, weight, tilt, normed, truth.offsets,
+                truth.code, told.offsets, told.code, votes[k], found,
+            )  # fmt: skip
+            attribute[own, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
     return Success(identity, attribute)
 
 
@@ -168,17 +156,17 @@ def best_scores(release: Published, scoring: Scoring, targets: Targets) -> Float
         targets: whom she looks for.
     """
     best = np.zeros(len(targets))
-    step = _targets_at_a_time(release)
-    for at in range(0, len(targets), step):
+    for first, end in targets.blocks(_records_at_a_time(release)):
         tick()
-        some = targets.take(np.arange(at, min(at + step, len(targets))))
+        some = targets.between(first, end)
         by_part = [_part_scores(release, scoring, k, some) for k in range(len(release.parts))]
-        best[at : at + step] = _unit_scores(release, scoring, by_part, None).max(axis=1)
+        each = _unit_scores(release, scoring, by_part, None).max(axis=1)
+        best[first:end] = np.maximum.reduceat(each, some.start[:-1])
     return best
 
 
-def _targets_at_a_time(release: Published) -> int:
-    """Targets whose scores fit into some tens of megabytes."""
+def _records_at_a_time(release: Published) -> int:
+    """Records whose scores fit into some tens of megabytes."""
     voters = max(part.cells.shape[1] for part in release.parts)
     widest = max(sum(c.number for c in release.columns), voters)
     return max(1, min(256, int(_BLOCK // widest)))
@@ -190,7 +178,7 @@ def _part_scores(release: Published, scoring: Scoring, k: int, some: Targets) ->
     width = np.cumsum([0, *(release.columns[a].number for a in part.columns)])
     cells = part.cells + width[:-1, None].astype(np.int32)
     active = np.ascontiguousarray(some.known[:, part.columns])
-    out = np.empty((len(some), cells.shape[1]))
+    out = np.empty((len(some.values), cells.shape[1]))
     local = np.hstack([scoring.columns[a](some.values[:, a]) for a in part.columns]).astype(np.float64, copy=False)
     row_scores(cells, active, np.ascontiguousarray(local), scoring.floor, out)
     if scoring.most_equal is not None:
@@ -223,10 +211,10 @@ def _voter_scores(
 
 
 def _stay_in_group(release: Published, scoring: Scoring, units: FloatArray, some: Targets) -> None:
-    if not scoring.told or release.group_of_unit is None:
-        return
-    group = np.where(some.own >= 0, release.group_of_unit[some.own], -1)
-    units[release.group_of_unit != group[:, None]] = -np.inf
+    if scoring.told and release.group_of_unit is not None:
+        group = release.group_of_unit.astype(np.int64)
+        own = group[release.unit_of_row[some.own_row]]
+        leave_out_groups(units, some.start, group, some.own_start, own)
 
 
 def wilson(successes: float, trials: int) -> tuple[float, float]:

@@ -6,6 +6,7 @@ column. `attribute` is the share of targets whose value is named, in [0, 1]; `ba
 `linkage_risk`. `largest_share` is the share of the most frequent value in a class or bucket, the mean over the rows:
 what l bounds by 1/l. An attacker does better than that share where other classes tell which values go with which
 quasi-identifiers, so l is a bound on the share and not on what can be inferred (Kifer 2009).
+In a release of persons l bounds the share of a list, not of a value, and `largest_share` is NULL (kl_diversity tells).
 A release without `row_id` can be asked too; then nobody is told her class, and the baseline saw the targets.
 Cost: that of linkage_risk, and 20 rounds over rows times values of their bucket for deFinetti.
 """
@@ -19,8 +20,9 @@ import numpy as np
 
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
 from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
-from duckdb_anon.measures.risk.published import Published, Secret
+from duckdb_anon.measures.risk.published import Published
 from duckdb_anon.measures.risk.replay import replay_select
+from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.reading import ReadTable
 
@@ -42,8 +44,8 @@ def attribute_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.G
 
 
 def largest_share(release: Published, secret: Secret) -> float:
-    """Share of the most frequent value in a row's class or bucket, the mean over the rows; NaN without classes."""
-    if release.group_of_unit is None:
+    """Share of the most frequent value in a row's class or bucket, the mean over the rows; NaN where there is none."""
+    if release.group_of_unit is None or secret.listed:
         return float("nan")
     if release.start is not None and secret.part >= 0:
         group = np.repeat(np.arange(len(release.size)), np.diff(release.start))
@@ -69,9 +71,10 @@ MEASURE = Report(
     returns=_RETURNS,
     compute=attribute_risk,
     tables=("original", "release"),
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained", "counts"),
+    answers=LINKAGE.answers,
     optional=("holdout",),
     further=replay_select,
     reads="tables",
     needs=("qi", "sensitive"),
+    unit="person",
 )

@@ -1,4 +1,4 @@
-"""What can be guessed of a person's secret without her row: naive Bayes on the release, leaving her row out.
+"""What can be guessed of a person's secret without her row: naive Bayes on the release, leaving her rows out.
 
 P(s) prod_a P(x_a | s), counted in the released cells (a box counts evenly for the values it covers), ordered columns of
 more than 100 values in quantile bins, smoothed by one row drawn from the column. The 1,000 most frequent sensitive
@@ -11,9 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.attacks.guesses import naive_bayes_guesses
-from duckdb_anon.measures.risk.attacks import Targets
-from duckdb_anon.measures.risk.published import Published, Secret
+from duckdb_anon.measures.risk.published import Published
 from duckdb_anon.measures.risk.published_cells import PublishedCells
+from duckdb_anon.measures.risk.secrets import Secret
+from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 MOST_VALUES = 1000
@@ -24,7 +25,7 @@ _Binned = tuple[IntArray, sparse.csr_matrix]
 
 
 def guesses(release: Published, k: int, targets: Targets) -> FloatArray:
-    """Chance that the k-th secret of each target is guessed right, shape (targets,).
+    """Chance that a value of each target's k-th secret is guessed, shape (targets,); NaN where all are known.
 
     Args:
         release: what was published.
@@ -49,17 +50,19 @@ def guesses(release: Published, k: int, targets: Targets) -> FloatArray:
         share = np.asarray(release.columns[a].weights @ spread).ravel()
         marginal.append(np.maximum(share, 1e-9) / max(share.sum(), 1e-9))
     bins = np.stack([b[targets.values[:, a]] + first[a] for a, (b, _) in enumerate(binned)], axis=1).astype(np.int64)
-    truth = place[targets.secrets[:, k]]
+    truth, told = targets.secrets[k], targets.told[k]
     out = np.zeros(len(targets))
-    step = max(1, _BLOCK // max(len(chosen), 1))
-    for at in range(0, len(targets), step):
-        some = slice(at, at + step)
-        own, own_bins = _own(release, secret, place, len(chosen), binned, targets.take(np.arange(len(targets))[some]))
+    for at, end in targets.blocks(max(1, _BLOCK // max(len(chosen), 1))):
+        some = targets.between(at, end)
+        own, inside = _own(release, secret, place, len(chosen), binned, some)
+        of_hers, known = truth.between(at, end), told.between(at, end)
+        records = slice(targets.start[at], targets.start[end])
         naive_bayes_guesses(
-            bins[some], targets.known[some], np.vstack(held), np.concatenate(marginal), rows[chosen], own, own_bins,
-            truth[some], STRENGTH, out[some],
+            some.start, bins[records], some.known, np.vstack(held), np.concatenate(marginal), rows[chosen],
+            some.own_start, own, inside, of_hers.offsets, place[of_hers.code], known.offsets, place[known.code],
+            STRENGTH, out[at:end],
         )  # fmt: skip
-    return out
+    return np.where(np.diff(truth.offsets) > 0, out, np.nan)
 
 
 def bins_of(cells: PublishedCells) -> _Binned:
@@ -117,22 +120,21 @@ def _held(
 def _own(
     release: Published, secret: Secret, place: IntArray, values: int, binned: list[_Binned], some: Targets
 ) -> tuple[FloatArray, FloatArray]:
-    """What each target's own row adds to the model: to each value, and to the bin of each column."""
-    own = np.zeros((len(some), values))
-    inside = np.zeros((len(some), len(binned)))
-    here = np.flatnonzero(some.row >= 0)
-    row, unit = some.row[here], release.unit_of_row[some.row[here]]
-    if secret.of_row is not None:
-        at = place[secret.of_row[row]]
-        own[here[at >= 0], at[at >= 0]] = 1.0
-    else:
-        for t, u in zip(here, unit, strict=True):
-            part = slice(secret.offsets[u], secret.offsets[u + 1])
-            at = place[secret.code[part]]
-            own[t, at[at >= 0]] = secret.weight[part][at >= 0] / release.size[u]
+    """What own rows add to the model: to each value, and to the bin of each column for each record of their person."""
+    adds = secret.of_rows(some.own_row).tocoo()
+    at = place[adds.col]
+    own = np.zeros((len(some.own_row), values))
+    own[adds.row[at >= 0], at[at >= 0]] = adds.data[at >= 0]
+    rows, records = np.diff(some.own_start), np.diff(some.start)
+    # pairs of a record and an own row of one target, records first
+    of_record = np.repeat(np.arange(len(some)), records)
+    record = np.repeat(np.arange(len(of_record)), rows[of_record])
+    begin = np.cumsum(rows[of_record]) - rows[of_record]
+    row = some.own_start[:-1][of_record][record] + np.arange(len(record)) - begin[record]
+    inside = np.zeros((len(record), len(binned)))
     for a, (bin_of_code, spread) in enumerate(binned):
-        cell = release.columns[a].of_row[row]
-        inside[here, a] = np.asarray(spread[cell, bin_of_code[some.values[here, a]]]).ravel()
+        cell = release.columns[a].of_row[some.own_row[row]]
+        inside[:, a] = np.asarray(spread[cell, bin_of_code[some.values[record, a]]]).ravel()
     if release.start is not None:
-        inside /= np.diff(release.start)[np.where(some.row >= 0, release.unit_of_row[some.row], 0)][:, None]
+        inside /= np.diff(release.start)[release.unit_of_row[some.own_row[row]]][:, None]
     return own, inside

@@ -157,16 +157,32 @@ def covers(column: ReadColumn, rows: IntArray) -> BoolArray:
     if column.offsets is None:
         raise ColumnError(f"column '{domain.name}' is {column.shape}; releases of rows and boxes are read")
     result = np.zeros((domain.size, len(rows)), dtype=bool)
-    lengths = np.diff(column.offsets)[rows]
-    member = np.repeat(column.offsets[rows] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    box = np.repeat(np.arange(len(rows)), lengths)
+    member, box = cells_of_lists(column, rows)
     if column.codes is not None:
-        result[column.codes[member], box] = True
+        result[member, box] = True
     elif column.node is not None:
-        below = _below(domain, column.node[member])
+        below = _below(domain, member)
         for v in range(domain.size):
             result[v] = np.bincount(box, weights=below[v], minlength=len(rows)) > 0
     return result
+
+
+def cells_of_lists(column: ReadColumn, rows: IntArray) -> tuple[CodeArray, IntArray]:
+    """Codes, or nodes, of the lists of some rows, one after another, and the place in `rows` of each one's row.
+
+    Args:
+        column: sets of values or of nodes.
+        rows: numbers of rows.
+
+    Raises:
+        TypeError: the column holds no lists.
+    """
+    members = column.node if column.codes is None else column.codes
+    if column.offsets is None or members is None:
+        raise TypeError(f"column '{column.domain.name}' is {column.shape}, not lists")
+    lengths = np.diff(column.offsets)[rows]
+    member = np.repeat(column.offsets[rows] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    return members[member], np.repeat(np.arange(len(rows)), lengths)
 
 
 def common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:

@@ -4,14 +4,22 @@ Every attacker knows quasi-identifiers of a target, scores the released rows, pi
 the sensitive value (`attackers` lists them). `identity` is the mean chance of picking the target's own row,
 `attribute` that of naming her sensitive value (of several sensitive columns the most exposed), both in [0, 1].
 `baseline` is the success with persons who are not in the table (`holdout`), or, without one, of guessing by a naive
-Bayes model of the release that leaves the target's own row out; `advantage` = (attribute - baseline) / (1 - baseline).
+Bayes model of the release that leaves the target's own rows out; `advantage` = (attribute - baseline) / (1 - baseline).
 Intervals are Wilson's (1927), 95%. `strongest` takes the largest identity and the largest advantage of the
 attackers who are told nothing but the release and the call.
+
+Where a column says whose a row is (`person`), targets are persons. The attacker knows the quasi-identifiers of all
+records of a person; every pair of a record and a released row scores, she picks evenly among the best pairs, and the
+votes of the records add up. Any row of the person is a find, any value of hers a success. Where the release has a row a
+person and a list of her values, `known_values` of these, drawn at random, may be known besides (the fragments of Gong
+et al. 2017); they find rows whose lists cover them and are not voted for, and who has no other values is left out of
+`attribute`. With `known := []` the exact attacker is that of `fragment_risk`.
 
 The likelihood attackers learn what the method does by running the release's call on the release; what an
 attacker would need and the release or the call does not tell is said in `note`, and is an error where she is named.
 Sources: see each attacker's file; record linkage as disclosure risk: Domingo-Ferrer and Torra (2001).
-Cost: targets times distinct rows times quasi-identifiers an attacker, and one run of the method.
+Cost: targets (where persons have several records, these) times distinct rows times quasi-identifiers an attacker, and
+one run of the method.
 """
 
 from __future__ import annotations
@@ -22,14 +30,15 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Targets, attack, wilson
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
 from duckdb_anon.measures.risk.baseline import guesses
 from duckdb_anon.measures.risk.published import Published, own_rows, published
 from duckdb_anon.measures.risk.replay import replay_select
+from duckdb_anon.measures.risk.targets import Targets, draw_targets
 from duckdb_anon.model.entries import Parameter, Params, Report
-from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.reading import BoolArray, ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.table import FloatArray
 
 NAME = "linkage_risk"
 STRONGEST = "strongest"
@@ -64,23 +73,25 @@ def prepared(
     Args:
         function: SQL function, for messages.
         read: tables by the names of their parameters.
-        params: `known`, `p_match` and `targets`, and the roles.
+        params: `known`, `p_match` and `targets`, `known_values` where there is one, and the roles.
         sensitive: sensitive columns to ask for.
         rng: draws targets and what is known of them.
         linked: whether the release must say by `row_id` whose rows it has.
     """
     original, qi = read["original"], [info.name for info in params["roles"].qi]
-    release = published(function, read["release"], qi, sensitive, read.get("replay"))
+    told = params.get("known_values", 0)
+    params = {**params, "known_values": told}
+    person = params["roles"].person.name if params["roles"].person else None
+    release = published(function, read["release"], qi, sensitive, read.get("replay"), told)
     if linked or read["release"].sources() is not None:
         row = own_rows(function, original, read["release"], release)
     else:
         row = np.full(original.rows, -1, dtype=np.int64)
-    knows = _knows(function, qi, params["known"])
-    targets = draw_targets(original, release, row, params, knows, rng)
+    targets = draw_targets(function, original, person, release, row, params, rng)
     if "holdout" not in read:
         return release, targets, None
     absent = np.full(read["holdout"].rows, -1, dtype=np.int64)
-    return release, targets, draw_targets(read["holdout"], release, absent, params, knows, rng)
+    return release, targets, draw_targets(function, read["holdout"], person, release, absent, params, rng)
 
 
 def rows_of(
@@ -102,7 +113,7 @@ def rows_of(
         all_of_them: whether 'all' were asked for, so that one who cannot be asked is no error.
     """
     sensitive = [secret.name for secret in release.secrets]
-    without = [] if outside is not None else [guesses(release, k, targets).mean() for k in range(len(sensitive))]
+    without = [] if outside is not None else [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]
     rows = []
     for attacker in chosen:
         try:
@@ -113,70 +124,10 @@ def rows_of(
             rows.append(_row(attacker.name, str(reason)))
             continue
         found = attack(release, scoring, targets)
-        base = without if outside is None else list(attack(release, scoring, outside).attribute.mean(axis=0))
+        base = without if outside is None else [_mean(v) for v in attack(release, scoring, outside).attribute.T]
         identity = found.identity if release.persons else None
         rows.append(_row(attacker.name, attacker.doc, identity, found.attribute, base, sensitive))
     return rows
-
-
-def draw_targets(
-    original: ReadTable, release: Published, row: IntArray, params: Params, knows: BoolArray, rng: np.random.Generator
-) -> Targets:
-    """Persons at random, and what the attacker knows of each.
-
-    Args:
-        original: the table they are drawn from.
-        release: what was published.
-        row: released row of each of its rows, -1 for none.
-        params: `targets`, `p_match`.
-        knows: quasi-identifiers the attacker may know.
-        rng: source of randomness.
-
-    Raises:
-        ColumnError: the table lacks a column.
-    """
-    names = [*release.qi, *(secret.name for secret in release.secrets)]
-    missing = [name for name in names if name not in original.columns]
-    if missing or any(original.columns[name].shape != "value" for name in names):
-        raise ColumnError(f"{NAME}: targets need plain values in {listed(missing or names)}")
-    if not original.rows:
-        raise RequirementError(f"{NAME}: there are no targets; the table is empty")
-    wanted = params["targets"]
-    who = np.arange(original.rows, dtype=np.int64)
-    if wanted is not None and wanted < original.rows:
-        who = np.sort(rng.choice(original.rows, wanted, replace=False))
-    codes = [original.columns[name].value_codes()[who].astype(np.int32) for name in names]
-    d = len(release.qi)
-    values = np.stack(codes[:d], axis=1)
-    secrets = np.stack(codes[d:], axis=1) if codes[d:] else np.zeros((len(who), 0), dtype=np.int32)
-    mine = row[who]
-    own = np.where(mine >= 0, release.unit_of_row[mine], -1)
-    return Targets(values, _known(len(who), knows, params["p_match"], rng), mine, own, secrets)
-
-
-def _knows(function: str, qi: list[str], known: list[str] | None) -> BoolArray:
-    folded = {name.lower(): a for a, name in enumerate(qi)}
-    mask = np.full(len(qi), known is None)
-    for name in known or ():
-        if name.lower() not in folded:
-            raise ParameterError(
-                f"{function}: known has '{name}'{nearest(name, qi)}; the quasi-identifiers are {listed(qi)}"
-            )
-        mask[folded[name.lower()]] = True
-    if not mask.any():
-        raise ParameterError(f"{function}: known := [] leaves nothing to look for; name some of {listed(qi)}")
-    return mask
-
-
-def _known(targets: int, knows: BoolArray, p: float, rng: np.random.Generator) -> BoolArray:
-    """Each column with probability p, drawn again while none is."""
-    known = np.tile(knows, (targets, 1))
-    if p >= 1:
-        return known
-    drawn = (rng.random(known.shape) < p) & known
-    while not (some := drawn.any(axis=1)).all():
-        drawn[~some] = (rng.random((int((~some).sum()), len(knows))) < p) & known[~some]
-    return drawn
 
 
 def chosen_attackers(function: str, names: list[str]) -> list[Attacker]:
@@ -207,20 +158,27 @@ def _row(
         low, high = wilson(float(identity.sum()), len(identity))
         row |= {"identity": float(identity.mean()), "identity_low": low, "identity_high": high}
     if attribute is not None and len(sensitive):
-        rates = attribute.mean(axis=0)
-        gains = [advantage(float(rate), float(b)) for rate, b in zip(rates, base, strict=True)]
-        k = int(np.argmax(gains))
-        low, high = wilson(float(attribute[:, k].sum()), len(attribute))
+        rates = [_mean(each) for each in attribute.T]
+        gains = [advantage(rate, b) for rate, b in zip(rates, base, strict=True)]
+        k = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
+        asked = attribute[~np.isnan(attribute[:, k]), k]
+        low, high = wilson(float(asked.sum()), len(asked)) if len(asked) else (np.nan, np.nan)
         row |= {
-            "attribute": float(rates[k]), "attribute_low": low, "attribute_high": high, "baseline": float(base[k]),
+            "attribute": rates[k], "attribute_low": low, "attribute_high": high, "baseline": base[k],
             "advantage": gains[k], "sensitive": sensitive[k],
         }  # fmt: skip
     return row
 
 
+def _mean(chances: FloatArray) -> float:
+    """Mean over those who have something to be found; NaN for nobody."""
+    asked = chances[~np.isnan(chances)]
+    return float(asked.mean()) if len(asked) else float("nan")
+
+
 def advantage(rate: float, base: float) -> float:
     """Share of what the baseline does not know that the attacker does; negative where she knows less."""
-    return (rate - base) / (1 - base) if base < 1 else 0.0
+    return 0.0 if base >= 1 else (rate - base) / (1 - base)
 
 
 def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
@@ -240,6 +198,9 @@ PARAMETERS = (
     Parameter("known", "quasi-identifiers the attacker knows (default: all)", "names"),
     Parameter("p_match", "probability that she knows each of them, in (0, 1]", "number", 1.0, high=1, above=0),
 )
+ANSWERS = (
+    "rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained", "persons",
+)  # fmt: skip
 MEASURE = Report(
     name=NAME,
     summary="how often each attacker finds a person's row or her secret, and the strongest of them; near matches count",
@@ -249,6 +210,14 @@ MEASURE = Report(
         *PARAMETERS,
         Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),
         Parameter("targets", "number of randomly chosen persons to look for", "integer", 2000, low=1),
+        Parameter(
+            "known_values",
+            "how many of a person's sensitive values she knows, where rows are lists of them, 0 to 4",
+            "integer",
+            0,
+            low=0,
+            high=4,
+        ),
         Parameter("holdout", "table of persons who are not in the original, for the baseline", "text"),
         Parameter("call", "what made the release, 'muco(0.2)' (default: what its description says)", "text"),
     ),
@@ -271,5 +240,6 @@ MEASURE = Report(
     optional=("holdout",),
     further=replay_select,
     reads="tables",
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained"),
+    answers=ANSWERS,
+    unit="person",
 )

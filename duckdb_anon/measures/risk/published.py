@@ -15,8 +15,9 @@ import numpy as np
 from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.risk.covering import require_columns, source_rows
 from duckdb_anon.measures.risk.published_cells import PublishedCells, published_cells
-from duckdb_anon.model.errors import ColumnError, RequirementError
-from duckdb_anon.model.reading import ReadColumn, ReadTable
+from duckdb_anon.measures.risk.secrets import Secret, read_secret
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
+from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 
@@ -31,28 +32,6 @@ class Part:
 
     columns: tuple[int, ...]
     cells: CodeArray
-
-
-@dataclass(frozen=True)
-class Secret:
-    """One sensitive column: voter j carries codes code[offsets[j]:offsets[j + 1]], each `weight` rows strong.
-
-    Voters are units; where the column of a sliced release holds quasi-identifiers too, its rows bucket by bucket.
-
-    Attributes:
-        name: the column.
-        part: number of the part it stands in; -1 where no quasi-identifier stands beside it in a sliced release.
-        domain: number of codes.
-        of_row: code each released row shows, shape (rows,); None where rows show counts.
-    """
-
-    name: str
-    part: int
-    domain: int
-    offsets: IntArray
-    code: CodeArray
-    weight: FloatArray
-    of_row: IntArray | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +52,7 @@ class Published:
 
     Attributes:
         qi: names of the quasi-identifiers.
-        columns: their cells.
+        columns: their cells, and then for each value of a list that the attacker knows the cells of that list.
         parts: one for ordinary releases, one a column for sliced ones.
         start: first voter of each bucket and the number of voters, for sliced releases; else None.
         size: released rows of each unit, shape (units,).
@@ -102,7 +81,12 @@ class Published:
 
 
 def published(
-    function: str, release: ReadTable, qi: Sequence[str], sensitive: Sequence[str], replay: ReadTable | None = None
+    function: str,
+    release: ReadTable,
+    qi: Sequence[str],
+    sensitive: Sequence[str],
+    replay: ReadTable | None = None,
+    known_values: int = 0,
 ) -> Published:
     """Read a release of any shape.
 
@@ -112,22 +96,33 @@ def published(
         qi: quasi-identifiers, at least one.
         sensitive: sensitive columns; may be none.
         replay: what the call that made the release makes of the release, with `row_id`.
+        known_values: values of each sensitive column that the attacker knows of a person, where rows show lists.
 
     Raises:
         ColumnError: a column is missing, or of a shape no attacker here can read.
+        ParameterError: known values where rows show no lists.
         RequirementError: the release has no rows.
     """
     require_columns(function, release, [*qi, *sensitive])
     if not release.rows:
         raise RequirementError(f"{function}: the release is empty; there is nobody to look for")
     columns = [published_cells(release.columns[name], release.rows) for name in qi]
+    lists = [name for name in sensitive if release.columns[name].lists_nodes]
+    if known_values and len(lists) < max(len(sensitive), 1):
+        raise ParameterError(
+            f"{function}: known_values := {known_values} needs a release with a row a person and a list of her values "
+            f"(one_to_m_generalize, rmr); rows of this one show {listed(sensitive) or 'no sensitive value'} one by "
+            "one, so knowing some of hers finds no other row of hers; leave known_values out"
+        )
+    cells = [published_cells(release.columns[name], release.rows) for name in lists]
+    columns += [each for each in cells for _ in range(known_values)]
     weight = _rows_weight(release)
     slices = {name: release.columns[name].slice for name in (*qi, *sensitive)}
     bucket = _buckets(release)
     if any(slices[name] for name in qi):
         view = _sliced(release, qi, sensitive, columns, bucket)
     else:
-        view = _ordinary(release, sensitive, columns, bucket, weight)
+        view = _ordinary(release, qi, sensitive, columns, bucket, weight)
     parts, start, size, unit_of_row, group, secrets = view
     known = None if replay is None else _replay(release, replay, qi)
     persons = not release.counted
@@ -176,20 +171,21 @@ _View = tuple[list[Part], IntArray | None, FloatArray, IntArray, IntArray | None
 
 def _ordinary(
     release: ReadTable,
+    qi: Sequence[str],
     sensitive: Sequence[str],
     columns: list[PublishedCells],
     bucket: IntArray | None,
     weight: FloatArray,
 ) -> _View:
-    counted = any(release.columns[name].shape == "counts" for name in sensitive)
-    bucket = bucket if counted else None
     keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
     unit, first = keys_of(keys)
     cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
     size = np.bincount(unit, weights=weight).astype(np.float64)
-    boxes = not all(c.plain for c in columns)
-    group = bucket[first] if bucket is not None else np.arange(len(first)) if boxes else None
-    secrets = [_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
+    shown = [c.of_row[first] for c in columns[: len(qi)]]
+    boxes = not all(c.plain for c in columns[: len(qi)]) or any(release.columns[n].lists_nodes for n in sensitive)
+    # who knows values of a list tells rows of a class apart, who is told the class is told no more than that
+    group = bucket[first] if bucket is not None else keys_of(shown).of_row if boxes else None
+    secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
     part = Part(tuple(range(len(columns))), cells)
     return [part], None, size, unit.astype(np.int64), group, secrets
 
@@ -220,30 +216,8 @@ def _sliced(
     for name in sensitive:
         part = place.get(release.columns[name].slice, -1)
         voters, number = (voter, release.rows) if part >= 0 else (bucket, len(size))
-        secrets.append(_secret(name, release.columns[name], part, voters, np.ones(release.rows), number))
+        secrets.append(read_secret(name, release.columns[name], part, voters, np.ones(release.rows), number))
     return parts, start, size, bucket, np.arange(len(size)), secrets
-
-
-def _secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
-    domain = column.domain.size
-    shown: IntArray | None = None
-    if column.shape == "value":
-        row, code, strength = np.arange(len(voter)), column.value_codes().astype(np.int64), weight
-        shown = code
-    elif column.shape == "counts" and column.codes is not None and column.offsets is not None:
-        row = np.repeat(np.arange(len(voter)), np.diff(column.offsets))
-        counts = np.asarray(column.counts, dtype=np.float64)
-        total = np.bincount(row, weights=counts, minlength=len(voter))
-        code, strength = column.codes.astype(np.int64), weight[row] * counts / total[row]
-    else:
-        raise ColumnError(
-            f"the release's sensitive column '{name}' is {column.shape}; an attacker here reads plain values and "
-            "counts of them. Releases of lists: fragment_risk"
-        )
-    key, inverse = np.unique(voter[row] * domain + code, return_inverse=True)
-    offsets = np.searchsorted(key, np.arange(voters + 1) * domain).astype(np.int64)
-    strengths = np.bincount(inverse, weights=strength, minlength=len(key)).astype(np.float64)
-    return Secret(name, part, domain, offsets, (key % domain).astype(np.int32), strengths, shown)
 
 
 def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay | None:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.risk.covering import cell_numbers, common_node, covers
+from duckdb_anon.measures.risk.covering import cell_numbers, cells_of_lists, common_node, covers
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import BoolArray, ReadColumn
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
@@ -93,6 +93,20 @@ class PublishedCells:
             return sizes
         members: FloatArray = self._covers.sum(axis=0).astype(np.float64)
         return np.maximum(members, 1.0)
+
+    def chance(self, values: CodeArray) -> FloatArray:
+        """Chance of each value where each cell is published, shape (values, cells).
+
+        All values of a box are equally likely; each node of a list is one of the values of a person.
+        """
+        if not self.column.lists_nodes or self.column.node is None or self.column.offsets is None:
+            return self.covered(values) / self.covered_values
+        tree, leaf = self.domain.tree()
+        node, cell = cells_of_lists(self.column, self.first_row)
+        below = tree.holds(node[None, :], leaf[values][:, None]) / np.maximum(tree.leaf_count[node], 1)
+        sums = np.stack([np.bincount(cell, weights=each, minlength=self.number) for each in below])
+        found: FloatArray = np.minimum(sums.reshape(len(values), self.number), 1.0)
+        return found
 
     def distance(self, values: CodeArray) -> FloatArray:
         """Distance of each value from each cell, in [0, 1], shape (values, cells)."""

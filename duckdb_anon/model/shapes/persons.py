@@ -28,5 +28,6 @@ SHAPE = Shape(
     "persons",
     "has a row a person with a list of nodes",
     claim,
-    instead="kl_diversity, km_anonymity and fragment_risk tell its risk, sa_ncp and relative_error its use",
+    instead="linkage_risk, attribute_risk, kl_diversity, km_anonymity and fragment_risk tell its risk, sa_ncp and "
+    "relative_error its use",
 )

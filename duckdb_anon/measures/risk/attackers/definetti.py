@@ -18,7 +18,8 @@ from duckdb_anon.kernels.attacks.definetti import spread_values
 from duckdb_anon.measures.risk.attackers import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring, Tilt
 from duckdb_anon.measures.risk.baseline import bins_of
-from duckdb_anon.measures.risk.published import Part, Published, Secret
+from duckdb_anon.measures.risk.published import Part, Published
+from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.model.table import FloatArray, IntArray
 
 ROUNDS, PASSES = 20, 50
@@ -67,7 +68,7 @@ def _model(release: Published, secret: Secret) -> _Model:
     bins = _all_bins(release)
     if len(bins.marginal) * secret.domain > MOST_CELLS:
         raise CannotAsk(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
-    if secret.of_row is None:
+    if secret.mixed:
         return _Model(_within_buckets(release, secret, bins), None)
     held = np.zeros((len(bins.marginal), secret.domain))
     prior = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)

@@ -4,7 +4,8 @@ Source: Fellegi and Sunter (1969), with the channel taken from what is public:
 * values moved by a method: the same call is run on the release, and transitions are counted (`learned`);
 * randomized response: the published channel;
 * a box, set or node: 1 inside over the number of values it covers, 0 outside;
-* permuted columns: the mean over the cells of the bucket.
+* permuted columns: the mean over the cells of the bucket;
+* a list of nodes, where a value of hers is known: the nodes above it, each over the values below it.
 Nothing is learned from the original.
 """
 
@@ -44,11 +45,19 @@ def _column(release: Published, a: int) -> ColumnScore:
         return partial(_channel, cells)
     if release.replay is not None:
         return learned(cells, release.replay.before[a], release.replay.after[a])
+    if cells.column.lists_nodes:
+        return partial(_listed, cells)
     return partial(_inside, cells, -np.log(cells.covered_values))
 
 
 def _inside(cells: PublishedCells, narrow: FloatArray, values: CodeArray) -> FloatArray:
     scores: FloatArray = np.where(cells.covered(values), narrow, OUTSIDE)
+    return scores
+
+
+def _listed(cells: PublishedCells, values: CodeArray) -> FloatArray:
+    chance = cells.chance(values)
+    scores: FloatArray = np.log(chance, out=np.full(chance.shape, OUTSIDE), where=chance > 0)
     return scores
 
 

@@ -16,8 +16,10 @@ def scoring(release: Published) -> Scoring:
     """As definetti, or likelihood where no values are mixed, inside the target's own group.
 
     Raises:
-        CannotAsk: the release shows no groups.
+        CannotAsk: the release shows no groups, or nobody has a row in it.
     """
+    if not release.persons:
+        raise CannotAsk("noisy counts are cells, so nobody has a row whose class could be told")
     if release.group_of_unit is None:
         raise CannotAsk("the release shows neither boxes nor buckets, so there is no group to be told")
     try:

@@ -1,0 +1,218 @@
+"""Whom an attacker looks for: persons drawn from the original, what she knows of them, and what is theirs.
+
+Where a column says whose a row is, a target is a person: she may have several records in the original, several rows in
+the release, and several sensitive values. The attacker knows the quasi-identifiers of all her records. Where nobody has
+two rows, a target is a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.model.entries import Params
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.reading import BoolArray, ReadTable
+from duckdb_anon.model.table import CodeArray, IntArray
+
+
+@dataclass(frozen=True)
+class Held:
+    """Values of one sensitive column: target t has code[offsets[t]:offsets[t + 1]], each once."""
+
+    offsets: IntArray
+    code: IntArray
+
+    def between(self, first: int, end: int) -> Held:
+        """Those of some targets."""
+        at = self.offsets[first : end + 1]
+        return Held(at - at[0], self.code[at[0] : at[-1]])
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Persons looked for.
+
+    Attributes:
+        start: first record of each target and the number of records, shape (targets + 1,).
+        values: code of each known column, shape (records, columns).
+        known: which of them the attacker knows, shape (records, columns).
+        own_start: first own row of each target and their number, shape (targets + 1,).
+        own_row: her rows in the release, one after another.
+        secrets: for each sensitive column the values that are to be found.
+        told: for each sensitive column the values the attacker knows.
+    """
+
+    start: IntArray
+    values: CodeArray
+    known: BoolArray
+    own_start: IntArray
+    own_row: IntArray
+    secrets: tuple[Held, ...]
+    told: tuple[Held, ...]
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def between(self, first: int, end: int) -> Targets:
+        """Those from `first` to before `end`."""
+        at, own = self.start[first : end + 1], self.own_start[first : end + 1]
+        records = slice(at[0], at[-1])
+        return Targets(
+            at - at[0], self.values[records], self.known[records], own - own[0], self.own_row[own[0] : own[-1]],
+            tuple(held.between(first, end) for held in self.secrets),
+            tuple(held.between(first, end) for held in self.told),
+        )  # fmt: skip
+
+    def blocks(self, records: int) -> list[tuple[int, int]]:
+        """Targets cut into runs of at most so many records, one target at least: first and end of each."""
+        found, first = [], 0
+        while first < len(self):
+            end = int(np.searchsorted(self.start, self.start[first] + records, side="right")) - 1
+            found.append((first, max(end, first + 1)))
+            first = found[-1][1]
+        return found
+
+
+def draw_targets(
+    function: str,
+    table: ReadTable,
+    person: str | None,
+    release: Published,
+    row: IntArray,
+    params: Params,
+    rng: np.random.Generator,
+) -> Targets:
+    """Persons at random, and what the attacker knows of each.
+
+    Args:
+        function: SQL function, for messages.
+        table: the table they are drawn from.
+        person: the column that says whose its rows are; None, or a column it lacks, for a row a person.
+        release: what was published.
+        row: released row of each of its rows, -1 for none.
+        params: `targets`, `known`, `p_match`, `known_values`.
+        rng: source of randomness.
+
+    Raises:
+        ColumnError: the table lacks a column, or nothing says whose rows belong together.
+        RequirementError: the table has no rows, or rows of nobody.
+    """
+    names = [*release.qi, *(secret.name for secret in release.secrets)]
+    missing = [name for name in names if name not in table.columns]
+    if missing or any(table.columns[name].shape != "value" for name in names):
+        raise ColumnError(f"{function}: targets need plain values in {listed(missing or names)}")
+    if not table.rows:
+        raise RequirementError(f"{function}: there are no targets; the table is empty")
+    whose = _persons(function, table, person)
+    several = [secret.name for secret in release.secrets if secret.listed]
+    if whose is None and several:
+        raise ColumnError(
+            f"{function}: the release has a row a person with a list of her values of {listed(several)}, and no column "
+            "says whose the original's rows are; say person := '...' or COMMENT ON COLUMN ... IS 'anon: person'"
+        )
+    total = table.rows if whose is None else int(whose.max()) + 1
+    wanted = params["targets"]
+    who = np.arange(total, dtype=np.int64)
+    if wanted is not None and wanted < total:
+        who = np.sort(rng.choice(total, wanted, replace=False))
+    knows = _known(len(who), _knows(function, release.qi, params), params["p_match"], rng)
+    rows, target = _rows_of(who, whose)
+    codes = [table.columns[name].value_codes()[rows].astype(np.int32) for name in names]
+    d = len(release.qi)
+    first = keys_of([target, *codes[:d]]).first
+    first = first[np.argsort(target[first], kind="stable")]
+    of_record = target[first]
+    values, known = np.stack([c[first] for c in codes[:d]], axis=1), knows[of_record]
+    to_find, told = [], []
+    for each in codes[d:]:
+        mine, drawn = _some_told(_held(target, each, len(who)), params["known_values"], rng)
+        to_find.append(mine)
+        told.append(drawn)
+        for k in range(params["known_values"]):
+            there = np.diff(drawn.offsets) > k
+            value = np.zeros(len(who), dtype=np.int32)
+            value[there] = drawn.code[drawn.offsets[:-1][there] + k]
+            values = np.column_stack([values, value[of_record]])
+            known = np.column_stack([known, there[of_record]])
+    mine_released = row[rows] >= 0
+    return Targets(
+        _starts(of_record, len(who)), np.ascontiguousarray(values), np.ascontiguousarray(known),
+        _starts(target[mine_released], len(who)), row[rows][mine_released], tuple(to_find), tuple(told),
+    )  # fmt: skip
+
+
+def _persons(function: str, table: ReadTable, person: str | None) -> IntArray | None:
+    """Number of the person of each row."""
+    if person is None or person not in table.columns:
+        return None
+    column = table.columns[person]
+    codes, null = column.value_codes(), column.domain.null_code
+    if null >= 0 and bool((codes == null).any()):
+        raise RequirementError(
+            f"{function}: '{person}' is NULL in {int((codes == null).sum())} rows, so whose they are is unknown; leave "
+            "them out or give each its own number"
+        )
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
+def _rows_of(who: IntArray, whose: IntArray | None) -> tuple[IntArray, IntArray]:
+    """Rows of the chosen persons, person by person, and the place of each one's person in `who`."""
+    if whose is None:
+        return who, np.arange(len(who), dtype=np.int64)
+    place = np.full(int(whose.max()) + 1, -1, dtype=np.int64)
+    place[who] = np.arange(len(who))
+    rows = np.flatnonzero(place[whose] >= 0)
+    rows = rows[np.argsort(place[whose[rows]], kind="stable")]
+    return rows, place[whose[rows]]
+
+
+def _starts(target: IntArray, targets: int) -> IntArray:
+    return np.searchsorted(target, np.arange(targets + 1)).astype(np.int64)
+
+
+def _held(target: IntArray, codes: CodeArray, targets: int) -> Held:
+    pairs = np.unique(np.stack([target, codes.astype(np.int64)], axis=1), axis=0)
+    return Held(_starts(pairs[:, 0], targets), np.ascontiguousarray(pairs[:, 1]))
+
+
+def _some_told(held: Held, number: int, rng: np.random.Generator) -> tuple[Held, Held]:
+    """Values that stay to be found, and up to `number` of each target drawn at random, which are told."""
+    targets = len(held.offsets) - 1
+    if not number:
+        return held, Held(np.zeros(targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    target = np.repeat(np.arange(targets), np.diff(held.offsets))
+    order = np.lexsort((rng.random(len(target)), target))
+    code = held.code[order]
+    drawn = np.arange(len(target)) - held.offsets[:-1][target] < number
+    return Held(_starts(target[~drawn], targets), code[~drawn]), Held(_starts(target[drawn], targets), code[drawn])
+
+
+def _knows(function: str, qi: Sequence[str], params: Params) -> BoolArray:
+    known: list[str] | None = params["known"]
+    folded = {name.lower(): a for a, name in enumerate(qi)}
+    mask = np.full(len(qi), known is None)
+    for name in known or ():
+        if name.lower() not in folded:
+            raise ParameterError(
+                f"{function}: known has '{name}'{nearest(name, qi)}; the quasi-identifiers are {listed(qi)}"
+            )
+        mask[folded[name.lower()]] = True
+    if not mask.any() and not params["known_values"]:
+        raise ParameterError(f"{function}: known := [] leaves nothing to look for; name some of {listed(qi)}")
+    return mask
+
+
+def _known(targets: int, knows: BoolArray, p: float, rng: np.random.Generator) -> BoolArray:
+    """Each column with probability p, drawn again while none is."""
+    known = np.tile(knows, (targets, 1))
+    if p >= 1 or not knows.any():
+        return known
+    drawn = (rng.random(known.shape) < p) & known
+    while not (some := drawn.any(axis=1)).all():
+        drawn[~some] = (rng.random((int((~some).sum()), len(knows))) < p) & known[~some]
+    return drawn
