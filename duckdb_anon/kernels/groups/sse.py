@@ -175,10 +175,11 @@ def sse_groups(
                 np.zeros((2, len(asked.part)), dtype=np.int64), np.zeros((2, len(asked.part)), dtype=np.int64),
                 np.zeros((2, met + 1), dtype=np.int64),
             )  # fmt: skip
+        sums, left_sums, left_code, counts, parts, seen = local.space
         middle = cut_piece(
             row, low, high, int(high - low > _WHOLE), begins, spare, codes, scaled.first_code, scaled.start,
             scaled.feature, scaled.value, scaled.most, nominal, asked.codes, asked.part, asked.l, asked.once, least,
-            SAMPLE, *local.space, flag,
+            SAMPLE, sums, left_sums, left_code, counts, parts, seen, flag,
         )  # fmt: skip
         return [] if middle < 0 else [(low, middle), (middle, high)]
 
