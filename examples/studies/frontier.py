@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -344,17 +345,34 @@ def compare(source: Source, seeds: int, targets: int, quick: bool) -> dict[str, 
     return found
 
 
+def family_of(method: str) -> str:
+    """Which of `MARK` a method belongs to."""
+    return next(word for word in MARK if method.startswith(word))
+
+
 def draw(found: dict[str, dict[str, list[float]]], out: Path) -> None:
-    """SUM error over the outside attacker's success, a panel a table."""
-    figure, axes = plt.subplots(1, len(found), figsize=(5 * len(found), 4.5), squeeze=False)
-    for axis, (name, methods) in zip(axes[0], found.items(), strict=True):
-        for method, measured in methods.items():
-            mark = next(m for word, m in MARK.items() if method.startswith(word))
-            axis.plot(measured[2], measured[0], mark, label=method, color="tab:blue" if mark == "o" else None)
-            axis.annotate(method, (measured[2], measured[0]), fontsize=6, xytext=(3, 3), textcoords="offset points")
+    """SUM error over the outside attacker's success, a panel a table, a colour and mark a family of methods."""
+    wide = min(2, len(found))
+    high = -(-len(found) // wide)
+    figure, axes = plt.subplots(high, wide, figsize=(6 * wide, 4.6 * high), squeeze=False)
+    for axis in axes.flat[len(found) :]:
+        axis.set_visible(False)
+    for axis, (name, methods) in zip(axes.flat, found.items(), strict=False):
+        for number, (family, mark) in enumerate(MARK.items()):
+            mine = {method: m for method, m in methods.items() if family_of(method) == family}
+            line = sorted((m[2], m[0]) for method, m in mine.items() if "not repaired" not in method)
+            if not line:
+                continue
+            axis.plot(*zip(*line, strict=True), mark + "-", label=family, color=f"C{number}", markersize=5, lw=0.8)
+            for method, m in mine.items():
+                axis.annotate(re.sub(r"[^0-9/]", "", method), (m[2], m[0]), fontsize=6, xytext=(4, 3),
+                              textcoords="offset points")  # fmt: skip
         axis.set(title=name, xlabel="outside attacker finds the row", yscale="log", xscale="log")
         axis.grid(alpha=0.3, which="both")
-    axes[0, 0].set_ylabel("mean relative error of SUM queries")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("mean relative error of SUM queries")
+    axes.flat[0].legend(fontsize=7)
+    figure.suptitle("Lower left is better; numbers are delta, k, p (percent) or l")
     figure.tight_layout()
     figure.savefig(out / "frontier.png", dpi=130)
     plt.close(figure)
@@ -414,7 +432,7 @@ def main() -> None:
     chosen = [s for s in tables(Path(given.data)) if given.tables is None or s.name in given.tables]
     found = {source.name: compare(source, seeds, targets, given.quick) for source in chosen}
     draw(found, out)
-    for source in chosen[:2]:
+    for source in chosen:
         sse_for_others(source)
 
 

@@ -20,7 +20,7 @@ from duckdb_anon.kernels.groups.lines import Lines
 from duckdb_anon.kernels.groups.loss_cut import COMPARED_SIZE
 from duckdb_anon.kernels.groups.median import Width
 from duckdb_anon.kernels.groups.sse import left_to_right
-from duckdb_anon.kernels.groups.sse_cuts import candidates_of, mark
+from duckdb_anon.kernels.groups.sse_candidates import candidates_of, mark
 from duckdb_anon.kernels.groups.widths import range_width
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 

@@ -11,6 +11,7 @@ that are equal on the attribute cut. Cost: O(n log n) times attributes and featu
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,11 +24,14 @@ from duckdb_anon.kernels.groups.features import features_of
 from duckdb_anon.kernels.groups.marginal import OfColumn
 from duckdb_anon.kernels.groups.persons import OfRows, PersonShare, whole_persons
 from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, KAnonymity, Requirement
-from duckdb_anon.kernels.groups.sse_cuts import cut_all
+from duckdb_anon.kernels.groups.sse_cuts import cut_piece
+from duckdb_anon.kernels.threads import work_off
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 SAMPLE = 4000
+# Larger groups are cut once, and their parts handed to whichever thread is free; smaller ones are worked off whole.
+_WHOLE = 1 << 16
 _DENOMINATOR = 10**6
 
 
@@ -73,7 +77,7 @@ def sse_partition(
         requirement: least rows, shares of sensitive values, or several of these.
         person: person of each row, where persons have several rows: groups hold whole persons then, and the
             requirement counts persons.
-        tick: called before the work, to poll for interrupts.
+        tick: polled several times a second; what it raises stops the work.
         function: name used in messages.
 
     Returns:
@@ -141,7 +145,7 @@ def sse_groups(
         attributes: what to cut by, at least one, n codes each.
         least: fewest rows of a group, 1 or more; n must be at least as much.
         diversities: what every group must satisfy; the rows as one group must satisfy it too.
-        tick: called before the work; may raise to stop it.
+        tick: polled several times a second; may raise to stop the work.
 
     Returns:
         Group of each row, numbered from 0, shape (n,).
@@ -150,8 +154,6 @@ def sse_groups(
     >>> sse_groups([age], 2).tolist()
     [0, 1, 0, 1, 1]
     """
-    if tick is not None:
-        tick()
     attributes = [left_to_right(attribute) for attribute in attributes]
     scaled = features_of(attributes)
     rows = len(attributes[0].codes)
@@ -160,11 +162,31 @@ def sse_groups(
         codes[:, a] = attribute.codes + scaled.first_code[a]
     nominal = np.array([attribute.kind == "nominal" for attribute in attributes])
     asked = _numbered(diversities, rows)
-    group = cut_all(
-        codes, scaled.first_code, scaled.start, scaled.feature, scaled.value, scaled.count, scaled.most, nominal,
-        asked.codes, asked.part, asked.l, asked.once, least, SAMPLE,
-    )  # fmt: skip
-    return np.asarray(group, dtype=np.int64)
+    row = np.arange(rows, dtype=np.int32)
+    begins = np.zeros(rows, dtype=np.int8)
+    spare = np.empty((rows, 1 + codes.shape[1] + asked.codes.shape[1] + asked.once.shape[1]), dtype=np.int32)
+    local, met = threading.local(), int(asked.once.max(initial=-1)) + 1
+
+    def work(piece: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
+        low, high = piece
+        if not hasattr(local, "space"):
+            local.space = (
+                np.zeros(scaled.count), np.zeros(scaled.count), np.zeros(int(scaled.first_code[-1]), dtype=np.int64),
+                np.zeros((2, len(asked.part)), dtype=np.int64), np.zeros((2, len(asked.part)), dtype=np.int64),
+                np.zeros((2, met + 1), dtype=np.int64),
+            )  # fmt: skip
+        sums, left_sums, left_code, counts, parts, seen = local.space
+        middle = cut_piece(
+            row, low, high, int(high - low > _WHOLE), begins, spare, codes, scaled.first_code, scaled.start,
+            scaled.feature, scaled.value, scaled.most, nominal, asked.codes, asked.part, asked.l, asked.once, least,
+            SAMPLE, sums, left_sums, left_code, counts, parts, seen, flag,
+        )  # fmt: skip
+        return [] if middle < 0 else [(low, middle), (middle, high)]
+
+    work_off([(0, rows)], work, tick)
+    group = np.empty(rows, dtype=np.int64)
+    group[row] = np.cumsum(begins, dtype=np.int64) - 1
+    return group
 
 
 def left_to_right(attribute: Attribute) -> Attribute:
