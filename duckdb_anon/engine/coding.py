@@ -5,6 +5,7 @@ Cost: one hash pass a column plus a sort of its distinct values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -19,6 +20,7 @@ from duckdb_anon.engine.trees import labelled, tree_leaves
 from duckdb_anon.kernels.keys import joint
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes.types import is_number, kind_of_type, spread_of
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
@@ -46,6 +48,7 @@ def code_column(
     Raises:
         ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
     """
+    tick()
     declared = _declared(array)
     array = plain(array)
     if tree is not None and kind == "hierarchy":
@@ -64,6 +67,7 @@ def code_column(
             f"{function}: column '{name}' is {array.type} and has no order; name it in categorical := ['{name}']"
         )
     encoded = array.dictionary_encode()
+    tick()
     values = encoded.dictionary
     order, special, below = _sorted_values(values, orderable)
     rank = np.empty(len(order), dtype=np.int32)
@@ -165,5 +169,15 @@ def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArr
     """
     if not attributes:
         return np.argsort(source_row, kind="stable")
+    tick()
     key = joint([attribute.codes for attribute in attributes], [attribute.size for attribute in attributes])
     return np.lexsort((source_row, key)).astype(np.int64)
+
+
+def reordered(attributes: Sequence[Attribute], order: IntArray) -> list[Attribute]:
+    """The attributes with their rows in another order."""
+    result = []
+    for attribute in attributes:
+        tick()
+        result.append(attribute.with_codes(attribute.codes[order]))
+    return result

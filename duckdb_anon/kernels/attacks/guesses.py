@@ -26,6 +26,7 @@ def naive_bayes_guesses(
     truth: IntArray,
     strength: float,
     out: FloatArray,
+    stop: IntArray,
 ) -> None:
     """Chance that the likeliest sensitive value is the target's, by a model that never saw her row.
 
@@ -40,9 +41,12 @@ def naive_bayes_guesses(
         truth: her value, -1 for one the model leaves out, shape (targets,).
         strength: rows that each conditional distribution is smoothed with, drawn as `marginal` says.
         out: shape (targets,).
+        stop: not 0 once the work is to stop.
     """
     values = len(prior)
     for t in range(bins.shape[0]):
+        if stop[0] != 0:
+            return
         best, ties, hit = -np.inf, 0, False
         for s in range(values):
             rows = prior[s] - own[t, s]

@@ -25,6 +25,7 @@ from duckdb_anon.kernels.groups.persons import OfRows, PersonShare, whole_person
 from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, KAnonymity, Requirement
 from duckdb_anon.kernels.groups.sse_cuts import cut_all
 from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 SAMPLE = 4000
@@ -162,7 +163,7 @@ def sse_groups(
     asked = _numbered(diversities, rows)
     group = cut_all(
         codes, scaled.first_code, scaled.start, scaled.feature, scaled.value, scaled.count, scaled.most, nominal,
-        asked.codes, asked.part, asked.l, asked.once, least, SAMPLE,
+        asked.codes, asked.part, asked.l, asked.once, least, SAMPLE, stop_flag(),
     )  # fmt: skip
     return np.asarray(group, dtype=np.int64)
 

@@ -23,6 +23,7 @@ _UP_TO, _ONE, _FREQUENT = 0, 1, 2
 def cut_all(
     codes: Array, first_code: Array, start: Array, feature: Array, value: Array, features: int, most: int,
     nominal: Array, several: Array, part: Array, limit: Array, once: Array, least: int, sample: int,
+    stop: Array,
 ) -> Array:  # fmt: skip
     """Cut rows into groups.
 
@@ -42,6 +43,7 @@ def cut_all(
         once: what of a row counts once in a part, for its code and its code's part, see `sse._Numbered`; like `codes`.
         least: fewest rows of a group.
         sample: rows a cut is chosen by, at most.
+        stop: not 0 once the work is to stop.
 
     Returns:
         Group of each row, shape (n,).
@@ -68,7 +70,7 @@ def cut_all(
     starts = np.empty(n // least + 2, dtype=np.int64)
     starts[0], starts[1] = n, 0
     waiting = 1
-    while waiting > 0:
+    while waiting > 0 and stop[0] == 0:
         lo, hi = starts[waiting], starts[waiting - 1]
         middle = -1
         if hi - lo >= 2 * least:

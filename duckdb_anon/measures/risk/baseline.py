@@ -14,6 +14,7 @@ from duckdb_anon.kernels.attacks.guesses import naive_bayes_guesses
 from duckdb_anon.measures.risk.attacks import Targets
 from duckdb_anon.measures.risk.published import Published, Secret
 from duckdb_anon.measures.risk.published_cells import PublishedCells
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 MOST_VALUES = 1000
@@ -57,7 +58,7 @@ def guesses(release: Published, k: int, targets: Targets) -> FloatArray:
         own, own_bins = _own(release, secret, place, len(chosen), binned, targets.take(np.arange(len(targets))[some]))
         naive_bayes_guesses(
             bins[some], targets.known[some], np.vstack(held), np.concatenate(marginal), rows[chosen], own, own_bins,
-            truth[some], STRENGTH, out[some],
+            truth[some], STRENGTH, out[some], stop_flag(),
         )  # fmt: skip
     return out
 
