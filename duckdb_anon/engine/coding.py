@@ -22,9 +22,7 @@ from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes.types import is_number, kind_of_type, spread_of
-from duckdb_anon.model.table import Attribute, FloatArray, IntArray
-
-_FARTHEST = 1e150
+from duckdb_anon.model.table import FARTHEST, Attribute, FloatArray, IntArray
 
 
 def code_column(
@@ -147,11 +145,11 @@ def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int, bo
 def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int) -> FloatArray:
     """Values as numbers; what is not finite, and NULL, lies one whole range apart beyond the maximum.
 
-    Numbers beyond `_FARTHEST` are placed there, so that differences and their squares stay finite.
+    Numbers beyond `FARTHEST` are placed there, so that differences and their squares stay finite.
     """
     positions = np.empty(domain, dtype=np.float64)
     if special_from:
-        finite = np.clip(as_numbers(values.take(pa.array(order[:special_from]))), -_FARTHEST, _FARTHEST)
+        finite = np.clip(as_numbers(values.take(pa.array(order[:special_from]))), -FARTHEST, FARTHEST)
         positions[:special_from] = finite
         step = float(finite[-1] - finite[0]) or 1.0
         top = float(finite[-1])

@@ -65,12 +65,24 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
         exact,
         tuple(parts),
         multiplied([_weight(weight, release) for weight in contents.weights]) if contents.weights else None,
-        contents.bounded,
+        contents.bounded and _generalized(contents),
         contents.complete,
         field_of_row(alone["rate"]) if "rate" in alone else None,
         missing,
         {column: part for part in parts for column in part.columns},
         field_of_row(contents.bucket) if contents.bucket else None,
+    )
+
+
+def _generalized(contents: Contents) -> bool:
+    """Whether cells of the release are certain to be generalized, and their rows so those of the original.
+
+    A label in a text column is not: a method that replaces values releases leaves, which are labels of their own.
+    """
+    return any(
+        content.field
+        or (content.cell != "value" and not (content.cell == "node" and content.original_type == "VARCHAR"))
+        for content in contents.columns.values()
     )
 
 
