@@ -65,7 +65,7 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
         exact,
         tuple(parts),
         multiplied([_weight(weight, release) for weight in contents.weights]) if contents.weights else None,
-        contents.bounded and _generalized(contents),
+        contents.bounded and _generalized(contents, original),
         contents.complete,
         field_of_row(alone["rate"]) if "rate" in alone else None,
         missing,
@@ -74,16 +74,17 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
     )
 
 
-def _generalized(contents: Contents) -> bool:
-    """Whether cells of the release are certain to be generalized, and their rows so those of the original.
+def _generalized(contents: Contents, original: TableInfo) -> bool:
+    """Whether cells of the release are generalized, and so its rows those of the original.
 
-    A label in a text column is not: a method that replaces values releases leaves, which are labels of their own.
+    Labels of a sensitive column do not say so: they are leaves where quasi-identifiers have been replaced.
     """
+    secret = {name.lower() for name, role in original.roles.items() if role == "sensitive"}
     return any(
-        content.field
-        or (content.cell != "value" and not (content.cell == "node" and content.original_type == "VARCHAR"))
+        bool(content.field) or content.cell not in ("value", "node")
+        or (content.cell == "node" and content.column not in secret)
         for content in contents.columns.values()
-    )
+    )  # fmt: skip
 
 
 def field_of_row(*path: str) -> exp.Expr:
