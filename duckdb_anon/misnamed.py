@@ -1,8 +1,10 @@
 """What is wrong with the arguments of a call that DuckDB's binder refused.
 
 Functions are macros, and DuckDB checks the names and the number of a macro's arguments before anything of this package
-runs: it lists all parameters and advises type casts. The outer rooms, which hold the statement, put `explained` in
-place of that message; on a plain Python connection DuckDB's own stands.
+runs: it lists all parameters and advises type casts. A table that the planner cannot see may be a temporary one, a CTE
+or a DataFrame, so that it is DuckDB's binder, too, that finds out whether there is one. The outer rooms, which hold the
+statement, put `explained` in place of these messages; on a plain Python connection DuckDB's own stand, which show the
+call: a function around `execute` would hide the caller's DataFrames from DuckDB.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from duckdb_anon.model.errors import listed, nearest
 from duckdb_anon.registry import ENTRIES
 
 _REFUSED = re.compile(r"Macro \"?(\w+)\"?\(\) does not support the supplied arguments")
+_MISSING = re.compile(r'Table with name "?(.+?)"? does not exist(?:.*\nDid you mean "([^"]+)")?')
+_INTERNAL = ("pg_", "duckdb_", "information_schema", "sqlite_", "pragma_")
 _NAMED = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>\w+))\s*(?::=|=>)')
 _PARAMETERS = {entry.name: [p.name for p in parameters_of(entry)] for entry in ENTRIES}
 
@@ -36,6 +40,9 @@ def explained(message: str, statement: str) -> str:
         >>> explained(refused, "from muco('people', delte := 0.2)").split("; ")[0]
         "muco: there is no parameter 'delte' (did you mean 'delta'?)"
     """
+    missing = _MISSING.search(message)
+    if missing is not None:
+        return _without_table(missing[1], missing[2] or "", statement) or message
     refused = _REFUSED.search(message)
     known = _PARAMETERS.get(refused.group(1).lower(), []) if refused else []
     if refused is None or not known:
@@ -46,6 +53,24 @@ def explained(message: str, statement: str) -> str:
         if wrong:
             return f"{function}: {wrong}; it takes {listed(known, len(known))}"
     return message
+
+
+def _without_table(table: str, near: str, statement: str) -> str:
+    """Say which function's table is missing, or ''; `near` is the name DuckDB proposes."""
+    masked, text = _masked(statement), statement.encode()
+    function = ""
+    for call in re.finditer(rb'(?<!\w)"?(\w+)"?\s*\(', masked):
+        name = call[1].decode(errors="replace").lower()
+        if name in _PARAMETERS and table.lower().encode() in text[call.start() :].lower():
+            function = name
+    if not function:
+        return ""
+    proposed = near.rsplit(".", 1)[-1]
+    hint = f" (did you mean '{near}'?)" if near and not proposed.startswith(_INTERNAL) else ""
+    return (
+        f"{function}: there is no table '{table}'{hint}; give the name of a table or view, a file such as "
+        "'people.parquet', or '(SELECT ...)'"
+    )
 
 
 def _wrong(arguments: Sequence[str], known: Sequence[str]) -> str:
@@ -75,7 +100,7 @@ def _name(argument: str) -> str | None:
 
 def _calls(statement: str, function: str) -> Iterator[list[str]]:
     """Arguments of each call of `function` as text, with the letters of constants and comments masked."""
-    text = _masked(statement)
+    text = _masked(statement).decode()
     for call in re.finditer(rf'(?<!\w)"?{function}"?\s*\(', text, re.IGNORECASE):
         arguments, depth = [""], 0
         for letter in text[call.end() :]:
@@ -89,7 +114,7 @@ def _calls(statement: str, function: str) -> Iterator[list[str]]:
         yield arguments if any(a.strip() for a in arguments) else []
 
 
-def _masked(statement: str) -> str:
+def _masked(statement: str) -> bytes:
     """The statement with each letter of a text constant or a comment replaced by a space or an x."""
     text = statement.encode()  # DuckDB counts bytes
     tokens = duckdb.tokenize(statement)
@@ -103,4 +128,4 @@ def _masked(statement: str) -> str:
         elif kind == duckdb.token_type.string_const:
             piece = b"x" * len(piece)
         parts.append(piece)
-    return b"".join(parts).decode()
+    return b"".join(parts)

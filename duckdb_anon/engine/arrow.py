@@ -77,7 +77,11 @@ def steps(values: pa.Array) -> pa.Array:
 def as_numbers(values: pa.Array) -> FloatArray:
     """Numbers, decimals, dates and times as float64."""
     values = steps(values)
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
+    if not pa.types.is_decimal(values.type):
+        plain_numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
+        return plain_numbers
+    numbers: FloatArray = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    # pyarrow takes the least HUGEINT for a positive number
+    below = pc.fill_null(pc.less(values, pa.scalar(0, pa.int8()).cast(values.type)), False)
+    numbers = np.where(below.to_numpy(zero_copy_only=False), -np.abs(numbers), numbers)
     return numbers

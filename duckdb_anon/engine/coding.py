@@ -5,6 +5,7 @@ Cost: one hash pass a column plus a sort of its distinct values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -19,10 +20,9 @@ from duckdb_anon.engine.trees import labelled, tree_leaves
 from duckdb_anon.kernels.keys import joint
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes.types import is_number, kind_of_type, spread_of
-from duckdb_anon.model.table import Attribute, FloatArray, IntArray
-
-_FARTHEST = 1e150
+from duckdb_anon.model.table import FARTHEST, Attribute, FloatArray, IntArray
 
 
 def code_column(
@@ -46,6 +46,7 @@ def code_column(
     Raises:
         ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
     """
+    tick()
     declared = _declared(array)
     array = plain(array)
     if tree is not None and kind == "hierarchy":
@@ -64,6 +65,7 @@ def code_column(
             f"{function}: column '{name}' is {array.type} and has no order; name it in categorical := ['{name}']"
         )
     encoded = array.dictionary_encode()
+    tick()
     values = encoded.dictionary
     order, special, below = _sorted_values(values, orderable)
     rank = np.empty(len(order), dtype=np.int32)
@@ -143,11 +145,11 @@ def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int, bo
 def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int) -> FloatArray:
     """Values as numbers; what is not finite, and NULL, lies one whole range apart beyond the maximum.
 
-    Numbers beyond `_FARTHEST` are placed there, so that differences and their squares stay finite.
+    Numbers beyond `FARTHEST` are placed there, so that differences and their squares stay finite.
     """
     positions = np.empty(domain, dtype=np.float64)
     if special_from:
-        finite = np.clip(as_numbers(values.take(pa.array(order[:special_from]))), -_FARTHEST, _FARTHEST)
+        finite = np.clip(as_numbers(values.take(pa.array(order[:special_from]))), -FARTHEST, FARTHEST)
         positions[:special_from] = finite
         step = float(finite[-1] - finite[0]) or 1.0
         top = float(finite[-1])
@@ -165,5 +167,15 @@ def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArr
     """
     if not attributes:
         return np.argsort(source_row, kind="stable")
+    tick()
     key = joint([attribute.codes for attribute in attributes], [attribute.size for attribute in attributes])
     return np.lexsort((source_row, key)).astype(np.int64)
+
+
+def reordered(attributes: Sequence[Attribute], order: IntArray) -> list[Attribute]:
+    """The attributes with their rows in another order."""
+    result = []
+    for attribute in attributes:
+        tick()
+        result.append(attribute.with_codes(attribute.codes[order]))
+    return result

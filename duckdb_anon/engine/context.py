@@ -14,6 +14,7 @@ from duckdb_anon.engine.roles import (
     labels_of,
     resolve_roles,
 )
+from duckdb_anon.engine.sent import collated
 from duckdb_anon.model.entries import (
     ColumnInfo,
     Method,
@@ -107,6 +108,9 @@ class Context:
             hierarchies={n: TableInfo(t.unnamed, tuple(t.columns.items())) for n, t in trees.items()},
             given=relation.given,
             kinds={i.name: i.kind for i in infos if i.kind},
+            collated=frozenset(
+                name.lower() for name in collated(self.function, self.catalog, relation, [i.name for i in infos])
+            ),
         )
 
     def tree_sql(self, info: ColumnInfo) -> str:

@@ -23,6 +23,7 @@ from duckdb_anon.engine.scales import texts
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, IntArray
 
 Array = np.ndarray[Any, Any]
@@ -269,6 +270,7 @@ class Packer:
 
     def column(self, plan: ColumnPlan, cells: Any) -> None:
         """Add the lists of one released column, in the order `Decoder.column` asks for them."""
+        tick()
         if not isinstance(cells, plan.cells):
             raise TypeError(f"column '{plan.name}' was planned as {plan.cells.__name__}, got {type(cells).__name__}")
         attribute = plan.column or plan.name

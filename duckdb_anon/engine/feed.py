@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import step_type, steps
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
 
 Statement = tuple[int, int, int]
 """Number of the database instance, of the connection in it, and of the statement."""
@@ -53,6 +54,7 @@ class Feed:
 
     def field(self, name: str) -> pa.Array:
         """One column in its own type. It is handed over: the feed has it no more."""
+        tick()
         pieces, kind = self.pieces.pop(name), self.types[name]
         whole = pa.chunked_array([_widened(piece, kind) for piece in pieces], kind).combine_chunks()
         if isinstance(whole, pa.ChunkedArray) and whole.num_chunks > 1:

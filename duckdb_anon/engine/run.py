@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine import interrupt
-from duckdb_anon.engine.coding import canonical_order, code_column
+from duckdb_anon.engine.coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.decode import AnswerLists, Packer
 from duckdb_anon.engine.feed import Feed
 from duckdb_anon.engine.fits import MOST_ENTRIES
@@ -287,8 +287,7 @@ def coded_table(
         return _by_role(whole.rows, roles, attributes, truths), source_row
     if canonical or not bool((np.diff(source_row) > 0).all()):
         order = canonical_order(attributes, source_row) if canonical else np.argsort(source_row, kind="stable")
-        attributes = [a.with_codes(a.codes[order]) for a in attributes]
-        truths = [a.with_codes(a.codes[order]) for a in truths]
+        attributes, truths = reordered(attributes, order), reordered(truths, order)
         source_row = source_row[order]
     return _by_role(len(rows), roles, attributes, truths), source_row
 

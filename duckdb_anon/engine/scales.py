@@ -81,8 +81,13 @@ def _unscaled(values: pa.Array) -> NDArray[Any]:
 
 
 def _shifted(line: Any, steps: NDArray[Any], low: int, high: int, digits: int = 0) -> Scale | None:
-    """Steps as int64, counted from the smallest where they do not fit."""
+    """Steps as int64, counted from the smallest where they do not fit.
+
+    HUGEINT travels as DECIMAL(38, 0), whose ends are nearer than those of its values.
+    """
     origin = 0
+    if len(steps):
+        low, high = min(low, int(steps[0])), max(high, int(steps[-1]))
     if len(steps) and not (_INT64.min <= int(steps[0]) and int(steps[-1]) <= _INT64.max):
         origin = int(steps[0])
         if int(steps[-1]) - origin > _INT64.max:

@@ -2,8 +2,9 @@
 
 `@compiled` marks a function whose body is loops over arrays and numbers. Nothing happens at import: numba is
 imported, and the function compiled, at its first call, so `import duckdb_anon` and the command line start as
-quickly as without it. Compiled functions release the GIL, may call one another, and never raise: a function that
-may be interrupted takes a flag, see `kernels.threads`.
+quickly as without it. Compiled functions release the GIL, may call one another, and never raise: one that may take
+longer than a pass over its rows takes the flag of `model.progress` as `stop` (or `flag`, see `kernels.threads`) and
+returns early where it is set; what it returns then is never seen, since the call raises.
 
 What was compiled is kept: beside the package where that folder can be written to, in the user's cache folder
 otherwise (`$XDG_CACHE_HOME/duckdb_anon` or `~/.cache/duckdb_anon`; `NUMBA_CACHE_DIR`, where set, decides), and
@@ -27,6 +28,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from duckdb_anon.model.progress import tick
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 _KERNELS = Path(__file__).parent
 _WEEK = 7 * 24 * 3600.0
@@ -49,8 +52,11 @@ class Compiled:
         self._inner: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the compiled function."""
-        return (self._outer or self.outer())(*arguments)
+        """Call the compiled function, unless the call it is made for is to stop or was stopped meanwhile."""
+        tick()
+        result = (self._outer or self.outer())(*arguments)
+        tick()
+        return result
 
     def outer(self) -> Any:
         """Return numba's function for Python to call."""

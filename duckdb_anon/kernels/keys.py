@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 _MOST = 2**62
@@ -68,6 +69,7 @@ def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, r
         sizes: as for `keys_of`.
         rows: how many rows there are where there is no column.
     """
+    tick()
     key, span = np.zeros(len(columns[0]) if columns else rows, dtype=np.int64), 1
     for k, column in enumerate(columns):
         lowest = min(0, int(column.min(initial=0))) if sizes is None else 0
@@ -90,6 +92,7 @@ def compact(numbers: NDArray[Any]) -> IntArray:
     >>> compact(np.array([40, 7, 40])).tolist()
     [1, 0, 1]
     """
+    tick()
     few = 4 * len(numbers) + 1024
     if numbers.dtype.kind in "iu" and int(numbers.min(initial=0)) >= 0 and int(numbers.max(initial=0)) <= few:
         # counting is cheaper than sorting where there are few possible numbers

@@ -29,7 +29,7 @@ from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, 
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.shapes.types import is_moment
-from duckdb_anon.model.table import Attribute, CodedTable, IntArray
+from duckdb_anon.model.table import FARTHEST, Attribute, CodedTable, IntArray
 
 SPENDING = (
     Parameter("epsilon", "privacy budget, for tables that differ by one row more or less", "number", REQUIRED, above=0),
@@ -73,6 +73,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         RequirementError: more cells or list entries than `max_cells`, or values that have no place in a domain.
     """
     bounds = {name.lower(): (float(low), float(high)) for name, (low, high) in (params["bounds"] or {}).items()}
+    for attribute in table.qi:
+        _check_reach(attribute, bounds.get(attribute.name.lower()))
     predictors = [predictor_of(a, bounds.get(a.name.lower())) for a in table.qi]
     sensitive = table.sensitive[0]
     in_tree = sensitive.hierarchy is not None and sensitive.leaf_of_code is not None
@@ -94,6 +96,18 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     }
     cells[sensitive.name] = _class_cells(sensitive, places[-1])
     return cells | {COUNT.key: Whole(counts), ROWS: Source(np.full(prod(shape), -1, dtype=np.int64))}
+
+
+def _check_reach(attribute: Attribute, bounds: tuple[float, float] | None) -> None:
+    """Raise for numbers so large that their differences are none; the bounds, where given, and nothing of the rows."""
+    farthest = max(map(abs, bounds)) if bounds else 0.0
+    if bounds is None and attribute.kind == "ordered" and attribute.scale is not None:
+        farthest = float(np.abs(attribute.positions[: attribute.special_from]).max(initial=0.0))
+    if farthest >= FARTHEST:
+        raise ColumnError(
+            f"diffgen: column '{attribute.name}' reaches beyond {FARTHEST:g}, where numbers cannot be told apart; give "
+            f"bounds := {{'{attribute.name}': [low, high]}} nearer to 0, or name it in categorical := [...]"
+        )
 
 
 def _check_size(predictors: list[Predictor], shape: tuple[int, ...], params: Params) -> None:

@@ -169,7 +169,7 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
     source = permuted(groups, len(table.qi), rng)
     if params["repair"]:
         progress.say("repair")
-        source = repaired(table.qi, table.sensitive, groups, source, rng, tick)
+        source = repaired(table.qi, table.sensitive, groups, source, rng)
     for rows in source:
         inside = (groups[rows] == groups).all()
         if not inside or np.bincount(rows, minlength=table.rows).max() != 1:

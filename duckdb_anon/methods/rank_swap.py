@@ -48,6 +48,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def ranked(attribute: Attribute, rng: np.random.Generator) -> IntArray:
     """Rows by rank, those of equal value in random order, shape (n,)."""
+    tick()
     mixed = rng.permutation(len(attribute.codes))
     place = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
     return np.asarray(mixed[np.argsort(place[mixed], kind="stable")], dtype=np.int64)

@@ -79,13 +79,18 @@ def stopped_by(flag: IntArray) -> Iterator[None]:
 
 
 def say(phase: str, share: float | None = None) -> None:
-    """Note the phase and its share done; nothing happens outside `running`.
+    """Note the phase and its share done; nothing happens outside `running`. Ticks.
+
+    Args:
+        phase: what is being done.
+        share: how much of it is, 0 to 1; None: unknown.
 
     >>> with running('muco'):
     ...     say('groups', 0.5)
     ...     latest()
     Progress(function='muco', phase='groups', share=0.5)
     """
+    tick()
     if _notes:
         _notes[-1][0] = Progress(_notes[-1][0].function, phase, share)
 

@@ -17,6 +17,9 @@ from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.scale import Scale
 
+FARTHEST = 1e150
+"""Numbers beyond it stand at it in `Attribute.positions`."""
+
 IntArray = NDArray[np.int64]
 CodeArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]

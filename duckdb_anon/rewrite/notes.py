@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.query.parse import reads_original
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.listed import NodePart
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released import Model
 from duckdb_anon.rewrite.shapes.replaced import RetainedPart
@@ -27,7 +28,7 @@ def why_unbounded(model: Model) -> str:
         return "no bounds: the numbers of rows are noisy"
     if model.weight is not None:
         return "no bounds: rows were left out"
-    if not model.parts:
+    if all(isinstance(part, NodePart) for part in model.parts):
         return "no bounds: the method may have replaced values, and the release does not tell which"
     return "no bounds: this function of the answers has none"
 

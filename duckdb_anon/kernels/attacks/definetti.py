@@ -27,6 +27,7 @@ def spread_values(
     held: FloatArray,
     prior: FloatArray,
     weight: FloatArray,
+    stop: IntArray,
 ) -> None:
     """Fit the model and spread the values of every bucket over its rows.
 
@@ -46,6 +47,7 @@ def spread_values(
         prior: persons that have each value, shape (values,); filled.
         weight: persons of each row that have each value of its bucket: row after row, one entry a value of the bucket,
             shape (sum of rows times values over the buckets,); filled.
+        stop: not 0 once the work is to stop.
     """
     columns = bins.shape[0]
     buckets = len(start) - 1
@@ -73,6 +75,8 @@ def spread_values(
             break
         first = 0
         for b in range(buckets):
+            if stop[0] != 0:
+                return
             rows, values = start[b + 1] - start[b], offsets[b + 1] - offsets[b]
             for r in range(rows):
                 j, best = start[b] + r, 0.0
@@ -86,6 +90,8 @@ def spread_values(
                 for v in range(values):
                     weight[first + r * values + v] /= best
             for _ in range(passes):
+                if stop[0] != 0:
+                    return
                 for v in range(values):
                     total = 0.0
                     for r in range(rows):

@@ -31,6 +31,7 @@ def naive_bayes_guesses(
     told: IntArray,
     strength: float,
     out: FloatArray,
+    stop: IntArray,
 ) -> None:
     """Chance that the likeliest sensitive value is one of the target's, by a model that never saw her rows.
 
@@ -52,11 +53,14 @@ def naive_bayes_guesses(
         told: the targets' own values that are known beforehand, -1 for one the model leaves out.
         strength: rows that each conditional distribution is smoothed with, drawn as `marginal` says.
         out: how many of the likeliest values are hers, over their number, shape (targets,).
+        stop: not 0 once the work is to stop.
     """
     values = len(prior)
     score, total = np.empty(values), np.empty(values)
     pair = 0
     for t in range(len(out)):
+        if stop[0] != 0:
+            return
         rows_own = own_start[t + 1] - own_start[t]
         total[:] = 0.0
         for r in range(start[t], start[t + 1]):

@@ -11,7 +11,13 @@ from duckdb_anon.model.table import FloatArray, IntArray
 
 @compiled
 def nearest_rows(
-    targets: FloatArray, rows: FloatArray, nominal: BoolArray, span: FloatArray, order: IntArray, out: IntArray
+    targets: FloatArray,
+    rows: FloatArray,
+    nominal: BoolArray,
+    span: FloatArray,
+    order: IntArray,
+    out: IntArray,
+    stop: IntArray,
 ) -> None:
     """Nearest rows of each target; of rows equally near the first by `order` count.
 
@@ -22,10 +28,13 @@ def nearest_rows(
         span: range of each column, shape (columns,).
         order: rows in a random order.
         out: nearest rows, the nearest first, shape (targets, k), k at most the number of rows; filled.
+        stop: not 0 once the work is to stop.
     """
     k = out.shape[1]
     distance = np.empty(k)
     for t in range(out.shape[0]):
+        if stop[0] != 0:
+            return
         found = 0
         for j in order:
             far = 0.0

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.cover.tables import Cover
+from duckdb_anon.model import progress
 from duckdb_anon.model.table import FloatArray, IntArray
 
 _ROUNDS = 30
@@ -73,6 +74,7 @@ def exchange_values(
 
 def _odds(covers: Sequence[Cover], rows: IntArray, spread: FloatArray) -> FloatArray:
     """Return the weight of each attribute for each of `rows`, 0 where its group has one value."""
+    progress.tick()
     moves = np.stack([1.0 - c.kept[c.classes.class_of_row[rows]] for c in covers])
     varied = spread > 0
     return np.asarray(np.where(varied, (moves + _SMALL) / np.where(varied, spread, 1.0), 0.0))
@@ -80,6 +82,7 @@ def _odds(covers: Sequence[Cover], rows: IntArray, spread: FloatArray) -> FloatA
 
 def pick_attribute(odds: FloatArray, rng: np.random.Generator) -> IntArray:
     """Pick an attribute for each row by its odds, shape (attributes, rows); any one where all are 0."""
+    progress.tick()
     total = np.cumsum(odds, axis=0)
     chosen = (total <= rng.random(odds.shape[1]) * total[-1]).sum(axis=0)
     return np.asarray(np.minimum(chosen, len(odds) - 1))
@@ -89,6 +92,7 @@ class _State:
     """Drawn and original codes with what differs, kept up to date swap by swap."""
 
     def __init__(self, codes: NDArray[np.int32], original: NDArray[np.int32], wanted: IntArray) -> None:
+        progress.tick()
         self.codes = codes
         self.original = original
         self.wanted = wanted
@@ -97,6 +101,7 @@ class _State:
 
     def harmless(self, rows: IntArray, partner: IntArray, pick: IntArray) -> NDArray[np.bool_]:
         """Return which swaps change the row and leave its partner with enough changes."""
+        progress.tick()
         ours, theirs = self.codes[pick, rows], self.codes[pick, partner]
         before = self.changed[partner]
         after = before - self.differs[pick, partner] + (ours != self.original[pick, partner])
@@ -106,6 +111,7 @@ class _State:
 
     def swap(self, rows: IntArray, partner: IntArray, pick: IntArray) -> int:
         """Carry out the swaps in which neither record takes part in an earlier one; return how many."""
+        progress.tick()
         number = np.arange(len(rows))
         earliest = np.full(len(self.changed), len(rows))
         np.minimum.at(earliest, rows, number)

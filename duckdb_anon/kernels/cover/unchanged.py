@@ -24,6 +24,7 @@ from duckdb_anon.kernels.cover.classes import Classes
 from duckdb_anon.kernels.cover.distance import leaf_order, pair_distance
 from duckdb_anon.kernels.cover.exchange import exchange_values, pick_attribute
 from duckdb_anon.kernels.cover.tables import Cover
+from duckdb_anon.model import progress
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -102,12 +103,14 @@ def _relative_spread(cover: Cover) -> FloatArray:
     high = np.maximum(classes.first[1:] - 1, low)
     ends = np.argsort(leaf_order(attribute))[[0, -1]].astype(np.int32)
     whole = float(pair_distance(attribute, ends[:1], ends[1:])[0])
+    progress.tick()
     share = pair_distance(attribute, classes.code[low], classes.code[high]) / (whole or 1.0)
     return np.asarray(share * (attribute.domain - 1) / attribute.domain)
 
 
 def _share_of_others(classes: Classes, rows: IntArray) -> FloatArray:
     """Return the share of each row's group that has another value: how often the paper's redraw changes it."""
+    progress.tick()
     own = classes.class_of_row[rows]
     group = classes.group[own]
     size = classes.starts[classes.first[group + 1]] - classes.starts[classes.first[group]]
@@ -124,6 +127,7 @@ def _change_one(
     rng: np.random.Generator,
 ) -> None:
     """Redraw one unchanged attribute of each row that still needs it and has one that can change."""
+    progress.tick()
     differs = codes[:, rows] != original[:, rows]
     open_odds = odds * ~differs * (differs.sum(axis=0) < wanted[rows])
     some = open_odds.any(axis=0)
@@ -137,6 +141,7 @@ def _change_one(
 
 def _value_of_another(classes: Classes, rows: IntArray, spot: FloatArray) -> CodeArray:
     """Return the value of the record at `spot` in [0, 1) among those of the group with another value."""
+    progress.tick()
     own = classes.class_of_row[rows]
     group = classes.group[own]
     # Records sorted by class: start of the group, of the own class, and the number outside the own class.
@@ -162,7 +167,9 @@ def _move_to_nearest(
     size = np.stack([s[a.codes[rows]] for s, a in zip(step, attributes, strict=True)])
     differs = codes[:, rows] != original[:, rows]
     size[differs] = np.inf
+    progress.tick()
     order = np.argsort(size, axis=0, kind="stable")
+    progress.tick()
     missing = wanted[rows] - differs.sum(axis=0)
     for turn in range(int(missing.max(initial=0))):
         for number, attribute in enumerate(attributes):

@@ -17,6 +17,7 @@ import numpy as np
 from duckdb_anon.kernels.differential_privacy.budget import Budget
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray, IntArray
 
 GRID = 1024
@@ -225,6 +226,7 @@ def split_scores(
         points: rising, shape (points,).
         utility: score.
     """
+    tick()
     side = np.searchsorted(points, values, side="right")
     counts = np.bincount(side * number + classes, minlength=(len(points) + 1) * number).reshape(-1, number)
     left = np.cumsum(counts, axis=0)[:-1].astype(np.float64)

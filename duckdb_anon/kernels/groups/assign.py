@@ -16,6 +16,7 @@ import numpy as np
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.packed import offsets_of, order_by, run_starts
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import CodeArray, IntArray
 
 
@@ -55,7 +56,7 @@ def assign(
     stock = np.diff(starts, append=n)
     leaves = np.append(run_starts(leaf[starts]), len(starts))
     values = np.arange(len(starts), dtype=np.int64)
-    finished = _deal_all(leaves, values, stock, starts, sorted_rows.astype(np.int64), least, result)
+    finished = _deal_all(leaves, values, stock, starts, sorted_rows.astype(np.int64), least, result, stop_flag())
     _check(result, sensitive_codes, least, finished)
     return result
 
@@ -69,6 +70,7 @@ def _deal_all(
     sorted_rows: IntArray,
     least: int,
     result: IntArray,
+    stop: IntArray,
 ) -> int:
     """Deal in every leaf until nothing is left; return the number of groups.
 
@@ -80,11 +82,12 @@ def _deal_all(
         sorted_rows: row numbers by leaf and value.
         least: l.
         result: new group of each row, filled in.
+        stop: not 0 once the work is to stop.
     """
     finished = 0
     for leaf in range(len(leaves) - 1):
         first, end = leaves[leaf], leaves[leaf + 1]
-        while True:
+        while stop[0] == 0:
             _sort_by_stock(values, stock, first, end)
             while end > first and stock[values[end - 1]] == 0:
                 end -= 1

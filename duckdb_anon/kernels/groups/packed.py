@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 _KEY_BITS = 62
@@ -34,6 +35,7 @@ def order_by(major: Integers, minor: Integers, minor_bound: int) -> IntArray:
     >>> order_by(np.array([1, 0, 1]), np.array([2, 5, 1]), 6).tolist()
     [1, 2, 0]
     """
+    tick()
     n = len(major)
     if n == 0:
         return np.empty(0, dtype=np.int64)
@@ -66,6 +68,7 @@ def count_cells(group: Integers, code: Integers, groups: int, domain: int) -> tu
     >>> [a.tolist() for a in count_cells(np.array([0, 1, 0]), np.array([3, 3, 3]), 2, 4)]
     [[0, 1], [3, 3], [2, 1]]
     """
+    tick()
     cells = groups * domain
     if cells <= _DENSE * len(group) + 4096:
         key = group.astype(np.int64)

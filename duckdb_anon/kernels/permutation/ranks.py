@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import IntArray
 
 Array = NDArray[Any]
@@ -33,20 +34,22 @@ def swapped_within(rows: IntArray, reach: int, rng: np.random.Generator) -> IntA
     [0, 1, 2]
     """
     partner = np.full(len(rows), -1, dtype=np.int64)
-    _pair(partner, reach, rng.integers(1, 2**63, size=1, dtype=np.uint64))
+    _pair(partner, reach, rng.integers(1, 2**63, size=1, dtype=np.uint64), stop_flag())
     source = np.empty(len(rows), dtype=np.int64)
     source[rows] = rows[partner]
     return source
 
 
 @compiled
-def _pair(partner: Array, reach: int, seed: Array) -> None:
+def _pair(partner: Array, reach: int, seed: Array, stop: Array) -> None:
     """Partner of each rank, its own where none was left; `partner` comes in as -1 everywhere."""
     state = seed[0]
     n = len(partner)
     for i in range(n):
         if partner[i] >= 0:
             continue
+        if stop[0] != 0:
+            return
         width = min(reach, n - 1 - i)
         chosen = -1
         for _ in range(_TRIES if width > 0 else 0):

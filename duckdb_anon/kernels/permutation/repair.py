@@ -13,7 +13,7 @@ Cost: `ROUNDS` proposals a cell of the table, each linear in the pairs of other 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled
 from duckdb_anon.kernels.permutation.within import rows_by_group
+from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 BASE = 10
@@ -42,7 +43,6 @@ def repaired(
     group_of_row: IntArray,
     source: IntArray,
     rng: np.random.Generator,
-    tick: Callable[[], None] | None = None,
 ) -> IntArray:
     """Exchange cells inside groups.
 
@@ -52,12 +52,12 @@ def repaired(
         group_of_row: group of each row, shape (n,).
         source: row whose value each row takes, shape (quasi-identifiers, n).
         rng: source of randomness.
-        tick: called between rounds; may raise to stop the work.
 
     Returns:
         Like `source`.
     """
     columns = [*qi, *sensitive]
+    stop = stop_flag()
     if len(columns) < 2 or len(qi) == 0:
         return source
     bins = np.stack([_binned(attribute) for attribute in columns], axis=1)
@@ -72,10 +72,8 @@ def repaired(
     rows, starts = rows_by_group(group_of_row)
     published, result = published[rows], source.T[rows]
     for _ in range(ROUNDS):
-        if tick is not None:
-            tick()
         seed = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        _exchange(starts, published, result, tables.of_column, dev, seed)
+        _exchange(starts, published, result, tables.of_column, dev, seed, stop)
     repaired = np.empty_like(source)
     repaired[:, rows] = result.T
     return repaired
@@ -132,6 +130,7 @@ class _Marginals:
         """Rows of each cell of all tables, end to end."""
         parts = []
         for table, lo, hi in zip(self.tables, self.first, self.first[1:], strict=False):
+            tick()
             cell = sum(bins[:, column] * step for column, step in table)
             parts.append(np.bincount(cell, minlength=hi - lo))
         return np.concatenate(parts).astype(np.int64)
@@ -156,7 +155,9 @@ def _binned(attribute: Attribute) -> CodeArray:
 
 
 @compiled
-def _exchange(starts: Array, published: Array, result: Array, of_column: Array, dev: Array, seed: Array) -> None:
+def _exchange(
+    starts: Array, published: Array, result: Array, of_column: Array, dev: Array, seed: Array, stop: Array
+) -> None:
     """As many proposals as there are cells, group after group; see the module."""
     state = seed[0]
     columns = result.shape[1]
@@ -167,7 +168,9 @@ def _exchange(starts: Array, published: Array, result: Array, of_column: Array, 
         size = starts[g + 1] - lo
         if size < 2:
             continue
-        for _ in range(size * columns):
+        for proposal in range(size * columns):
+            if proposal % 65536 == 0 and stop[0] != 0:
+                return
             # Marsaglia's xorshift (13, 7, 17); the upper half of the product of two numbers picks one below `size`
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 Array = NDArray[Any]
@@ -24,6 +25,7 @@ def rows_by_group(group_of_row: IntArray) -> tuple[IntArray, IntArray]:
     >>> [part.tolist() for part in rows_by_group(np.array([1, 0, 1]))]
     [[1, 0, 2], [0, 1, 3]]
     """
+    tick()
     sizes = np.bincount(group_of_row)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return np.argsort(group_of_row, kind="stable").astype(np.int64), starts

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, FloatArray
 
 SINGULAR = 1e-9
@@ -78,6 +79,7 @@ class Channel:
             codes: true codes, shape (n,).
             rng: the source of randomness; always advanced by the same amount for the same n.
         """
+        tick()
         if self.is_identity:
             return codes.copy()
         moved = np.flatnonzero(rng.random(len(codes)) >= self.p)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 
 def bucket_slots(bucket_of_record: IntArray) -> IntArray:
     """Record of each slot before any permutation: records sorted by bucket, shape (n,)."""
+    tick()
     return np.argsort(bucket_of_record, kind="stable").astype(np.int64, copy=False)
 
 
@@ -27,12 +29,14 @@ def shuffled_slots(bucket_of_record: IntArray, rng: np.random.Generator) -> IntA
     Returns:
         A permutation of range(n) that keeps buckets together, in the order of `bucket_slots`.
     """
+    tick()
     mixed = rng.permutation(len(bucket_of_record))
     return mixed[np.argsort(bucket_of_record[mixed], kind="stable")].astype(np.int64, copy=False)
 
 
 def is_bucket_permutation(order: IntArray, bucket_of_record: IntArray) -> bool:
     """Whether `order` lists every record once and each inside its own bucket's slots."""
+    tick()
     n = len(bucket_of_record)
     if len(order) != n or (n and (order.min() < 0 or order.max() >= n)):
         return False

@@ -15,6 +15,7 @@ from duckdb_anon.measures.risk.published import Published
 from duckdb_anon.measures.risk.published_cells import PublishedCells
 from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.measures.risk.targets import Targets
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 MOST_VALUES = 1000
@@ -60,7 +61,7 @@ def guesses(release: Published, k: int, targets: Targets) -> FloatArray:
         naive_bayes_guesses(
             some.start, bins[records], some.known, np.vstack(held), np.concatenate(marginal), rows[chosen],
             some.own_start, own, inside, of_hers.offsets, place[of_hers.code], known.offsets, place[known.code],
-            STRENGTH, out[at:end],
+            STRENGTH, out[at:end], stop_flag(),
         )  # fmt: skip
     return np.where(np.diff(truth.offsets) > 0, out, np.nan)
 

@@ -27,6 +27,7 @@ from duckdb_anon.measures.risk.wp29 import (
 )  # fmt: skip
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -69,7 +70,7 @@ def neighbours(people: Numbers, release: Numbers, who: IntArray, k: int, rng: np
     out = np.zeros((len(who), k), dtype=np.int64)
     nearest_rows(
         np.ascontiguousarray(people.values[:, who]), release.values, release.nominal, release.span,
-        rng.permutation(release.rows), out,
+        rng.permutation(release.rows), out, stop_flag(),
     )  # fmt: skip
     return out
 

@@ -18,6 +18,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
+from duckdb_anon.rewrite.query.collation import refuse_letters
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.refusals import refuse
 from duckdb_anon.rewrite.query.tables import TableInfo
@@ -121,6 +122,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             dialect="duckdb",
             identify=True,
         )
+        refuse_letters(tree, tables[0].collated)
         for select in tree.find_all(exp.Select):
             _resolve_all(select)
         tree = merge_subqueries(tree)

@@ -40,6 +40,7 @@ class TableInfo:
         hierarchies: column name to its hierarchy table (first column the leaf, last the root).
         given: the name the user wrote, by which queries call the table; `sql` when empty.
         kinds: column name to 'ordered' | 'nominal' | 'hierarchy', where a role says more than the type.
+        collated: columns whose collation takes different texts for equal, in lower case.
     """
 
     sql: str
@@ -48,6 +49,7 @@ class TableInfo:
     hierarchies: Mapping[str, TableInfo] = field(default_factory=dict)
     given: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
+    collated: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:

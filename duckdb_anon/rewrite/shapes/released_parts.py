@@ -65,13 +65,26 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
         exact,
         tuple(parts),
         multiplied([_weight(weight, release) for weight in contents.weights]) if contents.weights else None,
-        contents.bounded,
+        contents.bounded and _generalized(contents, original),
         contents.complete,
         field_of_row(alone["rate"]) if "rate" in alone else None,
         missing,
         {column: part for part in parts for column in part.columns},
         field_of_row(contents.bucket) if contents.bucket else None,
     )
+
+
+def _generalized(contents: Contents, original: TableInfo) -> bool:
+    """Whether cells of the release are generalized, and so its rows those of the original.
+
+    Labels of a sensitive column do not say so: they are leaves where quasi-identifiers have been replaced.
+    """
+    secret = {name.lower() for name, role in original.roles.items() if role == "sensitive"}
+    return any(
+        bool(content.field) or content.cell not in ("value", "node")
+        or (content.cell == "node" and content.column not in secret)
+        for content in contents.columns.values()
+    )  # fmt: skip
 
 
 def field_of_row(*path: str) -> exp.Expr:

@@ -91,3 +91,24 @@ def test_rows_of_a_union_that_nothing_tells_apart_are_not_compared() -> None:
         comparison(f"{young.format('')} union all {old.format('')}", people, people)
     text = comparison(f"{young.format('30 as below, ')} union all {old.format('40, ')}", people, people)
     assert "union all" in text.lower()
+
+
+def test_a_query_that_tells_spellings_of_a_collated_value_apart_is_refused() -> None:
+    from duckdb_anon.rewrite.query.tables import TableInfo
+    from duckdb_anon.rewrite.rewriter import rewrite
+
+    people = TableInfo("people", (("a", "INTEGER"), ("q", "VARCHAR")), collated=frozenset({"q"}))
+    boxes = TableInfo("boxes", (("a", "STRUCT(lower INTEGER, upper INTEGER)"), ("q", "VARCHAR")))
+    for telling in (
+        "select q, count(*) from people group by all", "select count(*) from people where ascii(q) = 78",
+        "select count(distinct q) from people", "select count(*) from people where q collate \"binary\" = 'x'",
+        "select count(*) from (select q as z, count(*) as n from people group by q) where hash(z) % 2 = 0",
+        "select count(*) from (select q as z from people) group by all",
+    ):  # fmt: skip
+        with pytest.raises(RewriteError, match="collation takes some texts for equal"):
+            rewrite(telling, people, boxes)
+    for fair in (
+        "select q, count(*) from people group by q", "select count(*) from people where q in ('x', 'y') or q like 'z%'",
+        "select a, count(*) from people where lower(q) = 'x' group by a", "select max(a) from people where q between 'a' and 'b'",
+    ):  # fmt: skip
+        assert rewrite(fair, people, boxes)

@@ -20,6 +20,7 @@ from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring, Tilt
 from duckdb_anon.measures.risk.baseline import bins_of
 from duckdb_anon.measures.risk.published import Part, Published
 from duckdb_anon.measures.risk.secrets import Secret
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import FloatArray, IntArray
 
 ROUNDS, PASSES = 20, 50
@@ -115,7 +116,7 @@ def _within_buckets(release: Published, secret: Secret, bins: _Bins) -> FloatArr
     spread_values(
         np.ascontiguousarray(places[:, order]), release.size[order], start, offsets,
         secret.code[entry].astype(np.int64), count, bins.marginal, STRENGTH, ROUNDS, PASSES, held,
-        np.zeros(secret.domain), weight,
+        np.zeros(secret.domain), weight, stop_flag(),
     )  # fmt: skip
     # entries of the ordered units stand one after another; put them where the secret has them
     each = np.diff(secret.offsets)[order]
@@ -141,7 +142,7 @@ def _of_permuted(release: Published, secret: Secret, part: Part, bins: _Bins) ->
     places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
     spread_values(
         np.ascontiguousarray(places), np.ones(part.cells.shape[1]), release.start, offsets, key % secret.domain, count,
-        bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(secret.domain), weight,
+        bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(secret.domain), weight, stop_flag(),
     )  # fmt: skip
     return held
 

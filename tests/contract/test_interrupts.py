@@ -1,0 +1,128 @@
+"""Whatever takes long can be stopped: long compiled loops look at the flag, and every method and measure ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import duckdb_anon
+from duckdb_anon.engine import interrupt, run
+from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.model import progress
+from duckdb_anon.model.entries import Method
+from duckdb_anon.registry import METHODS
+
+PACKAGE = Path(duckdb_anon.__file__).parent
+ONE_PASS = {
+    "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows",
+    "row_scores": "some tens of megabytes of scores, see attacks._targets_at_a_time",
+    "leave_out_equal": "the same scores", "bucket_scores": "the same scores", "own_share": "the same scores",
+    "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
+    "candidates_of": "a sample of rows", "mark": "a sample of rows", "list_counted": "counts of a part",
+}  # fmt: skip
+"""Compiled functions that Python calls and that take no flag, and what they go through once."""
+
+
+def _trees() -> Iterator[ast.Module]:
+    for path in PACKAGE.rglob("*.py"):
+        yield ast.parse(path.read_text())
+
+
+def _is_compiled(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and any(
+        isinstance(d, ast.Name) and d.id in ("compiled", "compiled_in_place") for d in node.decorator_list
+    )
+
+
+def _called(node: ast.AST) -> set[str]:
+    return {n.func.id for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+
+
+def _looks_at_flag(kernel: ast.FunctionDef) -> bool:
+    read = [n.value for n in ast.walk(kernel) if isinstance(n, ast.Subscript)]
+    return any(isinstance(value, ast.Name) and value.id in ("stop", "flag") for value in read)
+
+
+def test_compiled_loops_that_python_calls_take_the_flag_or_pass_once() -> None:
+    kernels: dict[str, ast.FunctionDef] = {}
+    from_python: set[str] = set()
+    for tree in _trees():
+        inside = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _is_compiled(node)]
+        kernels |= {node.name: node for node in inside}
+        imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and ".kernels." in str(n.module)]
+        imported = {alias.asname or alias.name for n in imports for alias in n.names}
+        known = imported | {node.name for node in inside}
+        nested = {id(n) for node in inside for n in ast.walk(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and id(node) not in nested:
+                from_python |= _called(node) & known
+    entered = from_python & set(kernels)
+    looping = {name for name in entered if any(isinstance(n, (ast.For, ast.While)) for n in ast.walk(kernels[name]))}
+    flagged = {name for name in looping if _looks_at_flag(kernels[name])}
+    assert looping - flagged == set(ONE_PASS)
+
+
+def test_a_compiled_call_that_was_stopped_gives_nothing_back() -> None:
+    @compiled
+    def counting(out: np.ndarray, stop: np.ndarray) -> int:
+        for i in range(len(out)):
+            if stop[0] != 0:
+                return -1
+            out[i] = i
+        return len(out)
+
+    with interrupt.watching() as flag:
+        assert counting(np.zeros(3), progress.stop_flag()) == 3
+        flag[0] = 1
+        with pytest.raises(progress.Interrupted):
+            counting(np.zeros(3), progress.stop_flag())
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    con = duckdb_anon.connect()
+    con.execute("set threads = 1")
+    con.execute(
+        "create table people as select i // 2 as pid, (i * 7) % 30 as age, i % 2 as sex, 'd' || i % 12 as disease "
+        "from range(240) r(i)"
+    )
+    con.execute("create table tree as select distinct disease as leaf, 'all' as root from people")
+    return con
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
+def test_every_method_stops_while_it_reads_and_before_it_writes(
+    con: duckdb.DuckDBPyConnection, method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles = "qi := ['age', 'sex'], sensitive := 'disease'"
+    if "person" in method.needs:
+        roles += ", person := 'pid', hierarchies := {'disease': 'tree'}, changing := 'set'"
+    statement = f"create table r as from {method.name}('people', {method.smallest}, {roles})"
+    for phase in (run.coded_table, run.Packer.column):
+        stopped = _stopping_before(monkeypatch, phase)
+        with pytest.raises((duckdb.Error, RuntimeError), match=r"(?i)interrupt"):
+            con.execute(statement)
+        assert stopped
+        monkeypatch.undo()
+        assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
+    con.execute(statement.replace("create table r as", ""))
+
+
+def _stopping_before(monkeypatch: pytest.MonkeyPatch, phase: Callable[..., Any]) -> list[bool]:
+    """Stop what runs as soon as it enters a phase; whether it did."""
+    done: list[bool] = []
+
+    def entered(*given: Any, **named: Any) -> Any:
+        done.append(True)
+        interrupt.stop_running()
+        return phase(*given, **named)
+
+    owner = run.Packer if phase is run.Packer.column else run
+    monkeypatch.setattr(owner, phase.__name__, entered)
+    return done
