@@ -143,7 +143,7 @@ def _sides(
     if limited and not alone:
         for key in ("limit", "offset", "order", "having"):
             open_ended.set(key, None)
-    estimate = estimator(open_ended, release, everything, bounds)
+    estimate = estimator(open_ended, release, everything, bounds, "learnt")
     exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
     last = ["_level"] * bool(levels)
     listed = [f"_c{number}" for number in range(len(columns))]

@@ -19,13 +19,14 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
+from duckdb_anon.model.learnt import MOST_LISTED
 from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
 
-MOST_LISTED = 1_000_000
-_WHOLE = Values(EVERYTHING.intervals, True)
+WHOLE = Values(EVERYTHING.intervals, True)
+"""Every value, NULL too."""
 _NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
 """Types whose values and their successors are BIGINTs."""
 
@@ -48,9 +49,6 @@ class IntervalPart(Part):
                 "case when isfinite(_low) and isfinite(_high) then range(_low, _high + 1, interval 1 day)::date[] "
                 "else list_distinct([_low, _high]) end"
             )
-        many = exp.Literal.string(
-            when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
-        )
         wide = "datediff('day', _low, _high)" if self.kind.upper() == "DATE" else "_high - _low"
         far = f"{wide} >= {MOST_LISTED}"
         if self.kind.upper() not in _NARROW:
@@ -63,17 +61,23 @@ class IntervalPart(Part):
               when _unbounded then list_append({inside}, null) else {inside} end) as {{value}}
             from {{boxes}}""",
             value=self.columns[0],
-            boxes=self._boxes(),
-            many=many,
+            boxes=self.boxes(),
+            many=self.too_many(),
+        )
+
+    def too_many(self) -> exp.Literal:
+        """What a query says that meets a box of too many values."""
+        return exp.Literal.string(
+            when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
         )
 
     def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
         """Closed forms where all requests have one, the list of values otherwise."""
-        closed = [self._closed(request) for request in requests]
+        closed = [self.closed(request, i) for i, request in enumerate(requests)]
         known = [labelled(form, label) for form, label in zip(closed, labels, strict=True) if form is not None]
         listed = [i for i, form in enumerate(closed) if form is None]
         if not listed:
-            return select("select _cell, {known} from {boxes}", known=known, boxes=self._boxes())
+            return select("select _cell, {known} from {boxes}", known=known, boxes=self.boxes(requests))
         answers = [labelled(self._listed(requests[i]), labels[i]) for i in listed]
         counted = select(
             "select _cell, {answers} from {values} group by _cell", answers=answers, values=self.values(self.columns)
@@ -86,12 +90,16 @@ class IntervalPart(Part):
             "join {counted} as _counted on _closed._cell is not distinct from _counted._cell",
             both=both,
             known=known,
-            boxes=self._boxes(),
+            boxes=self.boxes(requests),
             counted=counted,
         )
 
-    def _boxes(self) -> exp.Select:
-        """SELECT cell, low, high, unbounded: the ends of each distinct box."""
+    def boxes(self, requests: Sequence[Request] = ()) -> exp.Select:
+        """SELECT cell, low, high, unbounded: the ends of each distinct box.
+
+        Args:
+            requests: what is asked of the boxes, for parts that answer some of it here.
+        """
         missing = exp.Literal.string(when_run(f"column {self.columns[0]} has no box with known ends"))
         # moments are measured in microseconds, so that lengths are numbers; lengths need more room than ends
         kind = self.kind.upper()
@@ -114,7 +122,7 @@ class IntervalPart(Part):
 
     def _listed(self, request: Request) -> exp.Expr:
         """The answer from the list of values; a box that could be anything may hold what the list lacks."""
-        found = answer(request, even=True)
+        found = answer(request, even=self.even)
         if request.wanted == "mean":
             return found
         anything: exp.Expr = truth(request.wanted == "possible")
@@ -134,14 +142,20 @@ class IntervalPart(Part):
             found=found,
         )
 
-    def _closed(self, request: Request) -> exp.Expr | None:
-        wanted = _WHOLE if request.condition is None else read(request.condition, self.kind)
+    def closed(self, request: Request, place: int) -> exp.Expr | None:
+        """The answer over a row of `boxes`; None where the values must be listed.
+
+        Args:
+            request: what is asked.
+            place: its number among all requests.
+        """
+        wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
         if wanted is None:
             return None
         line = None if request.value is None else linear(request.value)
         if request.value is not None and line is None:
             return None
-        form = _Form(self.kind, wanted)
+        form = Form(self.kind, wanted)
         if request.wanted == "possible":
             return form.possible()
         if request.wanted == "certain":
@@ -153,7 +167,7 @@ class IntervalPart(Part):
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """Closed forms over the columns cell, low, high, unbounded of one box."""
 
     kind: str
@@ -161,6 +175,7 @@ class _Form:
 
     @property
     def discrete(self) -> bool:
+        """Whether values are counted."""
         return spread_of(self.kind) == "discrete"
 
     def pieces(self) -> list[Interval]:
