@@ -235,7 +235,13 @@ class Form:
         return self._flag(self._within(), everything)
 
     def extreme(self, slope: Fraction, shift: Fraction, least: bool) -> exp.Expr:
-        """Smallest or largest slope * value + shift among the values asked for; anything where unbounded."""
+        """Smallest or largest slope * value + shift among the values asked for; anything where unbounded.
+
+        Args:
+            slope: factor of the value.
+            shift: what is added.
+            least: whether the smallest is asked for.
+        """
         pieces = self.pieces()
         if not pieces:
             return tree("null::double")
