@@ -24,7 +24,8 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, present
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.template import every, own, tree
 from duckdb_anon.rewrite.query.template import number as literal
-from duckdb_anon.rewrite.shapes.intervals import IntervalPart, linear
+from duckdb_anon.rewrite.shapes.intervals import IntervalPart
+from duckdb_anon.rewrite.shapes.lines import linear
 from duckdb_anon.rewrite.shapes.parts import Part, filtered
 
 Pair = tuple[exp.Expr, exp.Expr]

@@ -22,6 +22,7 @@ from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import MOST_LISTED
 from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
+from duckdb_anon.rewrite.shapes.lines import constants, is_number, linear
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
 
@@ -118,7 +119,7 @@ class IntervalPart(Part):
     def boundable(self, value: exp.Expr) -> bool:
         """Whether ends are known of a value in a box that could be anything: numbers only."""
         numeric = spread_of(self.kind) != "nominal" and not is_moment(self.kind)
-        return linear(value) is not None or _constants(value) is not None or (numeric and _is_number(value))
+        return linear(value) is not None or constants(value) is not None or (numeric and is_number(value))
 
     def _listed(self, request: Request) -> exp.Expr:
         """The answer from the list of values; a box that could be anything may hold what the list lacks."""
@@ -128,9 +129,9 @@ class IntervalPart(Part):
         anything: exp.Expr = truth(request.wanted == "possible")
         if request.wanted in ("least", "most"):
             assert request.value is not None  # noqa: S101 -- least and most are asked of a value
-            constants, sign = _constants(request.value), "-" if request.wanted == "least" else ""
-            if constants is not None:
-                anything = number(min(constants) if sign else max(constants))
+            ends, sign = constants(request.value), "-" if request.wanted == "least" else ""
+            if ends is not None:
+                anything = number(min(ends) if sign else max(ends))
             elif self.boundable(request.value):
                 dated = self.kind.upper() == "DATE" and linear(request.value) is not None
                 anything = tree(f"'{sign}infinity'::{'date' if dated else 'double'}")
@@ -311,53 +312,3 @@ _SIZE = "(_high - _low + 1 + _unbounded::integer)"
 def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:
     scaled = multiplied([number(slope), at])
     return tree("{scaled} + {shift}", scaled=scaled, shift=number(shift)) if shift else scaled
-
-
-_NUMBERS = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
-    *(exp.Mod, exp.Abs, exp.Sqrt, exp.Pow, exp.Round, exp.Floor, exp.Ceil, exp.Sign, exp.Greatest, exp.Least),
-    *(exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
-)
-
-
-def _is_number(value: exp.Expr) -> bool:
-    """Whether an expression of numbers is surely a number itself."""
-    texts = any(isinstance(node, exp.Literal) and node.is_string for node in value.walk())
-    return not texts and all(isinstance(node, _NUMBERS) for node in value.walk())
-
-
-def _constants(value: exp.Expr) -> list[Fraction] | None:
-    """What a CASE can give where all of its branches are numbers; None for anything else."""
-    value = value.unnest()
-    if not isinstance(value, exp.Case):
-        return None
-    ends = [branch.args["true"] for branch in value.args["ifs"]] + [value.args.get("default")]
-    found = [end.unnest() for end in ends if end is not None and not isinstance(end.unnest(), exp.Null)]
-    if not found or any(not isinstance(end, exp.Literal) or end.is_string for end in found):
-        return None
-    return [Fraction(end.this) for end in found]
-
-
-def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
-    """Read an expression of one column as slope * column + shift; None if it is anything else."""
-    value = value.unnest()
-    if isinstance(value, exp.Column):
-        return Fraction(1), Fraction(0)
-    if isinstance(value, exp.Literal) and not value.is_string:
-        return Fraction(0), Fraction(value.this)
-    if isinstance(value, exp.Neg):
-        inner = linear(value.this)
-        return (-inner[0], -inner[1]) if inner else None
-    if isinstance(value, exp.Cast) and value.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
-        return linear(value.this)
-    if not isinstance(value, (exp.Add, exp.Sub, exp.Mul)):
-        return None
-    left, right = linear(value.left), linear(value.right)
-    if left is None or right is None:
-        return None
-    if isinstance(value, exp.Mul):
-        if left[0] and right[0]:
-            return None
-        return left[0] * right[1] + right[0] * left[1], left[1] * right[1]
-    sign = 1 if isinstance(value, exp.Add) else -1
-    return left[0] + sign * right[0], left[1] + sign * right[1]
