@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import feed, interrupt, run
+from duckdb_anon.engine import feed, interrupt, learnt, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
@@ -147,6 +147,8 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     con.create_function(
         "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
+    for name, (function, kind) in learnt.FUNCTIONS.items():
+        con.create_function(name, function, None, kind, type=arrow, null_handling=special)
     for entry in ENTRIES:
         if isinstance(entry, Task):
             _register(con, number, entry)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.layout import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, leftmost, outputs
@@ -43,6 +44,7 @@ def comparison(
     tables: Sequence[TableInfo] = (),
     extra: str = "",
     bounds: Bounds = "sure",
+    spread: Spread = "learnt",
 ) -> str:
     """Write the query that compares both answers.
 
@@ -53,6 +55,7 @@ def comparison(
         tables: other tables the query reads, where the planner can see them.
         bounds: which low and high to give.
         extra: further output columns, as SQL ending in a comma (cube_error names its dimensions here).
+        spread: how the rows of a generalized cell are spread over its values.
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
@@ -61,7 +64,7 @@ def comparison(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds)
+    sides = _sides(query, original, release, tables, bounds, spread)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -82,7 +85,12 @@ def comparison(
 
 
 def answers(
-    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), bounds: Bounds = "sure"
+    query: str,
+    original: TableInfo,
+    release: TableInfo,
+    tables: Sequence[TableInfo] = (),
+    bounds: Bounds = "sure",
+    spread: Spread = "learnt",
 ) -> str:
     """Write the query that estimates the answer from the release alone; the original is never read.
 
@@ -92,6 +100,7 @@ def answers(
         release: its release.
         tables: other tables the query reads.
         bounds: which low and high to give.
+        spread: how the rows of a generalized cell are spread over its values.
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, estimate, low, high, confidence DOUBLE, note
@@ -100,7 +109,7 @@ def answers(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, alone=True)
+    sides = _sides(query, original, release, tables, bounds, spread, alone=True)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -124,6 +133,7 @@ def _sides(
     release: TableInfo,
     tables: Sequence[TableInfo],
     bounds: Bounds,
+    spread: Spread,
     alone: bool = False,
 ) -> _Sides:
     written = parse(query)
@@ -143,7 +153,7 @@ def _sides(
     if limited and not alone:
         for key in ("limit", "offset", "order", "having"):
             open_ended.set(key, None)
-    estimate = estimator(open_ended, release, everything, bounds)
+    estimate = estimator(open_ended, release, everything, bounds, spread)
     exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
     last = ["_level"] * bool(levels)
     listed = [f"_c{number}" for number in range(len(columns))]

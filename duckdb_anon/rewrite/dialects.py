@@ -12,9 +12,19 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError, listed
 
 DIALECTS = ("duckdb", "spark")
-# Spark has no whole numbers of 16 bytes; its decimals hold all but the largest of them, and say where they do not
-_WIDE = (exp.DataType.Type.INT128, exp.DataType.Type.UINT128)
 _SPARK = {"error": "raise_error", "map_values": "map_values", "map_keys": "map_keys"}
+_WIDER = {
+    exp.DType.INT128: "DECIMAL(38, 0)",
+    exp.DType.UINT128: "DECIMAL(38, 0)",
+    exp.DType.UBIGINT: "DECIMAL(20, 0)",
+    exp.DType.UINT: "BIGINT",
+    exp.DType.USMALLINT: "INT",
+    exp.DType.UTINYINT: "SMALLINT",
+    exp.DType.TIMESTAMP_S: "TIMESTAMP",
+    exp.DType.TIMESTAMP_MS: "TIMESTAMP",
+}
+"""Types of DuckDB that others lack, and types of theirs that hold all of their values, or as many as there are."""
+_UNKNOWN = {exp.DType.BIGNUM, exp.DType.TIMESTAMP_NS, exp.DType.TIME, exp.DType.UUID, exp.DType.BIT}
 
 
 def spoken(sql: str, dialect: str) -> str:
@@ -27,6 +37,8 @@ def spoken(sql: str, dialect: str) -> str:
     Raises:
         RewriteError: it uses what the other engine has no words for.
 
+    >>> spoken("select a::hugeint as n from t", "spark")
+    'SELECT CAST(a AS DECIMAL(38, 0)) AS n FROM t'
     >>> spoken("select count(*) as n from t group by grouping sets ((a), (b))", "spark")
     'SELECT COUNT(*) AS n FROM t GROUP BY GROUPING SETS ((a), (b))'
     """
@@ -43,9 +55,11 @@ def spoken(sql: str, dialect: str) -> str:
                 call.set("this", _SPARK[name])
         if unknown:
             raise RewriteError(f"{dialect} has no words for {listed(sorted(unknown))}, which the estimate needs")
-        for wide in list(tree.find_all(exp.DataType)):
-            if wide.this in _WIDE:
-                wide.replace(exp.DataType.build("decimal(38, 0)", dialect="duckdb"))
-        return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)
+        for kind in list(tree.find_all(exp.DataType)):
+            if kind.this in _UNKNOWN:
+                raise RewriteError(f"{dialect} has no type for {kind.sql('duckdb')}")
+            if kind.this in _WIDER:
+                kind.replace(exp.DataType.build(_WIDER[kind.this], dialect=dialect))
+        return str(tree.sql(dialect, unsupported_level=sqlglot.ErrorLevel.RAISE))
     except (sqlglot.errors.UnsupportedError, sqlglot.errors.ParseError) as error:
         raise RewriteError(f"{dialect} has no words for this: {str(error).splitlines()[0]}") from error

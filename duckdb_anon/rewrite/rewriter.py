@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.layout import laid_out
@@ -38,7 +39,13 @@ class Estimate:
     unbounded: str = ""
 
 
-def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], bounds: Bounds = "none") -> Estimate:
+def estimator(
+    tree: exp.Query,
+    release: TableInfo,
+    tables: Sequence[TableInfo],
+    bounds: Bounds = "none",
+    spread: Spread = "uniform",
+) -> Estimate:
     """Rewrite a bound query.
 
     Args:
@@ -46,12 +53,13 @@ def estimator(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], 
         release: the release of the original.
         tables: the original first, then other tables of the query.
         bounds: which low and high to add to each measure of the outermost SELECT that has them.
+        spread: how the rows of a generalized cell are spread over its values.
 
     Raises:
         RewriteError: naming what cannot be estimated.
     """
     original = tables[0]
-    model = model_of(release, original)
+    model = model_of(release, original, spread)
     tree = collapsed(tree.copy())
     notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
     if isinstance(tree, exp.Select) and reads_original(tree) and lists_domain(tree):
@@ -87,6 +95,7 @@ def rewrite(
     tables: Sequence[TableInfo] = (),
     bounds: Bounds = "none",
     whole: bool = False,
+    spread: Spread = "uniform",
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
 
@@ -97,6 +106,8 @@ def rewrite(
         tables: other tables the query reads, as far as the planner can see them.
         bounds: other than 'none', append `<name>_low` and `<name>_high` for each aggregate that has them.
         whole: round counts to the whole numbers they are on the original.
+        spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
+            package.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -112,7 +123,7 @@ def rewrite(
     everything = (original, *tables)
     tree = bound(written, everything)
     names = [column.name for column in outputs(written, tree, everything)]
-    estimate = estimator(tree, release, everything, bounds)
+    estimate = estimator(tree, release, everything, bounds, spread)
     if whole and isinstance(tree, exp.Select) and isinstance(estimate.tree, exp.Select):
         _round(tree, estimate.tree)
     _rename(leftmost(estimate.tree), names, estimate.bounded)

@@ -25,9 +25,9 @@ from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.steps import Steps, append_step
 from duckdb_anon.rewrite.joined_steps import JoinedSteps
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import Groups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
-from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.shapes.listed import NodePart
@@ -81,7 +81,7 @@ def rewrite_select(
     _require_groups(select, original, outermost)
     if stands(select, model):
         return _append_answers(select) if bounds != "none" and _is_generalized(model) else {}
-    for node in list(_aggregate_nodes(select)):
+    for node in list(aggregate_nodes(select)):
         formula = as_sums(node)
         if formula is not None:
             node.replace(_in_place_of(node, formula))
@@ -90,8 +90,8 @@ def rewrite_select(
         select.set("group", exp.Group(expressions=[copied(e.unalias()) for e in select.expressions]))
     others = [item.alias_or_name for item in from_items(select) if item is not table]
     homes = Homes(alias, model, others)
-    joined = JoinedSteps.of(select, list(_aggregate_nodes(select)), whole, original, rewrite_select, stands)
-    nodes = [node for node in _aggregate_nodes(select) if not joined.reads(node)]
+    joined = JoinedSteps.of(select, list(aggregate_nodes(select)), whole, original, rewrite_select, stands)
+    nodes = [node for node in aggregate_nodes(select) if not joined.reads(node)]
     aggregates = [read_aggregate(node) for node in nodes]
     _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
     joined.spell_out(homes)
@@ -149,7 +149,7 @@ def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
 
 def _of_columns(select: exp.Select, alias: str) -> bool:
     """Whether every aggregate speaks of columns of a table, so that a row without a match adds nothing."""
-    return all(_columns_of(node, alias) for node in _aggregate_nodes(select))
+    return all(_columns_of(node, alias) for node in aggregate_nodes(select))
 
 
 def _optional(select: exp.Select, table: exp.Expr) -> bool:
@@ -164,12 +164,12 @@ def _written(join: exp.Join) -> str:
 def lists_domain(select: exp.Select) -> bool:
     """Whether a SELECT lists values instead of measuring anything."""
     listing = select.args.get("group") or select.args.get("distinct")
-    return bool(listing) and not any(True for _ in _aggregate_nodes(select))
+    return bool(listing) and not any(True for _ in aggregate_nodes(select))
 
 
 def _require_groups(select: exp.Select, original: TableInfo, outermost: bool) -> None:
     """Raise for a SELECT of rows; one that lists a domain is written as GROUP BY."""
-    if any(True for _ in _aggregate_nodes(select)):
+    if any(True for _ in aggregate_nodes(select)):
         return
     if lists_domain(select) and not any(one.find(exp.Window) for one in select.expressions):
         if outermost:
@@ -191,30 +191,6 @@ def _place(select: exp.Select, table: exp.Table) -> int:
 
 def _columns_of(node: exp.Expr, alias: str) -> set[str]:
     return {c.name.lower() for c in node.find_all(exp.Column) if c.table == alias}
-
-
-def _aggregate_nodes(select: exp.Select) -> Iterator[exp.Expr]:
-    """Aggregates of this SELECT, with their FILTER; those of subqueries are not its own."""
-    places = list(select.expressions)
-    places += [select.args[key] for key in ("having", "order", "qualify") if select.args.get(key)]
-    for place in places:
-        yield from _outermost(place)
-
-
-def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Query):
-        return
-    if isinstance(node, exp.Window):
-        # the function over a window works on the groups; only aggregates inside it are of the rows
-        for part in node.iter_expressions():
-            for inner in part.iter_expressions() if part is node.this else (part,):
-                yield from _outermost(inner)
-        return
-    if isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node):
-        yield node
-        return
-    for child in node.iter_expressions():
-        yield from _outermost(child)
 
 
 def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:

@@ -1,7 +1,7 @@
 """Functions an analyst may call: they compute from their arguments and see nothing else.
 
 Not here, among others: whatever reads settings, variables, the environment, files, catalogs, other queries' text
-or the clock's time zone data, whatever runs SQL given as text, and every helper of this package.
+or the clock's time zone data, whatever runs SQL given as text, and every other helper of this package.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ list_first list_last list_has_any list_has_all list_intersect list_any_value lis
 list_select list_resize list_dot_product list_distance list_cosine_similarity range generate_series unnest
 array_length array_to_string struct_insert struct_concat struct_values struct_keys
 """
+_LEARNT = "box_shares box_means box_values box_weights member_weights"
+"""What rewritten queries ask for (`duckdb_anon.engine.learnt`): they see the lists they are given and nothing else."""
 _CHOICES = "coalesce ifnull nullif if error constant_or_null typeof try_cast cast is_distinct_from try"
 
-FUNCTIONS = frozenset(" ".join((_OPERATORS, _AGGREGATES, _NUMBERS, _TEXTS, _TIMES, _NESTED, _CHOICES)).split())
+FUNCTIONS = frozenset(" ".join((_OPERATORS, _AGGREGATES, _NUMBERS, _TEXTS, _TIMES, _NESTED, _CHOICES, _LEARNT)).split())

@@ -15,9 +15,10 @@ from typing import Any
 
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
-from duckdb_anon.measures.queries.relative_error import BOUNDS
+from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.parse import quoted
@@ -32,6 +33,7 @@ def plan_cube_error(
     dims: Sequence[str] | None = None,
     aggregate: str = "count(*)",
     bounds: Bounds = "sure",
+    spread: Spread = "learnt",
 ) -> str:
     """Write the SQL of cube_error.
 
@@ -41,6 +43,7 @@ def plan_cube_error(
         dims: columns of the cube; by default the quasi-identifiers, if there are at most 5.
         aggregate: an aggregate relative_error covers.
         bounds: which low and high to give, see relative_error.
+        spread: how the rows of a generalized cell are spread over its values.
 
     Returns:
         SELECT with columns dims VARCHAR[], then those of relative_error.
@@ -66,13 +69,15 @@ def plan_cube_error(
     spelled = list(dict.fromkeys(original.spelled(column) for column in chosen))
     names = ", ".join(quoted(column) for column in spelled)
     query = f"SELECT {names}, {aggregate} FROM {original.sql} GROUP BY CUBE({names})"
-    return comparison(query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds)
+    return comparison(query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds, spread=spread)
 
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("cube_error"):
         original, release, _ = query_tables(context, "select 1")
-        return plan_cube_error(original, release, params["dims"], params["aggregate"], params["bounds"])
+        return plan_cube_error(
+            original, release, params["dims"], params["aggregate"], params["bounds"], params["spread"]
+        )
 
 
 MEASURE = Query(
@@ -86,6 +91,7 @@ MEASURE = Query(
         Parameter("dims", "columns of the cube (default: the quasi-identifiers, up to 5)", "names"),
         Parameter("aggregate", "an aggregate, 'count(*)', 'sum(cost)', ...", "text", "count(*)"),
         BOUNDS,
+        SPREAD,
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

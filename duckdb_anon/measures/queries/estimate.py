@@ -13,7 +13,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
-from duckdb_anon.measures.queries.relative_error import BOUNDS
+from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
 from duckdb_anon.model.description import QUERY, read_description
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import RewriteError
@@ -38,7 +38,7 @@ def _plan(context: Any, params: Params) -> str:
         )
     with in_name_of("estimate"):
         info, released, others = tables_around(context, params["query"], original, release)
-        return answers(params["query"], info, released, others, params["bounds"])
+        return answers(params["query"], info, released, others, params["bounds"], params["spread"])
 
 
 MEASURE = Query(
@@ -51,6 +51,7 @@ MEASURE = Query(
         Parameter("release", "a release of it", "any", REQUIRED),
         Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
         BOUNDS,
+        SPREAD,
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

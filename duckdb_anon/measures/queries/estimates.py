@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.keys import keys_of_lists
+from duckdb_anon.kernels.learnt_shares import member_weights
 from duckdb_anon.kernels.randomized_response.shares import InvertedValues
 from duckdb_anon.measures.queries.overlaps import Intervals, Lists, Members
 from duckdb_anon.measures.queries.products import BLOCK, Part, Product, summed
@@ -31,6 +32,7 @@ def estimated_answers(
     table: ReadTable,
     column: str | None,
     items: Sequence[str] = (),
+    learnt: bool = True,
 ) -> FloatArray:
     """Estimate the answer of each query from a release.
 
@@ -39,6 +41,7 @@ def estimated_answers(
         table: the release, coded together with the original.
         column: the column that is summed, None for COUNT(*).
         items: columns of which the release has a list of nodes a person and the original a row a value.
+        learnt: whether the values of a cell weigh what all cells of the column tell, or the same.
 
     Returns:
         Shape (n,).
@@ -51,17 +54,18 @@ def estimated_answers(
     valued = column
     if column is not None and not table.columns[column].slice and column not in workload.attributes:
         # without a predicate on it, what a row adds does not depend on the query
-        weights = weights * _mean_of_row(table, column, mixed)
+        weights = weights * _mean_of_row(table, column, mixed, learnt)
         valued = None
-    return summed(workload, _parts(workload, table, [*items, *([valued] if valued else [])], valued, mixed), weights)
+    others = [*items, *([valued] if valued else [])]
+    return summed(workload, _parts(workload, table, others, valued, mixed, learnt), weights)
 
 
-def _mean_of_row(table: ReadTable, column: str, mixed: Collection[str]) -> FloatArray:
+def _mean_of_row(table: ReadTable, column: str, mixed: Collection[str], learnt: bool) -> FloatArray:
     read = table.columns[column]
     if _is_plain(read) and column not in mixed:
         return _numbers(read)
     nothing = Workload((), (), np.zeros((1, 0), dtype=bool), ())
-    part = _column_part(nothing, table, column, True)
+    part = _column_part(nothing, table, column, True, learnt)
     means = (_unmixed(part, table) if column in mixed else part).shares(nothing)[:, 0]
     return means[part.cell_of_row]
 
@@ -79,7 +83,12 @@ def _numbers(column: ReadColumn) -> FloatArray:
 
 
 def _parts(
-    workload: Workload, table: ReadTable, others: Sequence[str], valued: str | None, mixed: Collection[str]
+    workload: Workload,
+    table: ReadTable,
+    others: Sequence[str],
+    valued: str | None,
+    mixed: Collection[str],
+    learnt: bool,
 ) -> list[Part]:
     """The parts of the workload's attributes, and of `others` that matter whatever a query asks."""
     parts = []
@@ -89,15 +98,15 @@ def _parts(
         if column.slice:
             slices.setdefault(column.slice, []).append(name)
         else:
-            part = _column_part(workload, table, name, name == valued)
+            part = _column_part(workload, table, name, name == valued, learnt)
             parts.append(_unmixed(part, table) if name in mixed else part)
-    parts += [_slice_part(workload, table, members, valued) for members in slices.values()]
+    parts += [_slice_part(workload, table, members, valued, learnt) for members in slices.values()]
     return parts
 
 
-def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool) -> Part:
+def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, learnt: bool) -> Part:
     column = table.columns[name]
-    cells, cell_of_row = _cells(column, table, valued)
+    cells, cell_of_row = _cells(column, table, valued, learnt)
     position = workload.attributes.index(name) if name in workload.attributes else None
 
     def whole() -> FloatArray:
@@ -133,9 +142,9 @@ def _unmixed(part: Part, table: ReadTable) -> Part:
     return replace(part, shares=shares, asked=None)
 
 
-def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None) -> Part:
+def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None, learnt: bool) -> Part:
     """A permuted column: the share of a bucket is the mean over its cells of the product of their shares."""
-    fields = [_column_part(workload, table, name, name == valued) for name in names]
+    fields = [_column_part(workload, table, name, name == valued, learnt) for name in names]
     bucket = table.buckets()
     order = np.argsort(bucket, kind="stable")
     _, starts, size = np.unique(bucket[order], return_index=True, return_counts=True)
@@ -161,7 +170,7 @@ def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valu
 
 
 def _cells(
-    column: ReadColumn, table: ReadTable, valued: bool
+    column: ReadColumn, table: ReadTable, valued: bool, learnt: bool
 ) -> tuple[Intervals | Members | Lists | InvertedValues, IntArray]:
     """Distinct cells of a column and the cell of each row."""
     values = _values(column) if valued else None
@@ -172,12 +181,21 @@ def _cells(
             return InvertedValues(size, column.channel, values), codes.astype(np.int64)
         return Members(np.arange(size + 1), np.arange(size), np.ones(size), values), codes.astype(np.int64)
     if column.shape == "interval":
-        return _intervals(column, valued)
+        return _intervals(column, table, valued, learnt)
     if column.node is not None and column.offsets is None:
-        return _nodes(column, column.node, values)
+        nodes, cell_of_row = _nodes(column, column.node, values)
+        return (_learnt(nodes, cell_of_row, table) if learnt else nodes), cell_of_row
     if column.node is not None:
         return _node_lists(column, values)
-    return _bags(column, values)
+    bags, cell_of_row = _bags(column, values)
+    return (_learnt(bags, cell_of_row, table) if learnt and column.counts is None else bags), cell_of_row
+
+
+def _learnt(members: Members, cell_of_row: IntArray, table: ReadTable) -> Members:
+    """Cells whose members weigh what all cells of the column tell of them."""
+    rows = np.bincount(cell_of_row, table.row_weights(), minlength=len(members.offsets) - 1).astype(np.float64)
+    weights = member_weights(members.told_apart, members.counts, members.offsets, rows)
+    return replace(members, counts=weights)
 
 
 def _values(column: ReadColumn) -> FloatArray:
@@ -187,7 +205,7 @@ def _values(column: ReadColumn) -> FloatArray:
     return np.where(np.arange(domain.size) < domain.special_from, domain.positions, 0.0)
 
 
-def _intervals(column: ReadColumn, valued: bool) -> tuple[Intervals, IntArray]:
+def _intervals(column: ReadColumn, table: ReadTable, valued: bool, learnt: bool) -> tuple[Intervals, IntArray]:
     domain = column.domain
     assert column.lower is not None and column.upper is not None  # noqa: S101 -- the shape says so
     pairs = np.stack([column.lower, column.upper], axis=1).astype(np.int64)
@@ -199,7 +217,9 @@ def _intervals(column: ReadColumn, valued: bool) -> tuple[Intervals, IntArray]:
     codes = np.argsort(places, kind="stable")
     codes = codes[np.isfinite(places[codes])]
     step = 1.0 if domain.discrete else 0.0
-    return Intervals(lower, upper, places[codes], codes, step, valued), cell_of_row.ravel().astype(np.int64)
+    cell_of_row = cell_of_row.ravel().astype(np.int64)
+    rows = np.bincount(cell_of_row, table.row_weights() * learnt, minlength=len(cells)).astype(np.float64)
+    return Intervals(lower, upper, places[codes], codes, step, rows, valued), cell_of_row
 
 
 def _places(domain: Attribute) -> FloatArray:
@@ -236,7 +256,8 @@ def _nodes(column: ReadColumn, nodes: CodeArray, values: FloatArray | None) -> t
     offsets = np.concatenate([[0], np.cumsum(leaves)])
     inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], leaves)
     leaf = np.repeat(tree.first_leaf[node], leaves) + inside
-    return Members(offsets, code_of_leaf[leaf], weight_of_leaf[leaf], values), cell_of_row.astype(np.int64)
+    found = Members(offsets, code_of_leaf[leaf], weight_of_leaf[leaf], values, leaf.astype(np.int64))
+    return found, cell_of_row.astype(np.int64)
 
 
 def _bags(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntArray]:

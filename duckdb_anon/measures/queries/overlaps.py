@@ -1,10 +1,11 @@
 """What share of each released cell each query of a workload asks for.
 
-Uniform overlap (Zhang et al. 2007; Xiao and Tao 2006), for all queries at once:
+For all queries at once, with the shares of values that `kernels.learnt_shares` learns from all cells of the column:
 
 * a single value: 0 or 1;
-* an interval: number of asked values in it over its number of values, lengths if continuous;
-* a set or a bag of values: share of its members, by count;
+* an interval: share of its asked values, which is number over number where nothing is learnt (uniform overlap, Zhang et
+  al. 2007; Xiao and Tao 2006);
+* a set of values: share of its members; a bag: by count;
 * a list of nodes (the values of one person): the sum over its nodes, for each of them is a row of the original;
 * NULL: never asked for; unknown: the share of all that the other cells of the column cover.
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from duckdb_anon.kernels.learnt_shares import Boxes, Scale
 from duckdb_anon.measures.queries.workload import BoolArray
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -34,6 +36,7 @@ class Intervals:
         positions: places of the values that can be asked for, non-decreasing, shape (values,).
         codes: code of each of these values, shape (values,).
         step: distance of neighbouring values of a counted type (integers, dates), 0 for a measured one.
+        rows: how many rows have each cell, shape (cells,).
         valued: whether a value adds what it is instead of 1 (SUM over this attribute).
     """
 
@@ -42,6 +45,7 @@ class Intervals:
     positions: FloatArray
     codes: IntArray
     step: float
+    rows: FloatArray
     valued: bool = False
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
@@ -54,41 +58,68 @@ class Intervals:
         asked = matches[:, self.codes]
         if not asked.shape[1]:  # a column of nothing but NULL: no query on it finds anything
             return np.zeros((len(self.lower), len(matches)))
-        lower, upper, unknown = self._filled()
-        null = np.isnan(lower)
+        boxes = self._boxes()
+        filled = boxes.filled()
+        scale = boxes.scale()
+        finite = (boxes.known | boxes.unknown) & np.isfinite(filled.lower) & np.isfinite(filled.upper)
+        point = filled.lower == filled.upper
         if interval:
             low, high = _ends(asked, self.positions)
-            first, last = np.maximum(lower[:, None], low), np.minimum(upper[:, None], high)
-            with np.errstate(invalid="ignore"):  # ends that are infinite and alike are points, below
-                inside = np.clip(last - first + self.step, 0, None)
-            if self.valued:
-                inside *= (first + last) / 2
+            inside = self._learnt(filled, scale, low, high)
         else:
-            inside = self.step * self._members(self._weighed(asked), lower, upper)
+            inside = self._named(filled, scale, asked)
         # NULL is one more value of a cell that could be anything
-        with np.errstate(divide="ignore", invalid="ignore"):
-            width = upper - lower + self.step * (1 + unknown)
-            shares: FloatArray = inside / width[:, None]
-        point = ((width == 0) | (np.isinf(lower) & (lower == upper))) & ~null
-        if point.any():
-            shares[point] = self._members(asked, lower[point], upper[point]) > 0
+        if self.step:
+            size = filled.upper - filled.lower + 1
+            inside = np.where(boxes.unknown[:, None], inside * (size / (size + 1))[:, None], inside)
+        at = finite & point if not self.step else np.zeros(len(point), dtype=bool)
+        at |= ~finite & ~boxes.null
+        if at.any():
+            inside[at] = self._members(asked, filled.lower[at], filled.upper[at]) > 0
             if self.valued:
-                shares[point] *= lower[point][:, None]
-        shares[null] = 0.0
-        return shares
+                inside[at] *= filled.lower[at][:, None]
+        inside[boxes.null] = 0.0
+        return inside
 
-    def _weighed(self, asked: BoolArray) -> FloatArray:
-        """What each value adds where it is asked for."""
-        weight = self.positions if self.valued else np.ones(len(self.positions))
-        return asked * weight
-
-    def _filled(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Let a cell that could be anything cover all that the other cells cover."""
+    def _boxes(self) -> Boxes:
+        null = np.isnan(self.lower) & ~np.isnan(self.upper)
         unknown = np.isnan(self.lower) & np.isnan(self.upper)
-        if unknown.all():
-            return self.lower, self.upper, unknown
-        low, high = np.nanmin(self.lower), np.nanmax(np.where(np.isnan(self.lower), np.nan, self.upper))
-        return np.where(unknown, low, self.lower), np.where(unknown, high, self.upper), unknown
+        lower, upper = (np.where(np.isnan(one), 0.0, one) for one in (self.lower, self.upper))
+        return Boxes(lower, upper, null, unknown, self.rows, int(self.step))
+
+    def _learnt(self, boxes: Boxes, scale: Scale | None, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Share (or mean value) of each cell between the ends of each query."""
+        lower, upper = boxes.lower[:, None], boxes.upper[:, None]
+        first, last = np.maximum(lower, low), np.minimum(upper, high)
+        with np.errstate(all="ignore"):
+            share = np.clip(last - first + self.step, 0, None) / (upper - lower + self.step)
+            value = (first + last) / 2
+            if scale is not None:
+                start, all_ = (scale.before(one)[0][:, None] for one in (boxes.lower, boxes.upper + self.step))
+                after, after_moment = scale.before(first)
+                upto, upto_moment = scale.before(last + self.step)
+                part = np.where(last < first, 0.0, upto - after)
+                learnt = np.isfinite(upper - lower) & (upper + self.step > lower)
+                share = np.where(learnt, np.clip(part / (all_ - start), 0, 1), share)
+                if self.valued:
+                    middle = float(scale.starts[0]) + (upto_moment - after_moment) / part
+                    value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
+            return np.where(share > 0, share * value, 0.0) if self.valued else share
+
+    def _named(self, boxes: Boxes, scale: Scale | None, asked: BoolArray) -> FloatArray:
+        """The same of the named values."""
+        weight: FloatArray = self.positions if self.valued else np.ones(len(self.positions))
+        if not self.step:
+            return np.zeros((len(boxes.lower), len(asked)))
+        if scale is None:
+            total = boxes.upper - boxes.lower + 1
+        else:
+            finite = np.where(np.isfinite(self.positions), self.positions, scale.starts[0])
+            weight = weight * (scale.before(finite + 1)[0] - scale.before(finite)[0])
+            total = scale.before(boxes.upper + 1)[0] - scale.before(boxes.lower)[0]
+        with np.errstate(all="ignore"):
+            found: FloatArray = self._members(asked * weight, boxes.lower, boxes.upper) / total[:, None]
+        return found
 
     def _members(self, matches: BoolArray | FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         before = np.zeros((matches.shape[0], matches.shape[1] + 1))
@@ -106,7 +137,7 @@ class Members:
     Attributes:
         offsets: members of cell c are entries offsets[c] .. offsets[c + 1] - 1, shape (cells + 1,).
         codes: code of each member, -1 for one nobody can ask for.
-        counts: how often it stands in the cell; 1 in a set.
+        counts: how often it stands in the cell; its learnt weight in a set.
         values: what a member adds instead of 1, by code (SUM over this attribute); None for COUNT.
     """
 
@@ -114,6 +145,12 @@ class Members:
     codes: IntArray
     counts: FloatArray
     values: FloatArray | None = None
+    leaves: IntArray | None = None
+
+    @property
+    def told_apart(self) -> IntArray:
+        """A number from 0 of each member, the same for the same value."""
+        return self.codes + 1 if self.leaves is None else self.leaves
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
         """Share (or mean value) of each cell that each query covers, shape (cells, n)."""

@@ -15,6 +15,7 @@ from typing import Any
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -28,10 +29,23 @@ BOUNDS = Parameter(
     "sure",
     ("sure", "likely", "hard", "none"),
 )
+SPREAD = Parameter(
+    "spread",
+    "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release; 'uniform' "
+    "evenly, as most papers do",
+    "text",
+    "learnt",
+    ("learnt", "uniform"),
+)
 
 
 def plan_relative_error(
-    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo] = (), bounds: Bounds = "sure"
+    query: str,
+    original: TableInfo,
+    release: TableInfo,
+    tables: Sequence[TableInfo] = (),
+    bounds: Bounds = "sure",
+    spread: Spread = "learnt",
 ) -> str:
     """Write the SQL of relative_error.
 
@@ -42,6 +56,7 @@ def plan_relative_error(
         tables: other tables the query reads (`rewrite.query.parse.tables_of(query)` names them).
         bounds: 'sure': hard bounds where there are any, else intervals where the method's randomness is known;
             'likely': the other way round; 'hard'; 'none'.
+        spread: how the rows of a generalized cell are spread over its values.
 
     Returns:
         SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
@@ -59,13 +74,13 @@ def plan_relative_error(
         >>> "from release" in plan_relative_error("select sum(cost) from people", people, release).lower()
         True
     """
-    return comparison(query, original, release, tables, bounds=bounds)
+    return comparison(query, original, release, tables, bounds=bounds, spread=spread)
 
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("relative_error"):
         original, release, others = query_tables(context, params["query"])
-        return plan_relative_error(params["query"], original, release, others, params["bounds"])
+        return plan_relative_error(params["query"], original, release, others, params["bounds"], params["spread"])
 
 
 MEASURE = Query(
@@ -78,6 +93,7 @@ MEASURE = Query(
         Parameter("original", "the original table", "any", REQUIRED),
         Parameter("release", "its release", "any", REQUIRED),
         BOUNDS,
+        SPREAD,
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

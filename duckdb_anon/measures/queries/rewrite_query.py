@@ -1,9 +1,10 @@
 """rewrite_query: the estimator of a query over the original, as SQL over a release.
 
-Measures nothing itself: the text it returns answers the query from the release, whatever the release's shape,
-and runs in the stock DuckDB shell on a copy of the release without this package. The models are those of
-`duckdb_anon.rewrite`: uniform overlap in boxes (Zhang et al. 2007; Xiao and Tao 2006), independence inside
-buckets (Xiao and Tao 2006, Anatomy; Hasan et al. 2018). Cost: planning only.
+Measures nothing itself: the text it returns answers the query from the release, whatever the release's shape. The
+models are those of `duckdb_anon.rewrite`: values inside boxes by shares learnt from all boxes of a column (Dempster,
+Laird and Rubin 1977; functions of this package), or uniform overlap (Zhang et al. 2007; Xiao and Tao 2006), whose text
+runs in the stock DuckDB shell without this package; independence inside buckets (Xiao and Tao 2006, Anatomy; Hasan et
+al. 2018). Cost: planning only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
 from duckdb_anon.rewrite.rewriter import rewrite
@@ -21,7 +24,12 @@ from duckdb_anon.rewrite.rewriter import rewrite
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("rewrite_query"):
         original, release, others = query_tables(context, params["query"])
-        text = rewrite(params["query"], original, release, others, params["bounds"], whole=True)
+        spread: Spread = params["spread"] or ("learnt" if params["dialect"] == "duckdb" else "uniform")
+        if spread == "learnt" and params["dialect"] != "duckdb":
+            raise RewriteError(
+                f"spread := 'learnt' takes functions that {params['dialect']} does not have; say 'uniform'"
+            )
+        text = rewrite(params["query"], original, release, others, params["bounds"], whole=True, spread=spread)
         return spoken(text, params["dialect"])
 
 
@@ -41,6 +49,15 @@ MEASURE = Query(
             "text",
             "none",
             ("none", "hard", "sure", "likely"),
+        ),
+        Parameter(
+            "spread",
+            "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release, as "
+            "estimate does, which takes a connection with this package; 'uniform' evenly, in SQL that runs in any "
+            "DuckDB (default: 'learnt', 'uniform' in other dialects)",
+            "text",
+            None,
+            ("learnt", "uniform"),
         ),
         Parameter("dialect", "whose SQL is written: 'duckdb' or 'spark'", "text", "duckdb", DIALECTS),
         *ROLE_PARAMETERS,

@@ -122,7 +122,7 @@ def answers(workload: Workload, table: ReadTable, params: Params, original: Read
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
     sensitive = [info.name for info in params["roles"].sensitive]
     items = [name for name in sensitive if _is_list(table, name) and not _is_list(original, name)]
-    return estimated_answers(workload, table, _summed(table, params), items)
+    return estimated_answers(workload, table, _summed(table, params), items, params.get("spread") != "uniform")
 
 
 def _is_list(table: ReadTable, name: str) -> bool:
@@ -180,7 +180,17 @@ MEASURE = Report(
     summary="relative error of each query of a random workload, release against original",
     paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
     example="FROM workload_error('people', 'boxes', 100, dims := 2, aggregate := 'sum(salary)')",
-    parameters=PARAMETERS,
+    parameters=(
+        *PARAMETERS,
+        Parameter(
+            "spread",
+            "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release, as "
+            "the other query functions do; 'uniform' evenly, as most papers do",
+            "text",
+            "learnt",
+            ("learnt", "uniform"),
+        ),
+    ),
     returns={
         "query_id": "BIGINT",
         "query": "VARCHAR",

@@ -24,7 +24,8 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, present
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.template import every, own, tree
 from duckdb_anon.rewrite.query.template import number as literal
-from duckdb_anon.rewrite.shapes.intervals import IntervalPart, linear
+from duckdb_anon.rewrite.shapes.intervals import IntervalPart
+from duckdb_anon.rewrite.shapes.lines import linear
 from duckdb_anon.rewrite.shapes.parts import Part, filtered
 
 Pair = tuple[exp.Expr, exp.Expr]
@@ -204,14 +205,19 @@ def _touched(steps: Steps, condition: exp.Expr, value: exp.Expr | None) -> list[
     return [part for part in steps.model.parts if part.counted or columns & set(part.columns)]
 
 
+def _added(amount: exp.Expr, rows: _Rows, steps: Steps, of: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """What a row of the final query adds to the total of `of` an amount."""
+    whole = amount if amount == _ONE else tree("coalesce({amount}, 0)", amount=amount)
+    if rows.by_value:
+        return tree("{rows} * {x}", rows=steps.column("sum", literal(1)), x=of(whole))
+    return steps.column("sum", of(whole)) if rows.spread else of(amount)
+
+
 def _sums(aggregate: Aggregate, rows: _Rows, steps: Steps, of: Callable[[exp.Expr], exp.Expr]) -> Pair:
     """Least and most of a COUNT or SUM of `of` what each row adds."""
 
     def added(amount: exp.Expr) -> exp.Expr:
-        whole = amount if amount == _ONE else tree("coalesce({amount}, 0)", amount=amount)
-        if rows.by_value:
-            return tree("{rows} * {x}", rows=steps.column("sum", literal(1)), x=of(whole))
-        return steps.column("sum", of(whole)) if rows.spread else of(amount)
+        return _added(amount, rows, steps, of)
 
     if aggregate.value is None:
         low, high = (
@@ -233,7 +239,7 @@ def _sums(aggregate: Aggregate, rows: _Rows, steps: Steps, of: Callable[[exp.Exp
 
 
 def _extremes(kind: str, rows: _Rows, steps: Steps) -> Pair:
-    """Bounds of AVG, MIN and MAX from the least and most of each row that may or must qualify."""
+    """Bounds of AVG, MIN and MAX from the ends of each row that may or must qualify."""
     least, most = rows.least, rows.most
     if rows.spread and not rows.by_value:
         # over the released rows of one cell, AVG and MIN want the least of the lower ends, MAX the most
@@ -242,13 +248,53 @@ def _extremes(kind: str, rows: _Rows, steps: Steps) -> Pair:
             steps.column(pick, end, f"{label}_value")
             for pick, end, label in zip(picks, (least, most), ("least", "most"), strict=True)
         )
-    lows = {"avg": ("min", rows.may), "min": ("min", rows.may), "max": ("max", rows.must)}
-    highs = {"avg": ("max", rows.may), "min": ("min", rows.must), "max": ("max", rows.may)}
+    if kind == "avg":
+        low, high = (
+            _mean(rows, steps, end, single, pick)
+            for end, single, pick in ((rows.least, least, "least"), (rows.most, most, "greatest"))
+        )
+        return low, high
+    lows = {"min": ("min", rows.may), "max": ("max", rows.must)}
+    highs = {"min": ("min", rows.must), "max": ("max", rows.may)}
     low, high = (
         tree(f"{pick}(case when {{test}} then {{end}} end)", test=test, end=end)
         for end, (pick, test) in ((least, lows[kind]), (most, highs[kind]))
     )
     return low, high
+
+
+def _mean(rows: _Rows, steps: Steps, end: exp.Expr, single: exp.Expr, pick: str) -> exp.Expr:
+    """The least (or greatest) mean of any rows that hold all that must qualify.
+
+    With S and n the sum and number of the must rows, m the least value of the c others that may qualify: a mean of k of
+    them is at least (S + k m) / (n + k), which is monotone in k, so it is least at k = 0 or at k = c. Where the least
+    sum is not above 0, it over n is another bound; of the two the tighter one holds.
+    """
+    must = filtered(tree("sum({x})", x=_added(end, rows, steps, lambda x: x)), rows.must)
+    others = every([rows.may, tree("not coalesce({must}, false)", must=rows.must)])
+    certain, doubtful = (
+        tree("coalesce({n}, 0)", n=filtered(tree("sum({one})", one=_added(_ONE, rows, steps, lambda x: x)), test))
+        for test in (rows.must, others)
+    )
+    whole = tree(
+        "sum(case when {must} then {end} when {may} then {toward_none} end)",
+        must=rows.must,
+        end=_added(end, rows, steps, lambda x: x),
+        may=rows.may,
+        toward_none=_added(tree(f"{pick}({{end}}, 0)", end=end), rows, steps, lambda x: x),
+    )
+    other, sign = ("greatest", "<=") if pick == "least" else ("least", ">=")
+    furthest = filtered(tree(f"{'min' if pick == 'least' else 'max'}({{x}})", x=single), others)
+    return tree(
+        f"{other}({pick}({{must}} / nullif({{certain}}, 0), "
+        "(coalesce({must}, 0) + {doubtful} * {furthest}) / nullif({certain} + {doubtful}, 0)), "
+        f"case when {{whole}} {sign} 0 then {{whole}} / nullif({{certain}}, 0) end)",
+        whole=whole,
+        must=must,
+        certain=certain,
+        doubtful=doubtful,
+        furthest=furthest,
+    )
 
 
 _ONE = literal(1)

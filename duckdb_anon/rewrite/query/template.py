@@ -112,16 +112,6 @@ def truth(value: bool) -> exp.Boolean:
     return exp.Boolean(this=value)
 
 
-@lru_cache(maxsize=512)
-def _type(text: str) -> exp.DataType:
-    return exp.DataType.build(text, dialect="duckdb")
-
-
-def type_of(text: str) -> exp.Expr:
-    """A type of DuckDB, parsed once a process."""
-    return copied(_type(text))
-
-
 def copied(node: Tree) -> Tree:
     """Copy a tree."""
     made = _filled(node, {})

@@ -19,13 +19,15 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
+from duckdb_anon.model.learnt import MOST_LISTED
 from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
+from duckdb_anon.rewrite.shapes.lines import constants, is_number, linear
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
 
-MOST_LISTED = 1_000_000
-_WHOLE = Values(EVERYTHING.intervals, True)
+WHOLE = Values(EVERYTHING.intervals, True)
+"""Every value, NULL too."""
 _NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
 """Types whose values and their successors are BIGINTs."""
 
@@ -48,9 +50,6 @@ class IntervalPart(Part):
                 "case when isfinite(_low) and isfinite(_high) then range(_low, _high + 1, interval 1 day)::date[] "
                 "else list_distinct([_low, _high]) end"
             )
-        many = exp.Literal.string(
-            when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
-        )
         wide = "datediff('day', _low, _high)" if self.kind.upper() == "DATE" else "_high - _low"
         far = f"{wide} >= {MOST_LISTED}"
         if self.kind.upper() not in _NARROW:
@@ -63,17 +62,23 @@ class IntervalPart(Part):
               when _unbounded then list_append({inside}, null) else {inside} end) as {{value}}
             from {{boxes}}""",
             value=self.columns[0],
-            boxes=self._boxes(),
-            many=many,
+            boxes=self.boxes(),
+            many=self.too_many(),
+        )
+
+    def too_many(self) -> exp.Literal:
+        """What a query says that meets a box of too many values."""
+        return exp.Literal.string(
+            when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
         )
 
     def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
         """Closed forms where all requests have one, the list of values otherwise."""
-        closed = [self._closed(request) for request in requests]
+        closed = [self.closed(request, i) for i, request in enumerate(requests)]
         known = [labelled(form, label) for form, label in zip(closed, labels, strict=True) if form is not None]
         listed = [i for i, form in enumerate(closed) if form is None]
         if not listed:
-            return select("select _cell, {known} from {boxes}", known=known, boxes=self._boxes())
+            return select("select _cell, {known} from {boxes}", known=known, boxes=self.boxes(requests))
         answers = [labelled(self._listed(requests[i]), labels[i]) for i in listed]
         counted = select(
             "select _cell, {answers} from {values} group by _cell", answers=answers, values=self.values(self.columns)
@@ -86,12 +91,16 @@ class IntervalPart(Part):
             "join {counted} as _counted on _closed._cell is not distinct from _counted._cell",
             both=both,
             known=known,
-            boxes=self._boxes(),
+            boxes=self.boxes(requests),
             counted=counted,
         )
 
-    def _boxes(self) -> exp.Select:
-        """SELECT cell, low, high, unbounded: the ends of each distinct box."""
+    def boxes(self, requests: Sequence[Request] = ()) -> exp.Select:
+        """SELECT cell, low, high, unbounded: the ends of each distinct box.
+
+        Args:
+            requests: what is asked of the boxes, for parts that answer some of it here.
+        """
         missing = exp.Literal.string(when_run(f"column {self.columns[0]} has no box with known ends"))
         # moments are measured in microseconds, so that lengths are numbers; lengths need more room than ends
         kind = self.kind.upper()
@@ -110,19 +119,19 @@ class IntervalPart(Part):
     def boundable(self, value: exp.Expr) -> bool:
         """Whether ends are known of a value in a box that could be anything: numbers only."""
         numeric = spread_of(self.kind) != "nominal" and not is_moment(self.kind)
-        return linear(value) is not None or _constants(value) is not None or (numeric and _is_number(value))
+        return linear(value) is not None or constants(value) is not None or (numeric and is_number(value))
 
     def _listed(self, request: Request) -> exp.Expr:
         """The answer from the list of values; a box that could be anything may hold what the list lacks."""
-        found = answer(request, even=True)
+        found = answer(request, even=self.even)
         if request.wanted == "mean":
             return found
         anything: exp.Expr = truth(request.wanted == "possible")
         if request.wanted in ("least", "most"):
             assert request.value is not None  # noqa: S101 -- least and most are asked of a value
-            constants, sign = _constants(request.value), "-" if request.wanted == "least" else ""
-            if constants is not None:
-                anything = number(min(constants) if sign else max(constants))
+            ends, sign = constants(request.value), "-" if request.wanted == "least" else ""
+            if ends is not None:
+                anything = number(min(ends) if sign else max(ends))
             elif self.boundable(request.value):
                 dated = self.kind.upper() == "DATE" and linear(request.value) is not None
                 anything = tree(f"'{sign}infinity'::{'date' if dated else 'double'}")
@@ -134,14 +143,20 @@ class IntervalPart(Part):
             found=found,
         )
 
-    def _closed(self, request: Request) -> exp.Expr | None:
-        wanted = _WHOLE if request.condition is None else read(request.condition, self.kind)
+    def closed(self, request: Request, place: int) -> exp.Expr | None:
+        """The answer over a row of `boxes`; None where the values must be listed.
+
+        Args:
+            request: what is asked.
+            place: its number among all requests.
+        """
+        wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
         if wanted is None:
             return None
         line = None if request.value is None else linear(request.value)
         if request.value is not None and line is None:
             return None
-        form = _Form(self.kind, wanted)
+        form = Form(self.kind, wanted)
         if request.wanted == "possible":
             return form.possible()
         if request.wanted == "certain":
@@ -153,7 +168,7 @@ class IntervalPart(Part):
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """Closed forms over the columns cell, low, high, unbounded of one box."""
 
     kind: str
@@ -161,6 +176,7 @@ class _Form:
 
     @property
     def discrete(self) -> bool:
+        """Whether values are counted."""
         return spread_of(self.kind) == "discrete"
 
     def pieces(self) -> list[Interval]:
@@ -220,7 +236,13 @@ class _Form:
         return self._flag(self._within(), everything)
 
     def extreme(self, slope: Fraction, shift: Fraction, least: bool) -> exp.Expr:
-        """Smallest or largest slope * value + shift among the values asked for; anything where unbounded."""
+        """Smallest or largest slope * value + shift among the values asked for; anything where unbounded.
+
+        Args:
+            slope: factor of the value.
+            shift: what is added.
+            least: whether the smallest is asked for.
+        """
         pieces = self.pieces()
         if not pieces:
             return tree("null::double")
@@ -290,53 +312,3 @@ _SIZE = "(_high - _low + 1 + _unbounded::integer)"
 def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:
     scaled = multiplied([number(slope), at])
     return tree("{scaled} + {shift}", scaled=scaled, shift=number(shift)) if shift else scaled
-
-
-_NUMBERS = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
-    *(exp.Mod, exp.Abs, exp.Sqrt, exp.Pow, exp.Round, exp.Floor, exp.Ceil, exp.Sign, exp.Greatest, exp.Least),
-    *(exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
-)
-
-
-def _is_number(value: exp.Expr) -> bool:
-    """Whether an expression of numbers is surely a number itself."""
-    texts = any(isinstance(node, exp.Literal) and node.is_string for node in value.walk())
-    return not texts and all(isinstance(node, _NUMBERS) for node in value.walk())
-
-
-def _constants(value: exp.Expr) -> list[Fraction] | None:
-    """What a CASE can give where all of its branches are numbers; None for anything else."""
-    value = value.unnest()
-    if not isinstance(value, exp.Case):
-        return None
-    ends = [branch.args["true"] for branch in value.args["ifs"]] + [value.args.get("default")]
-    found = [end.unnest() for end in ends if end is not None and not isinstance(end.unnest(), exp.Null)]
-    if not found or any(not isinstance(end, exp.Literal) or end.is_string for end in found):
-        return None
-    return [Fraction(end.this) for end in found]
-
-
-def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
-    """Read an expression of one column as slope * column + shift; None if it is anything else."""
-    value = value.unnest()
-    if isinstance(value, exp.Column):
-        return Fraction(1), Fraction(0)
-    if isinstance(value, exp.Literal) and not value.is_string:
-        return Fraction(0), Fraction(value.this)
-    if isinstance(value, exp.Neg):
-        inner = linear(value.this)
-        return (-inner[0], -inner[1]) if inner else None
-    if isinstance(value, exp.Cast) and value.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
-        return linear(value.this)
-    if not isinstance(value, (exp.Add, exp.Sub, exp.Mul)):
-        return None
-    left, right = linear(value.left), linear(value.right)
-    if left is None or right is None:
-        return None
-    if isinstance(value, exp.Mul):
-        if left[0] and right[0]:
-            return None
-        return left[0] * right[1] + right[0] * left[1], left[1] * right[1]
-    sign = 1 if isinstance(value, exp.Add) else -1
-    return left[0] + sign * right[0], left[1] + sign * right[1]

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import Content, Contents, Weight
 from duckdb_anon.rewrite.query.tables import TableInfo, box_type, contents_of, list_type
 from duckdb_anon.rewrite.query.template import column as quoted
 from duckdb_anon.rewrite.query.template import multiplied, select, tree
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.learnt_parts import LearntIntervals, LearntNodes, LearntSets, learnable
 from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart, NodePart, SetPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, aliased
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart, MemberPart
@@ -24,8 +26,13 @@ from duckdb_anon.rewrite.shapes.released import Model
 from duckdb_anon.rewrite.shapes.replaced import RetainedPart
 
 
-def model_of(release: TableInfo, original: TableInfo) -> Model:
+def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform") -> Model:
     """Read a release.
+
+    Args:
+        release: the release.
+        original: its original.
+        spread: how the rows of a generalized cell are spread over its values.
 
     Raises:
         RewriteError: when the planner cannot see its columns, or cannot read one of them.
@@ -42,7 +49,7 @@ def model_of(release: TableInfo, original: TableInfo) -> Model:
             f"{release.name} has a column retention, so some sensitive values were replaced, and no column is known to "
             "be sensitive; say sensitive := '...' or COMMENT ON COLUMN ... IS 'anon: sensitive'"
         )
-    builder = _Builder(release, original, contents)
+    builder = _Builder(release, original, contents, spread)
     exact: dict[str, exp.Expr] = {}
     parts: list[Part] = []
     for fields in contents.slices().values():
@@ -98,8 +105,10 @@ def field_of_row(*path: str) -> exp.Expr:
 class _Builder:
     """Makes the part of each content."""
 
-    def __init__(self, release: TableInfo, original: TableInfo, contents: Contents) -> None:
-        self.release, self.contents = release, contents
+    def __init__(self, release: TableInfo, original: TableInfo, contents: Contents, spread: Spread) -> None:
+        self.release, self.contents, self.learnt = release, contents, spread == "learnt"
+        noisy = [field_of_row(one.column) for one in contents.weights if one.says not in ("rate", "missing")]
+        self.rows = tree("sum({rows})", rows=noisy[0]) if noisy else tree("count(*)")
         self.trees: Mapping[str, TableInfo] = {name.lower(): tree for name, tree in original.hierarchies.items()}
 
     def permuted(self, fields: list[Content]) -> Part:
@@ -124,8 +133,13 @@ class _Builder:
             retention = field_of_row(self.contents.retention)
             return RetainedPart(stem, columns, key, release, signed=True, retention=retention)
         if content.cell == "interval":
-            return IntervalPart(stem, columns, key, release, kind=box_type(content.type) or "")
+            kind = box_type(content.type) or ""
+            if self.learnt and learnable(kind):
+                return LearntIntervals(stem, columns, key, release, kind=kind, rows=self.rows)
+            return IntervalPart(stem, columns, key, release, kind=kind)
         if content.cell == "set":
+            if self.learnt:
+                return LearntSets(stem, columns, key, release, rows=self.rows)
             return SetPart(stem, columns, key, release)
         if content.cell == "counts":
             bucket = field_of_row(self.contents.bucket) if self.contents.bucket else key
@@ -137,6 +151,8 @@ class _Builder:
     def _nodes(self, content: Content, common: tuple[str, tuple[str, ...], exp.Expr]) -> Part:
         stem, columns, key = common
         hierarchy, kind = self.trees[content.column], content.original_type
+        if content.cell == "node" and self.learnt:
+            return LearntNodes(stem, columns, key, self.release, hierarchy=hierarchy, kind=kind, rows=self.rows)
         if content.cell == "node":
             return NodePart(stem, columns, key, self.release, hierarchy=hierarchy, kind=kind)
         element = list_type(kind)

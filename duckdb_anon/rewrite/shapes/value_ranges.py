@@ -168,7 +168,7 @@ def constant(node: exp.Expr, kind: str) -> Number | None:
     if isinstance(node, exp.Literal) and not node.is_string:
         return None if dated else Fraction(node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return _moment(node.this.this, upper) if dated and _DATED.get(upper) == node.to.this else None
+        return _moment(node.this.this, upper) if dated and node.to.this in _DATED.get(upper, ()) else None
     if isinstance(node, exp.Literal):
         return _moment(node.this, upper) if dated else None
     return None
@@ -194,7 +194,7 @@ def whole(values: Values) -> list[tuple[int | None, int | None]]:
     return found
 
 
-_DATED = {"DATE": exp.DType.DATE, "TIMESTAMP": exp.DType.TIMESTAMP}
+_DATED = {"DATE": (exp.DType.DATE,), "TIMESTAMP": (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)}
 _DAY = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - _DAY.toordinal() for day in (dt.date.min, dt.date.max))
 _START = dt.datetime(1970, 1, 1)

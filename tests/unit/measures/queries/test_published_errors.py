@@ -16,7 +16,7 @@ import pytest
 WORKLOADS = 8
 ASKED = (
     "style := 'half', selectivity := 0.5, dims := 4, aggregate := 'sum(INCWAGE)', "
-    "categorical := ['RELATE', 'SEX', 'MARST', 'RACE', 'EDUC']"
+    "categorical := ['RELATE', 'SEX', 'MARST', 'RACE', 'EDUC'], spread := 'uniform'"
 )
 MONDRIAN = "mondrian('census', l := {}, width := 'spread', seed := 1)"
 MEASURED = {

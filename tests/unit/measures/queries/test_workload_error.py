@@ -175,10 +175,17 @@ def test_compare_asks_all_releases_the_same_workload(people: duckdb.DuckDBPyConn
 def test_rewritten_text_runs_without_the_package(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = "SELECT sex, count(*) AS n FROM people WHERE age < 30 GROUP BY sex"
     for release in ("mondrian", "anatomy", "slicing"):
-        text = people.execute("select rewrite_query($1, 'people', $2)", [query, f"by_{release}"]).fetchall()[0][0]
+        learnt, text = (
+            people.execute(
+                f"select rewrite_query($1, 'people', $2, spread := '{spread}')", [query, f"by_{release}"]
+            ).fetchall()[0][0]
+            for spread in ("learnt", "uniform")
+        )
         plain, copy = duckdb.connect(), tmp_path / f"{release}.parquet"
         people.execute(f"copy by_{release} to '{copy}'")
         plain.execute(f"create table by_{release} as from '{copy}'")
         expected = people.execute(f"select keys, estimate from relative_error($1, 'people', 'by_{release}')", [query])
-        found = plain.execute(text).fetchall()
-        assert sorted(n for _, n in found) == sorted(round(e) for _, e in expected.fetchall())
+        assert sorted(people.execute(learnt).fetchall()) == sorted(
+            (keys["sex"], round(estimate)) for keys, estimate in expected.fetchall()
+        )
+        assert sorted(plain.execute(text).fetchall()) == sorted(people.execute(text).fetchall())

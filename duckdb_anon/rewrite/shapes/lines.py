@@ -1,0 +1,56 @@
+"""Expressions of one column that are known without listing its values: lines, choices of constants, numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+_NUMBERS = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
+    *(exp.Mod, exp.Abs, exp.Sqrt, exp.Pow, exp.Round, exp.Floor, exp.Ceil, exp.Sign, exp.Greatest, exp.Least),
+    *(exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
+)
+
+
+def is_number(value: exp.Expr) -> bool:
+    """Whether an expression of numbers is surely a number itself."""
+    texts = any(isinstance(node, exp.Literal) and node.is_string for node in value.walk())
+    return not texts and all(isinstance(node, _NUMBERS) for node in value.walk())
+
+
+def constants(value: exp.Expr) -> list[Fraction] | None:
+    """What a CASE can give where all of its branches are numbers; None for anything else."""
+    value = value.unnest()
+    if not isinstance(value, exp.Case):
+        return None
+    ends = [branch.args["true"] for branch in value.args["ifs"]] + [value.args.get("default")]
+    found = [end.unnest() for end in ends if end is not None and not isinstance(end.unnest(), exp.Null)]
+    if not found or any(not isinstance(end, exp.Literal) or end.is_string for end in found):
+        return None
+    return [Fraction(end.this) for end in found]
+
+
+def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
+    """Read an expression of one column as slope * column + shift; None if it is anything else."""
+    value = value.unnest()
+    if isinstance(value, exp.Column):
+        return Fraction(1), Fraction(0)
+    if isinstance(value, exp.Literal) and not value.is_string:
+        return Fraction(0), Fraction(value.this)
+    if isinstance(value, exp.Neg):
+        inner = linear(value.this)
+        return (-inner[0], -inner[1]) if inner else None
+    if isinstance(value, exp.Cast) and value.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
+        return linear(value.this)
+    if not isinstance(value, (exp.Add, exp.Sub, exp.Mul)):
+        return None
+    left, right = linear(value.left), linear(value.right)
+    if left is None or right is None:
+        return None
+    if isinstance(value, exp.Mul):
+        if left[0] and right[0]:
+            return None
+        return left[0] * right[1] + right[0] * left[1], left[1] * right[1]
+    sign = 1 if isinstance(value, exp.Add) else -1
+    return left[0] + sign * right[0], left[1] + sign * right[1]

@@ -1,0 +1,110 @@
+"""Learnt shares against expectation maximisation value by value, and what they are worth on the census."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+
+import duckdb_anon
+from duckdb_anon.kernels.learnt_shares import ROUNDS, Boxes, member_weights
+
+CELLS = [(0, 9), (0, 3), (2, 5), (5, 5), (4, 8), (9, 9), (2, 2)]
+ROWS = [3, 10, 4, 6, 2, 1, 5]
+
+
+def slow(cells: list[list[object]], rows: list[int]) -> list[list[float]]:
+    """Weights of the values of each cell, learnt one value at a time."""
+    share = {value: 1.0 for cell in cells for value in cell}
+    for _ in range(ROUNDS):
+        found = dict.fromkeys(share, 0.0)
+        for cell, count in zip(cells, rows, strict=True):
+            total = sum(share[value] for value in cell)
+            for value in cell:
+                found[value] += count * share[value] / total
+        share = found
+    return [[share[v] / sum(share[u] for u in cell) for v in cell] for cell in cells]
+
+
+def boxes(cells: list[tuple[int, int]], rows: list[int]) -> Boxes:
+    lower, upper = (np.array(ends, dtype=np.int64) for ends in zip(*cells, strict=True))
+    nothing = np.zeros(len(cells), dtype=bool)
+    return Boxes(lower, upper, nothing, nothing, np.array(rows, dtype=np.float64), 1)
+
+
+def test_boxes_are_learnt_as_their_values_one_by_one_are() -> None:
+    expected = slow([list(range(low, high + 1)) for low, high in CELLS], ROWS)
+    weights, offsets = boxes(CELLS, ROWS).weights(100)
+    for cell, mine in enumerate(expected):
+        assert np.allclose(weights[offsets[cell] : offsets[cell + 1]], mine)
+    means = boxes(CELLS, ROWS).means(np.array([[3, 5], [9, 9]]), 2.0, 1.0, False)
+    asked = {3, 4, 5, 9}
+    for (low, _), mine, found in zip(CELLS, expected, means, strict=True):
+        assert found == pytest.approx(sum(w * (2 * (low + i) + 1) for i, w in enumerate(mine) if low + i in asked))
+
+
+def test_sets_are_learnt_as_their_members_one_by_one_are() -> None:
+    sets = [[0, 1, 4], [1, 2], [3], [0, 3, 4], [2]]
+    codes = np.array([code for one in sets for code in one])
+    offsets = np.cumsum([0, *map(len, sets)])
+    found = member_weights(codes, np.ones(len(codes)), offsets, np.array([4.0, 1, 7, 2, 3]))
+    assert np.allclose(found, [w for cell in slow(sets, [4, 1, 7, 2, 3]) for w in cell])
+
+
+def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows() -> None:
+    weights, _ = boxes([(0, 3), (4, 5)], [10, 1]).weights(10)
+    assert np.allclose(weights, [0.25] * 4 + [0.5] * 2)
+    weights, _ = boxes([(0, 3), (0, 1)], [0, 0]).weights(10)
+    assert np.allclose(weights, [0.25] * 4 + [0.5] * 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells", "asked", "share"),
+    [
+        ("bigint", "(9223372036854775806, 9223372036854775807), (5, 5)", "x = 5", 1),
+        (
+            "bigint",
+            "(9007199254740993, 9007199254740993), (9007199254740992, 9007199254740992)",
+            "x = 9007199254740993",
+            1,
+        ),
+        ("double", "('-inf'::double, '-inf'::double), ('nan'::double, 'nan'::double), (1, 1)", "x > 1", 1),
+        ("double", "(0, 1), (0, 0.5), (2, 2)", "x < 0.5", 1 + (4 / 3 + 5 / 6) / 2 - 1),
+        ("date", "('infinity', 'infinity'), ('2020-01-01', '2020-01-01')", "x > date '2020-01-01'", 1),
+        (
+            "hugeint",
+            "(170141183460469231731687303715884105727, 170141183460469231731687303715884105727), (0, 1)",
+            "x = 0",
+            0.5,
+        ),
+        ("decimal(18,3)", "(1.5, 1.5), (2.5, 2.5)", "x < 2.5", 1),
+        (
+            "timestamp",
+            "('2020-01-01', '2020-01-01 12:00:00'), (null, null)",
+            "x < timestamp '2020-01-01 06:00:00'",
+            None,
+        ),
+    ],
+)
+def test_every_type_of_box_is_learnt(kind: str, cells: str, asked: str, share: float | None) -> None:
+    con = duckdb_anon.connect()
+    con.execute(f"create table t(x {kind})")
+    con.execute(
+        f"create table r as select {{lower: a::{kind}, upper: b::{kind}}} as x from (values {cells}) as v(a, b)"
+    )
+    row = con.execute(
+        f"select estimate from estimate('select count(*) from t where {asked.replace(chr(39), chr(39) * 2)}', 'r', original := 't')"
+    ).fetchone()
+    assert row is not None and 0 <= row[0] <= 3
+    if share is not None and "0.5" not in asked:
+        assert row[0] == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("dims", "most"), [(1, 0.45), (2, 0.62), (3, 0.55), (4, 0.54)])
+def test_learnt_shares_err_less_on_the_census(census: duckdb.DuckDBPyConnection, dims: int, most: float) -> None:
+    text = "select avg(relative_error), median(relative_error) from workload_error('census', 'boxed', 400, dims := {}, seed := 7, spread := '{}')"
+    census.execute("create table if not exists boxed as from mondrian('census', k := 10, seed := 1)")
+    (even, even_median), (learnt, median) = (
+        census.execute(text.format(dims, one)).fetchone() for one in ("uniform", "learnt")
+    )
+    assert learnt < most * even and median <= even_median
