@@ -39,7 +39,13 @@ class Checks:
     """Check releases of one original, in a database in memory."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, original: str, place: str) -> None:
-        """Put tables into the attached database `place`."""
+        """Put tables into a database of their own.
+
+        Args:
+            con: a connection with the package loaded.
+            original: the labelled original.
+            place: name of the attached database.
+        """
         self.con, self.original, self.place = con, original, place
         self.of: dict[str, Check] = {}
 
@@ -74,6 +80,11 @@ class Checks:
         """The rows of one subgroup, and a check release that gives row numbers to nobody else.
 
         The attacker still sees every released row; those of others are strangers to her, as fake rows are.
+
+        Args:
+            check: the check release of all.
+            column: column of the original that makes subgroups.
+            value: the subgroup's value as text.
         """
         people, release = f"{self.place}.main.people", f"{self.place}.main.release"
         inside = f"{ident(column)}::varchar = {literal(value)}"
