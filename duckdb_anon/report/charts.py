@@ -192,7 +192,8 @@ def _of_palette(k: int) -> str:
 def _spec(chart: Any) -> Spec:
     """As wide as its place, on the page's own ground."""
     sized = chart if "height" in chart.to_dict() else chart.properties(height=_HEIGHT)
-    spec = dict(sized.properties(width="container", background=None).to_dict())
+    spec = dict(sized.properties(width="container").to_dict())
+    spec["background"] = None
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     spec["config"] = {"view": {"stroke": None}, "font": "system-ui, sans-serif", "axis": {"labelLimit": _LABEL}}
     return spec
