@@ -1,2 +1,0 @@
--- with row_id, for the tests; it stays with the holder
-select * from mondrian('{{ ref("people") }}', k := {{ var("k", 10) }}, row_id := true)
