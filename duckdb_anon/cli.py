@@ -18,7 +18,7 @@ from duckdb_anon import __version__, connect
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
-from duckdb_anon.shell import demo, release, report
+from duckdb_anon.shell import demo, release, report, run
 from duckdb_anon.shell.dot import Quit, StopScript
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import HEADED, MODES
@@ -29,6 +29,7 @@ COMMANDS = {
     "publish": publish.main,
     "release": release.main,
     "report": report.main,
+    "run": run.main,
     "serve": serve.main,
 }
 _EPILOG = """commands:
@@ -37,6 +38,7 @@ _EPILOG = """commands:
   duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
   duckdb-anon report DATABASE --original TABLE --release TABLE
                                            write one page on risk and utility
+  duckdb-anon run PLAN                     label, release, check and write what a TOML file says
   duckdb-anon serve FILE                   serve it over Quack to stock DuckDB shells
   (each of them says more with --help)
 

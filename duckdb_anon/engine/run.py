@@ -26,7 +26,7 @@ from duckdb_anon.engine.persons import check_coded, check_persons
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import read_tree
-from duckdb_anon.engine.whole import Whole, rows_of_part, whole_of
+from duckdb_anon.engine.whole import WholeTable, rows_of_part, whole_of
 from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
@@ -250,7 +250,7 @@ def coded_table(
     conditions: Sequence[str] = (),
     *,
     canonical: bool,
-    whole: Whole | None = None,
+    whole: WholeTable | None = None,
 ) -> tuple[CodedTable, IntArray]:
     """Code the columns of one table; return it with the source row number of each of its rows.
 

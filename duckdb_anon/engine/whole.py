@@ -27,7 +27,7 @@ NUMBER = "_anon_rn"
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeTable:
     """What is known of the table a part belongs to.
 
     Attributes:
@@ -47,12 +47,12 @@ class _Current(threading.local):
 
 
 _current = _Current()
-_parts: dict[int, Whole] = {}
+_parts: dict[int, WholeTable] = {}
 _numbers = itertools.count(1)
 
 
 @contextmanager
-def part_of(whole: Whole) -> Iterator[None]:
+def part_of(whole: WholeTable) -> Iterator[None]:
     """Plan and run the calls of this thread inside the block as calls on a part of `whole`."""
     number = next(_numbers)
     _parts[number], _current.number = whole, number
@@ -68,7 +68,7 @@ def current() -> int | None:
     return _current.number
 
 
-def whole_of(number: int | None) -> Whole | None:
+def whole_of(number: int | None) -> WholeTable | None:
     """Return what a planned call said of the whole, None for a call on a table of its own."""
     return None if number is None else _parts[number]
 
@@ -89,7 +89,7 @@ def will_run() -> bool:
 
 
 def rows_of_part(
-    whole: Whole,
+    whole: WholeTable,
     attributes: Sequence[Attribute],
     truths: Sequence[Attribute],
     source_row: IntArray,

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.cover import Cover, cover
+from duckdb_anon.kernels.cover import MutualCover, cover
 from duckdb_anon.kernels.cover.unchanged import randomize_unchanged
 from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, Requirement, assign
 from duckdb_anon.kernels.guarantees import every_column, joined
@@ -98,7 +98,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     return groups
 
 
-def covers(table: CodedTable, params: Params, groups: IntArray) -> list[Cover]:
+def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCover]:
     """Random output tables of each quasi-identifier, verified.
 
     Args:

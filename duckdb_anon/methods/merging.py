@@ -38,7 +38,7 @@ from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
 from duckdb_anon.kernels.slicing.released import check_columns, check_covers, check_diversity, check_parts, sliced_cells
 from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
 from duckdb_anon.kernels.slicing.rule_text import parse_rules, rule_of
-from duckdb_anon.kernels.slicing.rules import Rules, unseen_pairs
+from duckdb_anon.kernels.slicing.rules import ValidityRules, unseen_pairs
 from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
 from duckdb_anon.kernels.slicing.swapping import swapped
 from duckdb_anon.methods.cuts import CUTS, cut_groups, cutting, whole_persons_by
@@ -91,12 +91,12 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
         ) from error
 
 
-def rules_of(table: CodedTable, params: Params) -> Rules:
+def rules_of(table: CodedTable, params: Params) -> ValidityRules:
     """All validity rules of a call, as codes."""
     sensitive = table.sensitive[0]
     written = parse_rules(NAME, params["rules"], [a.name for a in table.qi], sensitive.name)
     found = unseen_pairs(table.qi, sensitive, params["min_expected"]) if params["unseen_pairs"] else ()
-    return Rules.of([rule_of(rule, table.qi, sensitive, table.other) for rule in written], found)
+    return ValidityRules.of([rule_of(rule, table.qi, sensitive, table.other) for rule in written], found)
 
 
 def _codes(
@@ -110,7 +110,7 @@ def _codes(
     return codes, table.sensitive[0].codes[records.sensitive_row[orders[-1]]]
 
 
-def _violating(rules: Rules, codes: list[CodeArray], sensitive: CodeArray) -> BoolArray:
+def _violating(rules: ValidityRules, codes: list[CodeArray], sensitive: CodeArray) -> BoolArray:
     """Whether each row violates a rule."""
     violating = np.zeros(len(sensitive), dtype=bool)
     violating[rules.violated(codes, sensitive)[0]] = True
@@ -205,7 +205,7 @@ def _generalized(
     params: Params,
     grouping: Grouping,
     slots: _Slots,
-    rules: Rules,
+    rules: ValidityRules,
     forced: frozenset[int],
     boxed: set[str],
 ) -> dict[str, Cover]:

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.cover import Cover
+from duckdb_anon.kernels.cover import MutualCover
 from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
 from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
@@ -136,7 +136,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
         ) from error
 
 
-def covers(table: CodedTable, params: Params, groups: IntArray) -> list[Cover]:
+def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCover]:
     """Random output tables of each quasi-identifier, verified.
 
     Args:

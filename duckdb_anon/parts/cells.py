@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.counted import Counts, Cut
+from duckdb_anon.kernels.groups.counted import Cut, GroupCounts
 from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.table import CodeArray, IntArray
 
@@ -29,7 +29,7 @@ class Cells:
     sensitive: tuple[IntArray, ...]
     rows: tuple[IntArray, ...]
 
-    def counts(self) -> Counts:
+    def counts(self) -> GroupCounts:
         """Rows of each value of each attribute.
 
         >>> Cells((np.array([4, 0, 4]),), (np.array([0, 0, 1]),), (np.array([5, 2, 3]),)).counts().rows[0].tolist()
@@ -40,7 +40,7 @@ class Cells:
             values, place = np.unique(code, return_inverse=True)
             codes.append(values)
             rows.append(summed(place, many, len(values)))
-        return Counts(tuple(codes), tuple(rows))
+        return GroupCounts(tuple(codes), tuple(rows))
 
     def sides(self, cut: Cut) -> tuple[IntArray, IntArray, IntArray]:
         """Side, sensitive code and rows of the cells the cut makes, rows of one side and code not yet added up."""

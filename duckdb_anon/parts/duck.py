@@ -33,7 +33,7 @@ from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.parts.check import check
 from duckdb_anon.parts.original import Original
 from duckdb_anon.parts.place import DATABASE, Place, fingerprint_of
-from duckdb_anon.parts.plan import PERSON, Coded, parts_of
+from duckdb_anon.parts.plan import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.tree import CODE
 from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
 
@@ -166,7 +166,7 @@ class Run:
                     "release one of them, or leave part_rows and memory out"
                 )
             relation = f"(select *, {ident(person.name)} as {PERSON} from {source})"
-        coded = Coded(
+        coded = CodedPart(
             self.original.ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
             several and not cutting.persons,
         )  # fmt: skip

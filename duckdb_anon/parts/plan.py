@@ -28,7 +28,7 @@ from duckdb_anon.model.entries import Cutting
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 from duckdb_anon.parts.cells import Cells, sensitive_codes, summed
-from duckdb_anon.parts.tree import CODE, Part
+from duckdb_anon.parts.tree import CODE, CutPart
 
 PERSON = "_anon_person"
 NUMBER = "_anon_rn"
@@ -39,7 +39,7 @@ _SPREAD, _PRIME = 7919, 1_000_003
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedPart:
     """A relation of codes, to be counted by whoever holds it.
 
     Attributes:
@@ -79,10 +79,10 @@ class _Held:
 
 @dataclass
 class _Planner:
-    coded: Coded
+    coded: CodedPart
     cutting: Cutting
     limit: int
-    root: Part
+    root: CutPart
     tick: Callable[[], None]
     numbers: int = 1
     waiting: dict[int, Iterator[Cut]] = field(default_factory=dict)
@@ -97,14 +97,14 @@ class _Planner:
                 self.tick()
                 large = self._next_cuts(large)
 
-    def _next_cuts(self, parts: Sequence[Part]) -> list[Part]:
+    def _next_cuts(self, parts: Sequence[CutPart]) -> list[CutPart]:
         """Try the next cut of each part; return those whose sides fail the requirement."""
         for part in parts:
             cut = next(self.waiting[part.number], None)
             part.settled = cut is None
             if cut is not None:
                 part.cut = cut
-                part.children = [Part(self.numbers + k, 0) for k in range(cut.parts)]
+                part.children = [CutPart(self.numbers + k, 0) for k in range(cut.parts)]
                 self.numbers += cut.parts
         tried = [part for part in parts if part.cut is not None]
         if not tried:
@@ -119,7 +119,7 @@ class _Planner:
             failed.append(part)
         return failed
 
-    def _allowed(self, tried: Sequence[Part]) -> set[int]:
+    def _allowed(self, tried: Sequence[CutPart]) -> set[int]:
         """Numbers of the sides of cuts that satisfy the requirement; sets their rows."""
         sides = {child.number: child for part in tried for child in part.children}
         least = self.cutting.requirement.min_size if self.cutting.requirement is not None else 1
@@ -136,7 +136,7 @@ class _Planner:
         holds = self.cutting.requirement.holds(groups)
         return {number for number, good in zip(sorted(sizes), holds, strict=True) if good}
 
-    def _held(self, tried: Sequence[Part]) -> _Held:
+    def _held(self, tried: Sequence[CutPart]) -> _Held:
         """The sides of cuts by the cells of their parts."""
         found = []
         for part in tried:
@@ -215,7 +215,7 @@ class _Planner:
     def _placed(self) -> str:
         return f"(select *, {self.root.sql()} as _anon_part from {self.coded.relation}) as _anon_placed"
 
-    def _counted(self, parts: Sequence[Part]) -> list[tuple[Part, Any]]:
+    def _counted(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
         """Of each part the rows of every value, or a sample of its rows."""
         self.cells = {}
         if self.cutting.by == "sse":
@@ -250,7 +250,7 @@ class _Planner:
         """Cells a part may have at most."""
         return sum(attribute.size for attribute in self.coded.qi) * len(self.coded.combinations)
 
-    def _sampled(self, parts: Sequence[Part]) -> list[tuple[Part, Any]]:
+    def _sampled(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
         names = ", ".join(f"{CODE}{k}" for k in range(len(self.coded.qi)))
         share = {p.number: max(1, round(min(1.0, SAMPLE / p.rows) * _PRIME)) for p in parts}
         place = f"({NUMBER} * {_SPREAD}) % {_PRIME}"
@@ -260,7 +260,7 @@ class _Planner:
         rows = np.stack(codes, axis=1).astype(np.int32)
         return [(part, rows[number == part.number]) for part in parts]
 
-    def _cuts(self, part: Part, found: Any) -> Iterator[Cut]:
+    def _cuts(self, part: CutPart, found: Any) -> Iterator[Cut]:
         least = max(1, self.cutting.requirement.min_size if self.cutting.requirement is not None else 1)
         if self.cutting.by == "sse":
             return cuts_by_error(self.coded.qi, part.rows, found, least) if len(found) > 1 else iter(())
@@ -269,7 +269,7 @@ class _Planner:
         return cuts_at_median(self.coded.qi, found, cast(Width, self.cutting.width))
 
 
-def parts_of(function: str, coded: Coded, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> Part:
+def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> CutPart:
     """Cut a table into parts.
 
     Args:
@@ -286,7 +286,7 @@ def parts_of(function: str, coded: Coded, cutting: Cutting, part_rows: int, tick
         RequirementError: the whole table fails what every part must satisfy.
     """
     requirement = cutting.requirement
-    root = Part(0, coded.rows)
+    root = CutPart(0, coded.rows)
     limit = max(part_rows, by_counts(requirement.min_size) if requirement is not None and cutting.by == "loss" else 1)
     planner = _Planner(coded, cutting, min(limit, cutting.most or limit), root, tick)
     if requirement is not None:

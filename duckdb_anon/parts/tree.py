@@ -20,7 +20,7 @@ CODE = "_anon_c"
 
 
 @dataclass
-class Part:
+class CutPart:
     """A group of rows: a part, or the parts it was cut into.
 
     Attributes:
@@ -34,10 +34,10 @@ class Part:
     number: int
     rows: int
     cut: Cut | None = None
-    children: list[Part] = field(default_factory=list)
+    children: list[CutPart] = field(default_factory=list)
     settled: bool = False
 
-    def leaves(self) -> Iterator[Part]:
+    def leaves(self) -> Iterator[CutPart]:
         """Parts that are not cut."""
         if self.cut is None:
             yield self

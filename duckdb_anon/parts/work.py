@@ -11,13 +11,13 @@ import duckdb
 
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.recording import Recorded
-from duckdb_anon.engine.whole import NUMBER, Whole, part_of
+from duckdb_anon.engine.whole import NUMBER, WholeTable, part_of
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.table import IntArray
 
 
-def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, whole: Whole) -> None:
+def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, whole: WholeTable) -> None:
     """Make the table `out` of what a call releases of one part.
 
     Args:
@@ -67,6 +67,6 @@ def told(error: duckdb.Error, name: str) -> str:
     return first[at:] if at >= 0 else f"release: {first}"
 
 
-def whole_of_part(rows: int, counts: Mapping[str, IntArray | None]) -> Whole:
+def whole_of_part(rows: int, counts: Mapping[str, IntArray | None]) -> WholeTable:
     """What a call on a part of so many rows is told."""
-    return Whole(rows, {name: known for name, known in counts.items() if known is not None})
+    return WholeTable(rows, {name: known for name, known in counts.items() if known is not None})

@@ -8,17 +8,21 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from duckdb_anon.report.gather import P_MATCH, Measured, Report
+from duckdb_anon.report.gather import P_MATCH, Findings, Measured
+from duckdb_anon.report.style import ORIGINAL, PALETTE
 
 Spec = dict[str, Any]
-_WIDTH, _HEIGHT = 330, 210
-_MOST_VALUES = 40
+_HEIGHT, _STEP = 230, 9
+_MOST_VALUES = 50
+_LABEL = 150  # widest label, in pixels: two thirds of a phone's chart are left
+_GRID = 20
 _FEW_VALUES = 12  # numbers of fewer values are drawn as names: codes often are
+_LEGEND = alt.Legend(orient="top", columns=3)
 RISK_AT = P_MATCH[-1]
 """What the attacker knows where one figure stands for all: everything."""
 
 
-def risk_utility_map(report: Report) -> Spec | None:
+def risk_utility_map(report: Findings) -> Spec | None:
     """One point a release: mean query error against the strongest attacker's chance to find somebody's row."""
     rows = [
         {"release": r.name, "risk": risk, "error": float(np.mean(np.abs(r.errors)))}
@@ -35,10 +39,10 @@ def risk_utility_map(report: Report) -> Spec | None:
     points = base.mark_point(filled=True, size=120).encode(
         color=_by_release(report, legend=False), tooltip=["release", "risk", "error"]
     )
-    return _spec((points + base.mark_text(dx=10, align="left").encode(text="release:N")).properties(height=280))
+    return _spec((points + base.mark_text(dx=10, align="left").encode(text="release:N")).properties(height=260))
 
 
-def risk_over_knowledge(report: Report, kind: Literal["identity", "attribute"]) -> Spec | None:
+def risk_over_knowledge(report: Findings, kind: Literal["identity", "attribute"]) -> Spec | None:
     """What the strongest attacker finds, over what she knows, a line a release."""
     rows = [
         {"release": r.name, "p_match": p, "risk": identity if kind == "identity" else attribute}
@@ -59,12 +63,18 @@ def risk_over_knowledge(report: Report, kind: Literal["identity", "attribute"]) 
     )
 
 
-def query_errors(report: Report) -> Spec | None:
-    """Share of the workload's queries with at most a given error."""
+def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
+    """Share of the workload's queries with at most a given error.
+
+    Args:
+        report: what was measured.
+        rounded: errors are raised to the next twentieth, for an exact one of a known query gives the count behind it.
+    """
     frames = []
     for r in report.releases:
         if r.errors:
             errors = np.sort(np.abs(r.errors))
+            errors = np.ceil(errors * _GRID) / _GRID if rounded else errors
             share = np.arange(1, len(errors) + 1) / len(errors)
             frames.append(pd.DataFrame({"release": r.name, "error": errors, "share": share}))
     if not frames:
@@ -79,7 +89,7 @@ def query_errors(report: Report) -> Spec | None:
     )
 
 
-def losses(report: Report) -> Spec | None:
+def losses(report: Findings) -> Spec | None:
     """Information loss of each column, releases side by side."""
     rows = [
         {"release": r.name, "attribute": attribute, "loss": loss}
@@ -101,12 +111,12 @@ def losses(report: Report) -> Spec | None:
     )
 
 
-def class_sizes(release: Measured) -> Spec | None:
+def class_sizes(report: Findings, release: Measured) -> Spec | None:
     """Rows by the size of the class they are published in."""
     if not release.classes:
         return None
     frame = pd.DataFrame(release.classes, columns=["size", "rows"])
-    bars = alt.Chart(frame).mark_bar()
+    bars = alt.Chart(frame).mark_bar(color=_colour(report, release))
     return _spec(
         bars.encode(
             x=alt.X("size:Q", bin=alt.Bin(maxbins=30), title="rows with the same published quasi-identifiers"),
@@ -115,7 +125,7 @@ def class_sizes(release: Measured) -> Spec | None:
     )
 
 
-def marginal(release: Measured, attribute: str) -> Spec | None:
+def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None:
     """Counts of one column's values, original against what the release tells."""
     rows = release.marginals.get(attribute)
     if not rows:
@@ -127,41 +137,63 @@ def marginal(release: Measured, attribute: str) -> Spec | None:
         frame["value"] = numbers
     else:
         frame = frame.nlargest(_MOST_VALUES, "original")
-        frame["value"] = frame["value"].fillna("NULL")
+        frame["value"] = frame["value"].fillna("NULL").astype(str)
     long = frame.melt("value", ["original", "release"], "table", "rows")
-    color = alt.Color("table:N", title=None, scale=alt.Scale(range=["#b8bec8", "#1f6f8b"]))
+    color = alt.Color(
+        "table:N", title=None, scale=alt.Scale(range=[ORIGINAL, _colour(report, release)]), legend=_LEGEND
+    )
     if ordered:
         lines = alt.Chart(long).mark_line()
         return _spec(lines.encode(x=alt.X("value:Q", title=attribute), y=alt.Y("rows:Q"), color=color))
     bars = alt.Chart(long).mark_bar()
-    return _spec(
-        bars.encode(y=alt.Y("value:N", title=attribute, sort="-x"), yOffset="table:N", x=alt.X("rows:Q"), color=color)
+    names = alt.Axis(labelLimit=_LABEL, labelOverlap=False)
+    drawn = bars.encode(
+        y=alt.Y("value:N", title=None, sort="-x", axis=names), yOffset="table:N", x=alt.X("rows:Q"), color=color
     )
+    # every category has its own line, however many there are
+    return _spec(drawn.properties(height=alt.Step(_STEP, **{"for": "offset"})))
 
 
-def correlation_change(release: Measured) -> Spec | None:
+def correlation_change(report: Findings, release: Measured) -> Spec | None:
     """How much the release changes what one column says about another."""
     if not release.correlation:
         return None
     frame = pd.DataFrame(release.correlation, columns=["given", "response", "original", "release"])
     frame["change"] = frame["release"] - frame["original"]
+    # the same colours mean the same change for every release
+    most = max((abs(after - before) for r in report.releases for *_, before, after in r.correlation), default=0.0)
+    scale = alt.Scale(scheme="redblue", domain=[-most or -1, 0, most or 1])
     cells = alt.Chart(frame).mark_rect()
     return _spec(
         cells.encode(
             x=alt.X("response:N", title="says about"),
             y=alt.Y("given:N", title=None),
-            color=alt.Color("change:Q", scale=alt.Scale(scheme="redblue", domainMid=0), title="change"),
+            color=alt.Color("change:Q", scale=scale, title="change"),
             tooltip=["given", "response", "original", "release", "change"],
         )
     )
 
 
-def _by_release(report: Report, legend: bool = True) -> alt.Color:
+def _by_release(report: Findings, legend: bool = True) -> alt.Color:
     """A release has the same colour in every chart."""
-    scale = alt.Scale(domain=[release.name for release in report.releases])
-    return alt.Color("release:N", title="release", scale=scale, legend=alt.Legend() if legend else None)
+    names = [release.name for release in report.releases]
+    scale = alt.Scale(domain=names, range=[_of_palette(k) for k in range(len(names))])
+    return alt.Color("release:N", title=None, scale=scale, legend=_LEGEND if legend else None)
+
+
+def _colour(report: Findings, release: Measured) -> str:
+    return _of_palette([other.name for other in report.releases].index(release.name))
+
+
+def _of_palette(k: int) -> str:
+    return PALETTE[k % len(PALETTE)]
 
 
 def _spec(chart: Any) -> Spec:
+    """As wide as its place, on the page's own ground."""
     sized = chart if "height" in chart.to_dict() else chart.properties(height=_HEIGHT)
-    return dict(sized.properties(width=_WIDTH).to_dict())
+    spec = dict(sized.properties(width="container").to_dict())
+    spec["background"] = None
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    spec["config"] = {"view": {"stroke": None}, "font": "system-ui, sans-serif", "axis": {"labelLimit": _LABEL}}
+    return spec

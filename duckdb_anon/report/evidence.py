@@ -2,8 +2,7 @@
 
 Measures nothing of its own: every figure is one of the package's functions on the tables as they are, and what cannot
 be measured leaves its reason. The guarantee of a method is checked once more on the released table by the pure SQL of
-sql/risk.sql, which shares no code with the method. A release without row_id is made once more by its own call, with
-row_id, for the measures that must know whose row is whose: another draw of the same method, which is said.
+sql/risk.sql, which shares no code with the method. Measures that must know whose row is whose take the check release.
 """
 
 from __future__ import annotations
@@ -16,17 +15,19 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.model.description import Description, read_description, value_text
-from duckdb_anon.model.shapes import SOURCE
+from duckdb_anon.model.description import Description
+from duckdb_anon.model.shapes.types import kind_of_type
 from duckdb_anon.report.asking import Asking, Rows
+from duckdb_anon.report.checks import Check, Checks, comments, described
 from duckdb_anon.report.context import Context
+from duckdb_anon.report.gather import Findings, Measured, Plan
 from duckdb_anon.report.profile.roles import IDENTIFIERS, QUASI
 
 _MOST_GROUPS = 30
 _RARE = 10
-"""Groups of fewer people are not shown in the external edition, nor in the table of suppression."""
-SAFE_HARBOR = tuple(sorted({item for item in [*IDENTIFIERS.values(), *QUASI.values()] if item}))
-_CHECKS = "anon_checks"
+"""Groups of fewer people are not shown in the table of suppression, nor as subgroups."""
+_MOST_SUBGROUPS, _SUBGROUP_COLUMNS = 8, 2
+SAFE_HARBOR = tuple(sorted({item for item in [*IDENTIFIERS.values(), *QUASI.values()] if item and " to " not in item}))
 
 
 @dataclass
@@ -51,39 +52,32 @@ class Evidence:
     sha256: str
     context: Context
     roles: Rows
+    facts: dict[str, Rows]
     releases: tuple[ReleaseEvidence, ...]
     missing: dict[str, str]
 
 
-def gather_evidence(
-    con: duckdb.DuckDBPyConnection, original: str, releases: Sequence[str], context: Context, targets: int, seed: int
-) -> Evidence:
-    """Ask everything.
+def gather_evidence(con: duckdb.DuckDBPyConnection, report: Findings, context: Context, checks: Checks) -> Evidence:
+    """Ask everything that the charts' figures do not hold already.
 
     Args:
-        con: a connection with the package loaded; temporary tables are made on it and dropped.
-        original: the labelled original.
-        releases: its releases.
+        con: a connection with the package loaded.
+        report: what was measured for the charts.
         context: what the holder says.
-        targets: people an attacker is tried on.
-        seed: makes targets repeatable.
+        checks: the check releases.
     """
     missing: dict[str, str] = {}
-    ask = Asking(con, missing)
-    columns = con.execute(f"select column_name, column_type from (describe {original})").fetchall()
-    comments = dict(
-        con.execute(
-            "select column_name, comment from duckdb_columns() where table_name = ? and comment is not null",
-            [original.strip('"')],
-        ).fetchall()
-    )
-    roles = _roles(ask, original, columns, comments)
-    rows = int(con.execute(f"select count(*) from {original}").fetchall()[0][0])
-    found = tuple(_release(con, original, name, context, roles, targets, seed) for name in releases)
-    return Evidence(original, rows, _hash(con, original), context, roles, found, missing)
+    plan, ask = report.plan, Asking(con, missing)
+    original = plan.original
+    roles = _roles(ask, original)
+    facts = {"risk": _risk_before(ask, plan, context.threshold), "population": _population(ask, original, context)}
+    found = tuple(_release(con, plan, measured, context, roles, checks) for measured in report.releases)
+    return Evidence(original, report.rows, _hash(con, original), context, roles, facts, found, missing)
 
 
-def _roles(ask: Asking, original: str, columns: Sequence[tuple[str, str]], comments: Mapping[str, str]) -> Rows:
+def _roles(ask: Asking, original: str) -> Rows:
+    columns = ask.con.execute(f"select column_name, column_type from (describe {original})").fetchall()
+    said = comments(ask.con, original)[1]
     told: dict[str, dict[str, Any]] = {}
     if find_spec("stdnum") and find_spec("phonenumbers"):
         profiled = ask.rows("reasons for the roles", f"from anon_profile({literal(original)})")
@@ -94,20 +88,16 @@ def _roles(ask: Asking, original: str, columns: Sequence[tuple[str, str]], comme
         )
     shown = []
     for name, kind in columns:
-        comment, row = comments.get(name, ""), told.get(name, {})
-        at = comment.lower().find("anon:")
-        role = (
-            comment[at + 5 :].split()[0].strip(";,").lower()
-            if at >= 0 and comment[at + 5 :].split()
-            else "not released"
-        )
-        suggested = row.get("role")
-        reason = row.get("reason", "")
+        row, words = told.get(name, {}), said.get(name, "").lower().partition("anon:")[2].split()
+        role = words[0].strip(";,") if words else "not released"
+        suggested, reason = row.get("role"), row.get("reason", "")
         if suggested and role != "not released" and suggested != role:
             reason = f"labelled {role}, where {suggested} was suggested: {reason}"
         shown.append(
-            {"column": name, "type": kind, "role": role, "reason": reason, "safe_harbor": row.get("safe_harbor"),
-             "nulls": row.get("nulls"), "uniqueness": row.get("uniqueness")}
+            # the type of an ENUM lists values
+            {"column": name, "type": kind.partition("(")[0] if kind.startswith("ENUM") else kind, "role": role,
+             "reason": reason, "safe_harbor": row.get("safe_harbor"), "nulls": row.get("nulls"),
+             "uniqueness": row.get("uniqueness")}
         )  # fmt: skip
     return shown
 
@@ -119,129 +109,133 @@ def _hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
     return str(found[0][0])
 
 
+def _risk_before(ask: Asking, plan: Plan, threshold: float) -> Rows:
+    """What the strongest attacker would find in the original itself."""
+    numbered = literal(f"(select *, row_number() over () - 1 as row_id from {plan.original})")
+    asked = f"linkage_risk({literal(plan.original)}, {numbered}, targets := {plan.targets}, seed := {plan.seed})"
+    found = ask.rows("risk of the original", f"select {_RISK} from {asked} where attacker = 'strongest'")
+    return [_against(row, threshold) for row in found]
+
+
+_RISK = "identity, identity_low, identity_high, attribute, baseline, advantage, note"
+
+
+def _against(row: Mapping[str, Any], threshold: float) -> dict[str, Any]:
+    """Risk with the holder's threshold: the upper end of the interval must not exceed it."""
+    high = row["identity_high"]
+    return {**row, "meets_threshold": None if high is None else high <= threshold}
+
+
 def _release(
-    con: duckdb.DuckDBPyConnection,
-    original: str,
-    name: str,
-    context: Context,
-    roles: Rows,
-    targets: int,
-    seed: int,
+    con: duckdb.DuckDBPyConnection, plan: Plan, measured: Measured, context: Context, roles: Rows, checks: Checks
 ) -> ReleaseEvidence:
-    said = con.execute(
-        "select comment from duckdb_tables() where table_name = ? and comment is not null", [name.strip('"')]
-    ).fetchall()
-    description = read_description(str(said[0][0])) if said else None
-    columns = {
-        c.lower(): k for c, k in con.execute(f"select column_name, column_type from (describe {name})").fetchall()
-    }
-    rows = int(con.execute(f"select count(*) from {name}").fetchall()[0][0])
-    made = ReleaseEvidence(name, rows, description, _hash(con, name), "")
+    name, check, description = measured.name, checks.of[measured.name], described(con, measured.name)
+    types = dict(measured.columns)
+    made = ReleaseEvidence(name, measured.rows, description, _hash(con, name), check.said)
+    made.missing |= measured.missing
     ask = Asking(con, made.missing)
-    linked, made.check = _linked(con, original, name, description, columns)
-    pair = f"{literal(original)}, {literal(linked)}"
-    options = f"targets := {min(targets, rows or 1)}, seed := {seed}"
-    call = description.call if description else ""
-    made.facts["risk"] = _risk(ask, original, pair, options, call, context.threshold)
-    wp29 = []
+    pair, seed = f"{literal(plan.original)}, {literal(check.table)}", f"seed := {plan.seed}"
+    strongest = [row for row in measured.attackers if row[0] == "strongest" and row[1] is not None]
+    named = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
+    made.facts["risk"] = [_against(dict(zip(named, row[1:], strict=True)), context.threshold) for row in strongest]
+    made.facts["subgroups"] = _subgroups(ask, plan, roles, check, checks, made.facts["risk"])
+    wp29: Rows = []
     for function, extra in (("singling_out", ", mode := 'multivariate'"), ("linkability", ""), ("inference", "")):
-        wp29 += ask.rows(function, f"select * from {function}({pair}{extra}, seed := {seed})")
+        wp29 += ask.rows(function, f"select * from {function}({pair}{extra}, {seed})")
     made.facts["wp29"] = wp29
-    made.facts["population"] = _population(ask, original, name, context)
+    made.facts["population"] = _k_map(ask, name, context)
     made.facts["guarantee"] = _guarantees(ask, name, description, made.facts["risk"])
-    made.facts["safe_harbor"] = _safe_harbor(roles, columns)
-    qi = [str(row["column"]) for row in roles if row["role"] == "quasi" and str(row["column"]).lower() in columns]
-    if made.check.startswith("none"):
-        ask.missing["suppression by group"] = made.check
+    made.facts["safe_harbor"] = _safe_harbor(roles, types)
+    if check.source:
+        made.facts["suppression"] = _suppression(ask, plan.original, check, [c for c in _quasi(roles) if c in types])
     else:
-        made.facts["suppression"] = _suppression(ask, original, linked, qi)
+        ask.missing["suppression by group"] = check.said
     made.facts["utility"] = _utility(ask, pair, seed)
     made.facts["queries"] = [
         {"query": query, **row}
         for query in context.queries
         for row in ask.rows(f"query {query}", f"select * from relative_error({literal(query)}, {pair})")
     ]
-    made.facts["impossible"] = _impossible(ask, name, context.impossible)
-    con.execute(f"detach database if exists {_CHECKS}")
+    made.facts["impossible"] = _impossible(ask, plan.original, pair, context.impossible)
     return made
 
 
-def _linked(
-    con: duckdb.DuckDBPyConnection,
-    original: str,
-    name: str,
-    description: Description | None,
-    columns: Mapping[str, str],
-) -> tuple[str, str]:
-    """The table that ties rows to the original's, and how it came about."""
-    if any(SOURCE.stands_for(column) for column in columns):
-        return name, f"the release itself, which has {SOURCE.word} and must not be published so"
-    if description is None or not description.method:
-        return name, (
-            f"none: the release has no {SOURCE.word} and does not say by which call it was made. Write releases with "
-            "duckdb-anon release or .release, then this page makes the check release itself"
-        )
-    given = "".join(f", {key} := {value_text(value)}" for key, value in description.parameters.items())
-    call = f"{description.method}({literal(original)}{given}, row_id := true)"
-    try:
-        # a table that the planner sees, in a database that goes with the connection
-        con.execute(f"attach ':memory:' as {_CHECKS} (read_write)")
-        con.execute(f"create table {_CHECKS}.main.release as from {call}")
-    except duckdb.Error as error:
-        return name, f"none: making it again by its call failed: {str(error).splitlines()[0]}"
-    return f"{_CHECKS}.main.release", f"made again by {call}: another draw of the method, not the release itself"
+def _quasi(roles: Rows) -> list[str]:
+    return [str(row["column"]) for row in roles if row["role"] == "quasi"]
 
 
-def _risk(ask: Asking, original: str, pair: str, options: str, call: str, threshold: float) -> Rows:
-    """The strongest attacker before and after, against the threshold."""
-    shown = "identity, identity_low, identity_high, attribute, baseline, advantage, note"
-    numbered = literal(f"(select *, row_number() over () - 1 as row_id from {original})")
-    called = f", call := {literal(call)}" if call else ""
-    asked = {
-        "original": f"linkage_risk({literal(original)}, {numbered}, {options})",
-        "release": f"linkage_risk({pair}{called}, {options})",
-    }
+def _subgroups(ask: Asking, plan: Plan, roles: Rows, check: Check, checks: Checks, risk: Rows) -> Rows:
+    """Risk of each subgroup's people, by the attackers who were the strongest against all."""
+    if not check.source or not risk:
+        ask.missing["risk by subgroup"] = check.said if not check.source else "the risk of all could not be measured"
+        return []
+    if any(row["role"] == "person" for row in roles):
+        ask.missing["risk by subgroup"] = "measured for tables of one row a person"
+        return []
+    known = sorted({part.split(": ")[1] for part in risk[0]["note"].split("; ") if not part.startswith("not asked")})
     rows: Rows = []
-    for label, function in asked.items():
-        strongest = f"select {shown} from {function} where attacker = 'strongest'"
-        found = ask.rows(f"risk of the {label}", strongest)
-        if not found and called and label == "release":
-            # a method that cannot be run on its own release has no attacker who learns from that
-            found = ask.rows(f"risk of the {label}", strongest.replace(called, ""))
-            if found:
-                ask.missing.pop(f"risk of the {label}", None)
-        for row in found:
-            meets = row["identity_high"] is not None and row["identity_high"] <= threshold
-            rows.append({"table": label, **row, "meets_threshold": meets})
+    for column, values in _groups(ask, plan.original, roles):
+        for value, n in values:
+            try:
+                people, release = checks.group(check, column, value)
+            except duckdb.Error as error:
+                ask.missing[f"risk by subgroup of {column}"] = str(error).splitlines()[0]
+                break
+            asked = (
+                f"linkage_risk({literal(people)}, {literal(release)}, attackers := {literal(known)}, "
+                f"targets := {min(plan.targets, n)}, seed := {plan.seed})"
+            )
+            found = ask.rows(f"risk by subgroup of {column}", f"select * from {asked} where attacker = 'strongest'")
+            rows += [
+                {"column": column, "value": value, "people": n, "identity": row["identity"],
+                 "identity_low": row["identity_low"], "identity_high": row["identity_high"],
+                 "attribute": row["attribute"], "advantage": row["advantage"]}
+                for row in found
+            ]  # fmt: skip
     return rows
 
 
-def _population(ask: Asking, original: str, name: str, context: Context) -> Rows:
-    rows: Rows = []
+def _groups(ask: Asking, original: str, roles: Rows) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Quasi-identifiers without an order and with few values, and their values of ten people or more."""
+    found = []
+    for row in roles:
+        if row["role"] != "quasi" or kind_of_type(str(row["type"])) != "nominal":
+            continue
+        column = ident(str(row["column"]))
+        counted = f"select {column}::varchar, count(*) from {original} where {column} is not null group by 1 order by 1"
+        values = ask.con.execute(counted).fetchall()
+        if 2 <= len(values) <= _MOST_SUBGROUPS:
+            found.append((str(row["column"]), [(str(v), int(n)) for v, n in values if n >= _RARE]))
+    return sorted(found, key=lambda group: len(group[1]))[:_SUBGROUP_COLUMNS]
+
+
+def _population(ask: Asking, original: str, context: Context) -> Rows:
+    """How many of the original's people are alone in the population."""
     if context.sampling_fraction is None:
         ask.missing["population uniqueness"] = (
             "the context names no sampling_fraction, the share of the population in the original"
         )
-    else:
-        call = f"population_uniqueness({literal(original)}, {context.sampling_fraction})"
-        found = ask.rows("population uniqueness", f"select * from {call}")
-        rows += [{"figure": f"{key} of the original", "value": value} for row in found for key, value in row.items()]
+        return []
+    call = f"population_uniqueness({literal(original)}, {context.sampling_fraction})"
+    found = ask.rows("population uniqueness", f"select * from {call}")
+    return [{"figure": key, "value": value} for row in found for key, value in row.items()]
+
+
+def _k_map(ask: Asking, name: str, context: Context) -> Rows:
     if not context.population:
-        ask.missing["k-map"] = "the context names no population table"
-    else:
-        found = ask.rows("k-map", f"select * from k_map({literal(name)}, {literal(context.population)})")
-        rows += [{"figure": f"k_map: {key}", "value": value} for row in found for key, value in row.items()]
-    return rows
+        return []
+    found = ask.rows("k-map", f"select * from k_map({literal(name)}, {literal(context.population)})")
+    return [{"figure": f"k_map: {key}", "value": value} for row in found for key, value in row.items()]
 
 
 def _guarantees(ask: Asking, name: str, description: Description | None, risk: Rows) -> Rows:
     """Promises of the call, each against what the released table shows by itself."""
     asked = dict(description.parameters) if description else {}
     rows: Rows = []
-    if "k" in asked:
+    if asked.get("k") is not None:
         found = ask.rows("k, checked again", f"select k from k_anonymity({literal(name)})")
         rows += [_held(f"k >= {asked['k']}", row["k"], row["k"] >= float(asked["k"]), "k_anonymity") for row in found]
-    if "l" in asked and asked["l"] is not None:
+    if asked.get("l") is not None:
         kind = str(asked.get("diversity", "frequency"))
         measured = f"select value from l_diversity({literal(name)}) where measure = {literal(kind)}"
         found = ask.rows("l, checked again", measured)
@@ -249,39 +243,38 @@ def _guarantees(ask: Asking, name: str, description: Description | None, risk: R
             _held(f"l >= {asked['l']} ({kind})", row["value"], row["value"] >= float(asked["l"]) - 1e-9, "l_diversity")
             for row in found
         ]
-    if "t" in asked and asked["t"] is not None:
+    if asked.get("t") is not None:
         found = ask.rows("t, checked again", f"select t from t_closeness({literal(name)})")
         rows += [
             _held(f"t <= {asked['t']}", row["t"], row["t"] <= float(asked["t"]) + 1e-9, "t_closeness") for row in found
         ]
-    if "delta" in asked:
-        after = [row for row in risk if row["table"] == "release" and row["identity_low"] is not None]
+    if asked.get("delta") is not None:
         rows += [
             _held(f"identity <= {asked['delta']}", row["identity"], row["identity_low"] <= float(asked["delta"]),
                   "linkage_risk, the strongest attacker (measured, which can refute it and not prove it)")
-            for row in after
+            for row in risk
         ]  # fmt: skip
     if not rows:
-        ask.missing.setdefault(
-            "guarantee, checked again",
-            "the release names no k, l, t or delta that could be checked on the table; a promise about noise or "
-            "randomization shows in no single release",
+        reason = (
+            "names no k, l, t or delta that could be checked on the table; a promise about noise or randomization "
+            "shows in no single release"
         )
+        rows.append(_held("none", None, None, reason))
     return rows
 
 
-def _held(promise: str, found: Any, holds: bool, by: str) -> dict[str, Any]:
+def _held(promise: str, found: Any, holds: bool | None, by: str) -> dict[str, Any]:
     return {"promise": promise, "found": found, "holds": holds, "checked by": by}
 
 
-def _safe_harbor(roles: Rows, columns: Mapping[str, str]) -> Rows:
+def _safe_harbor(roles: Rows, types: Mapping[str, str]) -> Rows:
     """Each identifier of the list: which columns are it, and whether the release shows them."""
-    types = {str(row["column"]): row["type"] for row in roles}
+    kinds = {str(row["column"]): row["type"] for row in roles}
     rows = []
     for item in SAFE_HARBOR:
         named = [str(row["column"]) for row in roles if row["safe_harbor"] == item]
-        shown = [name for name in named if name.lower() in columns]
-        as_is = [name for name in shown if columns[name.lower()] == types[name]]
+        shown = [name for name in named if name in types]
+        as_is = [name for name in shown if types[name] == kinds[name]]
         state = (
             "not in the table" if not named
             else "removed" if not shown
@@ -292,14 +285,15 @@ def _safe_harbor(roles: Rows, columns: Mapping[str, str]) -> Rows:
     return rows
 
 
-def _suppression(ask: Asking, original: str, linked: str, qi: Sequence[str]) -> Rows:
+def _suppression(ask: Asking, original: str, check: Check, qi: Sequence[str]) -> Rows:
     """Share of each group's rows that were not released, for groups of ten people or more."""
     rows: Rows = []
-    numbered = f"(select *, row_number() over () - 1 as _rn from {original})"
+    numbered = f"(select *, row_number() over () - 1 as _anon_rn from {original})"
+    there = f"(select {ident(check.source)} from {check.table} where {ident(check.source)} is not null)"
     for column in qi:
         counted = (
             f"select {literal(column)} as column_name, {ident(column)}::varchar as value, count(*) as original, "
-            f"count(*) filter (_rn in (select row_id from {linked})) as released from {numbered} "
+            f"count(*) filter (_anon_rn in {there}) as released from {numbered} "
             f"group by 2 having count(*) >= {_RARE} order by released / original, value limit {_MOST_GROUPS}"
         )
         found = ask.rows("suppression by group", counted)
@@ -310,10 +304,10 @@ def _suppression(ask: Asking, original: str, linked: str, qi: Sequence[str]) -> 
     return kept
 
 
-def _utility(ask: Asking, pair: str, seed: int) -> Rows:
+def _utility(ask: Asking, pair: str, seed: str) -> Rows:
     """A row a figure, and what it is to be compared with."""
     made: list[tuple[str, Any, str]] = []
-    options = f"{pair}, seed := {seed}"
+    options = f"{pair}, {seed}"
     for row in ask.rows("k_marginal", f"from k_marginal({options})"):
         halves = f"{row['sampled']:.0f} for two halves of the original; worst: {row['worst']}"
         made.append((f"k_marginal, {row['k']} columns (of 1000)", row["score"], halves))
@@ -330,9 +324,11 @@ def _utility(ask: Asking, pair: str, seed: int) -> Rows:
     return [{"measure": measure, "value": value, "compare": compare} for measure, value, compare in made]
 
 
-def _impossible(ask: Asking, name: str, conditions: Sequence[str]) -> Rows:
+def _impossible(ask: Asking, original: str, pair: str, conditions: Sequence[str]) -> Rows:
+    """Rows that meet conditions nobody can: in the original, and as the release tells; `low` of them for certain."""
     rows: Rows = []
     for condition in conditions:
-        for row in ask.rows(f"condition {condition}", f"select count(*) as rows from {name} where {condition}"):
-            rows.append({"condition": condition, **row})
+        query = f"select count(*) as n from {original} where {condition}"
+        asked = f"select original, estimate, low, high from relative_error({literal(query)}, {pair})"
+        rows += [{"condition": condition, **row} for row in ask.rows(f"condition {condition}", asked)]
     return rows

@@ -14,6 +14,7 @@ import duckdb
 
 from duckdb_anon.engine.quoting import idents, literal
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.checks import Checks, comments
 
 Rows = list[tuple[Any, ...]]
 P_MATCH = (0.4, 0.7, 1.0)
@@ -72,7 +73,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Report:
+class Findings:
     """The original's facts and a `Measured` for each release."""
 
     plan: Plan
@@ -83,12 +84,13 @@ class Report:
     releases: tuple[Measured, ...]
 
 
-def gather(con: duckdb.DuckDBPyConnection, plan: Plan, say: Callable[[str], object] = lambda text: None) -> Report:
+def gather(con: duckdb.DuckDBPyConnection, plan: Plan, checks: Checks, say: Callable[[str], object]) -> Findings:
     """Measure every release of `plan`.
 
     Args:
         con: a connection with the package loaded.
         plan: what to measure.
+        checks: takes the check releases, which are made here.
         say: called with one line when a release is begun.
 
     Raises:
@@ -108,21 +110,21 @@ def gather(con: duckdb.DuckDBPyConnection, plan: Plan, say: Callable[[str], obje
     releases = []
     for name in plan.releases:
         say(f"{name}: measuring")
-        releases.append(_measured(con, plan, name, qi, sensitive))
-    return Report(plan, int(exposed[0][0]), qi, sensitive, int(exposed[0][1]), tuple(releases))
+        checks.add(name)
+        releases.append(_measured(con, plan, name, checks, qi, sensitive))
+    return Findings(plan, int(exposed[0][0]), qi, sensitive, int(exposed[0][1]), tuple(releases))
 
 
 def _measured(
-    con: duckdb.DuckDBPyConnection, plan: Plan, name: str, qi: Sequence[str], sensitive: Sequence[str]
+    con: duckdb.DuckDBPyConnection, plan: Plan, name: str, checks: Checks, qi: Sequence[str], sensitive: Sequence[str]
 ) -> Measured:
     columns = _columns(con, name)
     known = {column for column, _, _ in columns}
     count = con.execute(f"select count(*) from {name}").fetchall()[0][0]
-    comment = con.execute(
-        "select comment from duckdb_tables() where table_name = ? and comment is not null", [name.strip('"')]
-    ).fetchall()
-    found = Measured(name, int(count), tuple((c, k) for c, k, _ in columns), str(comment[0][0]) if comment else "")
+    comment = comments(con, name)[0]
+    found = Measured(name, int(count), tuple((c, k) for c, k, _ in columns), comment)
     pair = f"{literal(plan.original)}, {literal(name)}"
+    linked = f"{literal(plan.original)}, {literal(checks.of[name].table)}"
     shown = [column for column in qi if column in known]
 
     def ask(measure: str, question: str) -> Rows:
@@ -149,7 +151,7 @@ def _measured(
         )
     targets = min(plan.targets, found.rows)
     parts = (
-        f"select {p}::double as p_match, * from linkage_risk({pair}, p_match := {p}, targets := {targets}, {seed})"
+        f"select {p}::double as p_match, * from linkage_risk({linked}, p_match := {p}, targets := {targets}, {seed})"
         for p in P_MATCH
     )
     asked = ask(
@@ -162,7 +164,7 @@ def _measured(
     found.singled = ask(
         "singling out", f"select attack, attacks, note from singling_out({pair}, mode := 'univariate', {seed})"
     )
-    found.loss = ask("information loss", f"select attribute, iloss, changed from information_loss({pair})")
+    found.loss = ask("information loss", f"select attribute, iloss, changed from information_loss({linked})")
     dims = min(_MOST_DIMENSIONS, len(qi))
     predicate = literal(bool(sensitive))
     workload = (
@@ -189,13 +191,8 @@ def _measured(
 def _columns(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, str]]:
     """Name, type and comment of each column, in table order."""
     described = con.execute(f"select column_name, column_type from (describe {table})").fetchall()
-    comments = dict(
-        con.execute(
-            "select column_name, comment from duckdb_columns() where table_name = ? and comment is not null",
-            [table.strip('"')],
-        ).fetchall()
-    )
-    return [(name, kind, comments.get(name, "")) for name, kind in described]
+    said = comments(con, table)[1]
+    return [(name, kind, said.get(name, "")) for name, kind in described]
 
 
 def _first_sentence(message: str) -> str:

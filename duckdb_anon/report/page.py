@@ -11,32 +11,12 @@ import vl_convert
 
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.report import charts
-from duckdb_anon.report.evidence import Evidence
-from duckdb_anon.report.evidence_page import Edition, add_sections
-from duckdb_anon.report.gather import Measured, Report
+from duckdb_anon.report.editions import Edition
+from duckdb_anon.report.evidence import Evidence, ReleaseEvidence
+from duckdb_anon.report.evidence_page import Sections, interval, number
+from duckdb_anon.report.gather import Findings, Measured
+from duckdb_anon.report.style import CSS, DRAW
 
-_STYLE = """
-:root { --ink: #1d232b; --soft: #5b6470; --line: #d9dde3; --paper: #fff; --warn: #fff6e0; --edge: #d99a00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --soft: #a3adba; --line: #3a424d; --paper: #14181d;
---warn: #3a2f12; } }
-* { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1080px;
-margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); } h3 { margin-top: 1.8rem; }
-.wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; }
-th, td { padding: .3rem .8rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
-overflow-wrap: break-word; max-width: 32rem; } th { white-space: nowrap; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 1.5rem; }
-.tables { display: flex; flex-wrap: wrap; gap: 0 4rem; } .tables > div { max-width: 100%; }
-figure { margin: 0; padding: .6rem; overflow-x: auto; background: #fff; color: #1d232b; border-radius: 6px; }
-figcaption { font-weight: 600; } .note { color: var(--soft); } code { font-size: .9em; }
-.warning { background: var(--warn); border-left: 4px solid var(--edge); padding: .6rem 1rem; }
-@media (max-width: 600px) { body { margin: 1rem auto; } th, td { padding: .3rem .5rem; } }
-@media print { :root { --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --warn: #fff; } body { margin: 0;
-max-width: none; font-size: 10pt; } .wide { overflow: visible; } h2, h3, figcaption { break-after: avoid; }
-figure, tr { break-inside: avoid; } }
-"""
 _INTERNAL = (
     '<p class="warning">For the data holder: this page holds figures on the original (counts of values, exact '
     "query answers). It is no release itself.</p>"
@@ -45,7 +25,8 @@ _EXTERNAL = (
     '<p class="warning">External edition: values and counts of the original that the releases do not show are left '
     "out, such as groups, answers to queries and rare categories. The holder has the internal edition.</p>"
 )
-_DRAW = "for (const [place, spec] of Object.entries(CHARTS)) vegaEmbed('#' + place, spec, {actions: false});"
+_WIDE, _LONG = 4, 28
+_SHOWN = ("identity", "identity_low", "identity_high", "attribute", "meets_threshold")
 
 
 class _Page:
@@ -69,24 +50,36 @@ class _Page:
         self.add(f'<div class="charts">{"".join(figures)}</div>')
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        cells = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows)
-        titles = "".join(f"<th>{escape(title)}</th>" for title in head)
-        self.add(f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{cells}</tbody></table></div>')
+        """A table; on a phone one of many columns becomes a card a row."""
+        drawn = [list(row) for row in rows]
+        right = [any(_is_number(row[k]) for row in drawn) for k in range(len(head))]
+        titles = "".join(f"<th{' class=n' if n else ''}>{escape(t)}</th>" for t, n in zip(head, right, strict=True))
+        cells = "".join(
+            f"<tr>{''.join(_cell(*cell) for cell in zip(row, head, right, strict=True))}</tr>" for row in drawn
+        )
+        kind = ' class="stack"' if len(head) >= _WIDE else ""
+        self.add(f'<div class="wide"><table{kind}><thead><tr>{titles}</tr></thead><tbody>{cells}</tbody></table></div>')
 
 
-def _cell(value: object) -> str:
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _cell(value: object, label: str, right: bool) -> str:
+    told = f' data-label="{escape(label)}"'
     if isinstance(value, bool):
-        return f"<td>{'yes' if value else 'no'}</td>"
-    if isinstance(value, float):
-        return f'<td class="n">{value:.4g}</td>'
-    if isinstance(value, int):
-        return f'<td class="n">{value:,}</td>'
+        mark, word = ("good", "\N{CHECK MARK} yes") if value else ("bad", "\N{BALLOT X} no")
+        return f'<td{told} class="{mark}">{word}</td>'
     if value is None:
-        return '<td class="n">\N{EN DASH}</td>'
-    return f"<td>{escape(str(value))}</td>"
+        return f"<td{told}{' class=n' if right else ''}>\N{EN DASH}</td>"
+    if _is_number(value):
+        return f"<td{told} class=n>{number(value)}</td>"
+    text = str(value)
+    long = " class=long" if len(text) > _LONG and " " in text else ""
+    return f"<td{told}{long}>{escape(text)}</td>"
 
 
-def page(report: Report, evidence: Evidence, edition: Edition = "internal") -> str:
+def page(report: Findings, evidence: Evidence, edition: Edition = "internal") -> str:
     """The report as HTML text.
 
     Args:
@@ -95,8 +88,11 @@ def page(report: Report, evidence: Evidence, edition: Edition = "internal") -> s
         edition: 'external' leaves out what tells values or counts of the original that no release does.
     """
     made = _Page()
-    _overview(made, report, edition)
-    add_sections(evidence, edition, made.add, made.table, escape)
+    sections = Sections(evidence, edition, made.add, made.table)
+    made.add(f"<h1>Releases of {escape(report.plan.original)}</h1>")
+    made.add(_INTERNAL if edition == "internal" else _EXTERNAL)
+    _overview(made, report, evidence, edition)
+    sections.decision()
     made.add("<h2>Risk</h2>")
     made.figures(
         [
@@ -104,47 +100,70 @@ def page(report: Report, evidence: Evidence, edition: Edition = "internal") -> s
             ("Learning the sensitive value", charts.risk_over_knowledge(report, "attribute")),
         ]
     )
+    sections.risk()
+    made.add("<h2>Promises</h2>")
+    sections.promise()
     made.add("<h2>Utility</h2>")
-    made.figures([("Query error", charts.query_errors(report)), ("Information loss by column", charts.losses(report))])
-    for release in report.releases if edition == "internal" else ():
-        _release(made, report, release)
+    rounded = edition == "external"
+    made.figures(
+        [
+            ("Query error", charts.query_errors(report, rounded=rounded)),
+            ("Information loss by column", charts.losses(report)),
+        ]
+    )
+    sections.utility()
+    sections.provenance()
+    for release, known in zip(report.releases, evidence.releases, strict=True) if edition == "internal" else ():
+        _release(made, report, release, known)
+        sections.reasons(known.missing)
+    if edition == "external":
+        sections.reasons({what: why for known in evidence.releases for what, why in known.missing.items()})
     # "</script" would end the element wherever a value held it, "<!--<script" would keep it from ending
     data = json.dumps(made.charts).replace("<", "\\u003c")
     program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Releases of {escape(report.plan.original)}</title><style>{_STYLE}</style></head>\n"
+        f"<title>Releases of {escape(report.plan.original)}</title><style>{CSS}</style></head>\n"
         f"<body>{''.join(made.body)}\n<script>{program}</script>\n"
-        f"<script>const CHARTS = {data};\n{_DRAW}</script></body></html>\n"
+        f"<script>const CHARTS = {data};\n{DRAW}</script></body></html>\n"
     )
 
 
-def _overview(made: _Page, report: Report, edition: Edition) -> None:
+def _overview(made: _Page, report: Findings, evidence: Evidence, edition: Edition) -> None:
     plan = report.plan
-    made.add(f"<h1>Releases of {escape(plan.original)}</h1>")
-    made.add(_INTERNAL if edition == "internal" else _EXTERNAL)
     alone = f" {report.uniques:,} rows are alone with their quasi-identifiers in the original."
     made.add(
         f"<p>{report.rows:,} rows; quasi-identifiers {escape(', '.join(report.qi))}; sensitive "
         f"{escape(', '.join(report.sensitive) or 'none labelled')}.{alone if edition == 'internal' else ''}</p>"
     )
-    head = ["release", "rows", "k", "frequency l", "identity", "attribute", "information loss", "mean query error"]
-    made.table(head, (_summary(release) for release in report.releases))
+    limit = f"within the limit of {number(evidence.context.threshold)}"
+    head = [
+        "release",
+        "rows",
+        "k",
+        "frequency l",
+        "identity",
+        "95%",
+        limit,
+        "attribute",
+        "information loss",
+        "query error",
+    ]
+    made.table(head, map(_summary, report.releases, evidence.releases))
     made.add(
         f'<p class="note">k and l: of the smallest and least diverse set of rows with equal published '
         "quasi-identifiers; a release of drawn values promises neither. identity and attribute: how often the "
         "strongest attacker of linkage_risk, who knows all quasi-identifiers, points at the right row and names the "
-        f"sensitive value, over {plan.targets:,} people. query error: {plan.queries:,} COUNT queries over "
-        f"quasi-identifiers and the sensitive column, the same for each release (seed {plan.seed}). A dash: not "
-        "measured, reasons below.</p>"
+        f"sensitive value, over {plan.targets:,} people. query error: mean of {plan.queries:,} COUNT queries over "
+        f"quasi-identifiers and the sensitive column, the same for each release. A dash: not measured, reasons "
+        "below.</p>"
     )
     made.figures([("Risk and utility", charts.risk_utility_map(report))])
 
 
-def _summary(release: Measured) -> list[object]:
-    at: dict[float, tuple[object, object]] = {p: (identity, attribute) for p, identity, attribute in release.risk}
-    identity, attribute = at.get(charts.RISK_AT, (None, None))
+def _summary(release: Measured, known: ReleaseEvidence) -> list[object]:
+    risk = known.facts["risk"][0] if known.facts["risk"] else dict.fromkeys(_SHOWN)
     loss = {name: value for name, value, _ in release.loss}
     diversity: dict[str, object] = {measure: value for measure, value in release.diversity}
     return [
@@ -152,14 +171,16 @@ def _summary(release: Measured) -> list[object]:
         release.rows,
         min((size for size, _ in release.classes), default=None),
         diversity.get("frequency"),
-        identity,
-        attribute,
+        risk["identity"],
+        interval(risk["identity_low"], risk["identity_high"]),
+        risk["meets_threshold"],
+        risk["attribute"],
         loss.get("(all)"),
         float(np.mean(np.abs(release.errors))) if release.errors else None,
     ]
 
 
-def _release(made: _Page, report: Report, release: Measured) -> None:
+def _release(made: _Page, report: Findings, release: Measured, known: ReleaseEvidence) -> None:
     made.add(f"<h2>{escape(release.name)}</h2>")
     if release.comment:
         made.add(f"<p>{escape(release.comment)}</p>")
@@ -188,11 +209,8 @@ def _release(made: _Page, report: Report, release: Measured) -> None:
         )
     made.figures(
         [
-            ("Class sizes", charts.class_sizes(release)),
-            ("Change of correlation", charts.correlation_change(release)),
-            *((f"Counts by {name}", charts.marginal(release, name)) for name in report.qi),
+            ("Class sizes", charts.class_sizes(report, release)),
+            ("Change of correlation", charts.correlation_change(report, release)),
+            *((f"Counts by {name}", charts.marginal(report, release, name)) for name in report.qi),
         ]
     )
-    if release.missing:
-        made.add("<h3>Not measured</h3>")
-        made.table(["measure", "why"], release.missing.items())

@@ -10,9 +10,10 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.checks import check_releases
 from duckdb_anon.report.context import Context
+from duckdb_anon.report.editions import Edition, as_json
 from duckdb_anon.report.evidence import gather_evidence
-from duckdb_anon.report.evidence_page import Edition, as_json
 from duckdb_anon.report.gather import Plan, gather
 
 
@@ -43,8 +44,9 @@ def write_page(
         raise AnonError("report: the charts need the report extra; pip install 'duckdb-anon[report]'")
     from duckdb_anon.report.page import page  # needs the extra
 
-    report = gather(con, plan, say)
-    evidence = gather_evidence(con, plan.original, plan.releases, context or Context(), plan.targets, plan.seed)
+    with check_releases(con, plan.original) as checks:
+        report = gather(con, plan, checks, say)
+        evidence = gather_evidence(con, report, context or Context(), checks)
     html = page(report, evidence, edition).encode()
     told = as_json(evidence, edition, version("duckdb-anon")).encode()
     goals = {Path(path): html, Path(path).with_suffix(".json"): told}

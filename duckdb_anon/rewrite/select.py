@@ -26,7 +26,7 @@ from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.steps import Steps, append_step
 from duckdb_anon.rewrite.joined_steps import JoinedSteps
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
-from duckdb_anon.rewrite.query.grouping_sets import Groups, groups_of
+from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
@@ -237,7 +237,7 @@ def _split_where(select: exp.Select, homes: Homes) -> Conditions:
 
 
 def _membership(
-    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], steps: Steps, groups: Groups
+    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], steps: Steps, groups: QueryGroups
 ) -> Membership | None:
     """Read what makes a value belong to a group; None where groups are many or other tables have a say."""
     partly = ([conditions.rest] if conditions.rest is not None else []) + [a.condition for a in aggregates]

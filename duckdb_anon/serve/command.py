@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.serve.limits import Limits, bytes_of
+from duckdb_anon.serve.limits import ServingLimits, bytes_of
 
 if TYPE_CHECKING:
     from duckdb_anon.serve.front import Front
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT, for instance localhost:9494")
     if host not in _HERE and not given.anywhere:
         raise AnonError(f"serve: {host} may be reached from other machines; add --anywhere if that is meant")
-    limits = Limits(
+    limits = ServingLimits(
         given.memory, given.threads, given.timeout, bytes_of("--statement", given.statement), given.connections
     )
     limits.memory_bytes  # noqa: B018 - an amount that makes no sense is named before anything starts
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-async def _serve(role: str, database: str, address: tuple[str, int], token: _Token, limits: Limits) -> None:
+async def _serve(role: str, database: str, address: tuple[str, int], token: _Token, limits: ServingLimits) -> None:
     from duckdb_anon.serve.supervisor import Supervisor
 
     ended = asyncio.Event()
@@ -111,22 +111,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--anywhere", action="store_true", help="allow an address other machines can reach")
     analyst = parser.add_argument_group("limits for analysts")
     analyst.add_argument(
-        "--timeout", type=_seconds, default=Limits.seconds, metavar="SECONDS",
+        "--timeout", type=_seconds, default=ServingLimits.seconds, metavar="SECONDS",
         help="a query that takes longer, planning included, is ended, and with it whatever else runs on the endpoint, "
-        f"which is there again within seconds; 0: no limit (default: {Limits.seconds:g})",
+        f"which is there again within seconds; 0: no limit (default: {ServingLimits.seconds:g})",
     )  # fmt: skip
     analyst.add_argument(
-        "--memory", default=Limits.memory, metavar="SIZE",
+        "--memory", default=ServingLimits.memory, metavar="SIZE",
         help="memory of all queries together, enforced by the system; nothing is spilled to disk "
-        f"(default: {Limits.memory})",
+        f"(default: {ServingLimits.memory})",
     )  # fmt: skip
     analyst.add_argument(
         "--statement", default="256KB", metavar="SIZE", help="largest request, its text included (default: 256KB)"
     )
     analyst.add_argument("--threads", type=_threads, metavar="N", help="threads of all queries (default: every core)")
     parser.add_argument(
-        "--connections", type=_threads, default=Limits.connections, metavar="N",
-        help=f"clients connected at once; silent ones make room (default: {Limits.connections})",
+        "--connections", type=_threads, default=ServingLimits.connections, metavar="N",
+        help=f"clients connected at once; silent ones make room (default: {ServingLimits.connections})",
     )  # fmt: skip
     parser.add_argument(
         "--token-file", metavar="FILE",

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import h11
 
-from duckdb_anon.serve.limits import Limits
+from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.supervisor import Supervisor, Worker
 
 _HEAD = 16 << 10  # bytes of a request's head
@@ -75,7 +75,7 @@ class _Request:
 class Front:
     """The relay of one endpoint."""
 
-    def __init__(self, supervisor: Supervisor, token: str, limits: Limits) -> None:
+    def __init__(self, supervisor: Supervisor, token: str, limits: ServingLimits) -> None:
         """Relay to the supervisor's worker what those who know `token` send, within `limits`.
 
         Args:

@@ -17,7 +17,7 @@ SLACK = 128 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServingLimits:
     """What analysts may use of the machine, all of them together unless said otherwise.
 
     Attributes:

@@ -30,7 +30,7 @@ from duckdb_anon.model.description import QUERY, is_release, read_description
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.shapes.types import without_enums
-from duckdb_anon.serve.refusals import Table, refuse
+from duckdb_anon.serve.refusals import CandidateTable, refuse
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
@@ -130,12 +130,14 @@ def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> 
 class _Originals:
     """The originals of the releases that are in the file."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, releases: Sequence[Table], named: Sequence[str]) -> None:
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, releases: Sequence[CandidateTable], named: Sequence[str]
+    ) -> None:
         self._con, self._releases = con, releases
         self._tables = {name.lower(): (schema, name, comment) for schema, name, comment in _tables(con)}
         self._named = [self._given(name) for name in named]
 
-    def of(self, release: Table) -> Table | None:
+    def of(self, release: CandidateTable) -> CandidateTable | None:
         """The original a release was made from: as its comment says, else the one named for those that do not say."""
         said = read_description(release.comment)
         if said is not None and said.original not in ("", QUERY):
@@ -144,7 +146,7 @@ class _Originals:
             return _table(self._con, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
 
-    def shapes(self) -> list[tuple[Table, list[str]]]:
+    def shapes(self) -> list[tuple[CandidateTable, list[str]]]:
         """Each original, and its columns that some release shows."""
         every = {o.name: o for o in [*(self.of(r) for r in self._releases), *self._named] if o is not None}
         shown = {field.lower() for release in self._releases for field in _shown(self._con, release)}
@@ -156,7 +158,7 @@ class _Originals:
             found.append((original, columns))
         return found
 
-    def _given(self, name: str) -> Table:
+    def _given(self, name: str) -> CandidateTable:
         found = self._tables.get(name.lower())
         if found is None:
             raise AnonError(f"publish: --original {name} is not a table{nearest(name, self._tables)}")
@@ -206,7 +208,7 @@ class _CopiedTables:
         return self.written[place[1]]
 
 
-def _releases(con: duckdb.DuckDBPyConnection) -> list[Table]:
+def _releases(con: duckdb.DuckDBPyConnection) -> list[CandidateTable]:
     views = [
         name
         for name, comment in con.execute(
@@ -238,7 +240,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[Table]:
     return found
 
 
-def _copy(con: duckdb.DuckDBPyConnection, table: Table, trees: _CopiedTables) -> int:
+def _copy(con: duckdb.DuckDBPyConnection, table: CandidateTable, trees: _CopiedTables) -> int:
     target = f"{_TARGET}.main.{ident(table.name)}"
     # the type of an enum tells values that nobody has any more
     columns = [
@@ -259,7 +261,9 @@ def _comment(
             con.execute(f"comment on column {target}.{ident(column)} is {literal(trees.renamed(text))}")
 
 
-def _write_shape(con: duckdb.DuckDBPyConnection, original: Table, shown: Sequence[str], trees: _CopiedTables) -> None:
+def _write_shape(
+    con: duckdb.DuckDBPyConnection, original: CandidateTable, shown: Sequence[str], trees: _CopiedTables
+) -> None:
     """Create the view that has the original's name and columns and answers with an error."""
     if original.name.lower() in trees.taken:
         raise AnonError(
@@ -280,7 +284,7 @@ def _write_shape(con: duckdb.DuckDBPyConnection, original: Table, shown: Sequenc
     _comment(con, f"{_TARGET}.main.{name}", said, trees)
 
 
-def _shown(con: duckdb.DuckDBPyConnection, release: Table) -> list[str]:
+def _shown(con: duckdb.DuckDBPyConnection, release: CandidateTable) -> list[str]:
     """Columns of a release, and the fields of its STRUCT columns (slices hold attributes)."""
     relation = con.sql(f"from {release.sql}")
     names = list(relation.columns)
@@ -290,14 +294,14 @@ def _shown(con: duckdb.DuckDBPyConnection, release: Table) -> list[str]:
     return names
 
 
-def _table(con: duckdb.DuckDBPyConnection, schema: str, name: str, comment: str | None) -> Table:
+def _table(con: duckdb.DuckDBPyConnection, schema: str, name: str, comment: str | None) -> CandidateTable:
     rows = con.execute(
         "select column_name, data_type, comment from duckdb_columns() "
         "where database_name = ? and schema_name = ? and table_name = ? order by column_index",
         [_SOURCE, schema, name],
     ).fetchall()
     columns = {column: (kind, text) for column, kind, text in rows}
-    return Table(f"{_SOURCE}.{ident(schema)}.{ident(name)}", name, comment or "", columns)
+    return CandidateTable(f"{_SOURCE}.{ident(schema)}.{ident(name)}", name, comment or "", columns)
 
 
 def _tables(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:

@@ -35,7 +35,7 @@ _NEUTRAL: Mapping[str, Callable[[float], bool]] = {
 
 
 @dataclass(frozen=True)
-class Table:
+class CandidateTable:
     """A table of the source: SQL that follows FROM, name, comment, columns with type and comment."""
 
     sql: str
@@ -49,7 +49,9 @@ class Table:
         return found.group(1).lower() if found else ""
 
 
-def refuse(con: duckdb.DuckDBPyConnection, release: Table, original: Table | None, allow_unchanged: bool) -> None:
+def refuse(
+    con: duckdb.DuckDBPyConnection, release: CandidateTable, original: CandidateTable | None, allow_unchanged: bool
+) -> None:
     """Refuse a release that must not be published.
 
     Args:
@@ -70,7 +72,7 @@ def refuse(con: duckdb.DuckDBPyConnection, release: Table, original: Table | Non
         _changed(con, release, original)
 
 
-def _no_seed(release: Table) -> None:
+def _no_seed(release: CandidateTable) -> None:
     texts = [release.comment, *(text or "" for _, text in release.columns.values())]
     if any(_SEED.search(text) for text in texts):
         raise AnonError(
@@ -79,7 +81,7 @@ def _no_seed(release: Table) -> None:
         )
 
 
-def _protects(release: Table, said: Description) -> None:
+def _protects(release: CandidateTable, said: Description) -> None:
     given = {name: _numbers(value) for name, value in said.parameters.items() if name in _NEUTRAL}
     told = {name: values for name, values in given.items() if values}
     if told and all(_NEUTRAL[name](value) for name, values in told.items() for value in values):
@@ -94,7 +96,7 @@ def _numbers(value: Any) -> list[float]:
     return [float(v) for v in inside if isinstance(v, (int, float)) and not isinstance(v, bool)]
 
 
-def _no_persons(release: Table, original: Table | None, said: Description) -> None:
+def _no_persons(release: CandidateTable, original: CandidateTable | None, said: Description) -> None:
     own = {c: release.role(c) for c in release.columns}
     if original is not None:
         labelled = {c.lower(): original.role(c) for c in original.columns}
@@ -112,7 +114,7 @@ def _no_persons(release: Table, original: Table | None, said: Description) -> No
         )
 
 
-def _no_row_number(con: duckdb.DuckDBPyConnection, release: Table) -> None:
+def _no_row_number(con: duckdb.DuckDBPyConnection, release: CandidateTable) -> None:
     for column, (kind, _) in release.columns.items():
         if not (is_number(kind) or kind in ("VARCHAR", "BIGNUM")):
             continue
@@ -134,7 +136,7 @@ def _no_row_number(con: duckdb.DuckDBPyConnection, release: Table) -> None:
             )
 
 
-def _changed(con: duckdb.DuckDBPyConnection, release: Table, original: Table) -> None:
+def _changed(con: duckdb.DuckDBPyConnection, release: CandidateTable, original: CandidateTable) -> None:
     qi, sensitive = _plain(release, original, "quasi"), _plain(release, original, "sensitive")
     if qi is None or sensitive is None or any(release.role(c) == "attributes" for c in release.columns):
         return  # generalized, only counted, or permuted apart
@@ -170,7 +172,7 @@ def _changed(con: duckdb.DuckDBPyConnection, release: Table, original: Table) ->
         )
 
 
-def _plain(release: Table, original: Table, role: str) -> Sequence[str] | None:
+def _plain(release: CandidateTable, original: CandidateTable, role: str) -> Sequence[str] | None:
     """Columns of a role that are released with the original's type; None when one is released otherwise."""
     kinds = {c.lower(): kind for c, (kind, _) in original.columns.items()}
     columns = []

@@ -22,7 +22,7 @@ from duckdb_anon.functions import load, macros
 from duckdb_anon.model.description import is_release
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.serve.guard import Guard
-from duckdb_anon.serve.limits import Limits
+from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_shape, is_tree
 
 ANALYST_FUNCTIONS = ("rewrite_query", "estimate", "describe_release", "anon_functions", "anatomy_qit", "anatomy_st")
@@ -107,13 +107,13 @@ class Curator:
 class Analyst:
     """A published file, read-only, in a process that can reach nothing else."""
 
-    def __init__(self, releases: str, limits: Limits | None = None) -> None:
+    def __init__(self, releases: str, limits: ServingLimits | None = None) -> None:
         """Open `releases` and show its tables as views of the in-memory database clients start in.
 
         Raises:
             AnonError: when the file holds anything that was not published, or a limit makes no sense.
         """
-        self.limits = limits or Limits()
+        self.limits = limits or ServingLimits()
         if not Path(releases).exists():
             raise AnonError(f"serve: there is no file {releases}")
         self.con = duckdb.connect(":memory:")

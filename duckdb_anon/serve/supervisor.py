@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.serve.limits import SLACK, Limits, resident
+from duckdb_anon.serve.limits import SLACK, ServingLimits, resident
 
 _BEAT = 0.1  # seconds between looks at the worker's memory
 _START = 60.0  # seconds a worker may take to start
@@ -51,7 +51,7 @@ class Worker:
 class Supervisor:
     """One worker at a time for one database."""
 
-    def __init__(self, role: str, database: str, limits: Limits, token_length: int) -> None:
+    def __init__(self, role: str, database: str, limits: ServingLimits, token_length: int) -> None:
         """Say what is served.
 
         Args:

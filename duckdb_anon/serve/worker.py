@@ -19,7 +19,7 @@ from types import FrameType
 import duckdb
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.serve.limits import Limits, bound_this_process, resident
+from duckdb_anon.serve.limits import ServingLimits, bound_this_process, resident
 from duckdb_anon.serve.server import Analyst, Curator, listen
 
 _ANSWER = 30.0  # seconds a server may take to answer for the first time
@@ -53,7 +53,7 @@ def main() -> int:
         _wait_for_answer(job.address)
         # before the process is bounded, and before the first statement can take what there is
         threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()
-        bounded = job.role == "curator" or bound_this_process(Limits(job.memory).memory_bytes)
+        bounded = job.role == "curator" or bound_this_process(ServingLimits(job.memory).memory_bytes)
     except (AnonError, duckdb.Error) as error:
         _say({"error": str(error)})
         return 1
@@ -66,7 +66,7 @@ def main() -> int:
 def _open(job: Job) -> Analyst | Curator:
     if job.role == "curator":
         return Curator(job.database)
-    return Analyst(job.database, Limits(job.memory, job.threads))
+    return Analyst(job.database, ServingLimits(job.memory, job.threads))
 
 
 def _wait_for_answer(address: str) -> None:

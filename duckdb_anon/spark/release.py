@@ -31,7 +31,7 @@ from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 from duckdb_anon.parts.check import check
-from duckdb_anon.parts.plan import PERSON, Coded, parts_of
+from duckdb_anon.parts.plan import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.tree import CODE
 from duckdb_anon.parts.values import Values, values_of
 from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
@@ -220,7 +220,7 @@ class _Run:
                 f"{self.name}: several sensitive columns of persons with several rows are not worked in parts; release "
                 "one of them"
             )
-        whole = Coded(
+        whole = CodedPart(
             self._ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
             self._repeated() and not cutting.persons,
         )  # fmt: skip

@@ -58,12 +58,15 @@ def body(folder: Path, edition: str) -> str:
 def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call(folder: Path) -> None:
     release = facts(folder, "internal")["releases"][0]
     assert release["check_release"].startswith("made again by mondrian('people', k := 10, row_id := true)")
-    risk = {row["table"]: row for row in release["risk"]}
-    assert 0 < risk["release"]["identity"] < risk["original"]["identity"] <= 1
-    assert risk["release"]["meets_threshold"] == (risk["release"]["identity_high"] <= 0.2)
+    before, after = facts(folder, "internal")["original"]["risk"][0], release["risk"][0]
+    assert 0 < after["identity"] < before["identity"] <= 1
+    assert after["meets_threshold"] == (after["identity_high"] <= 0.2)
+    assert {(row["column"], row["value"]) for row in release["subgroups"]} >= {("gender", "female"), ("gender", "male")}
+    assert all(0 < row["identity"] <= 1 for row in release["subgroups"])
     assert {row["criterion"] for row in release["wp29"]}
     con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
     assert {row[0] for row in con.execute("show tables").fetchall()} == {"people", "boxes"}
+    assert not con.execute("select 1 from duckdb_databases() where database_name like 'anon_checks%'").fetchall()
     con.close()
 
 
@@ -91,12 +94,23 @@ def test_what_the_holder_said_is_on_the_page_and_cannot_become_markup(folder: Pa
 
 def test_the_internal_edition_holds_every_part(folder: Path) -> None:
     release, text = facts(folder, "internal")["releases"][0], body(folder, "internal")
-    for part in ("risk", "wp29", "population", "guarantee", "safe_harbor", "suppression", "utility", "queries"):
+    for part in (
+        "risk",
+        "wp29",
+        "population",
+        "subgroups",
+        "guarantee",
+        "safe_harbor",
+        "suppression",
+        "utility",
+        "queries",
+    ):
         assert release[part], part
-    assert release["impossible"] == [{"condition": "salary < 0", "rows": 0}]
+    assert [(row["condition"], row["original"], row["low"]) for row in release["impossible"]] == [("salary < 0", 0, 0)]
     figures = {row["figure"]: row["value"] for row in release["population"]}
     assert figures["k_map: k"] >= 10
-    assert "share_of_population of the original" in figures
+    original = {row["figure"] for row in facts(folder, "internal")["original"]["population"]}
+    assert {"share_of_population", "sample_uniques"} <= original
     assert "What no promise here covers" in text
     assert {row["measure"] for row in release["utility"]} >= {"k_marginal, 2 columns (of 1000)"}
 
@@ -105,14 +119,45 @@ def test_the_external_edition_tells_no_value_or_count_of_the_original(folder: Pa
     inside, outside = facts(folder, "internal"), facts(folder, "external")
     release = outside["releases"][0]
     assert not {"suppression", "queries", "impossible"} & set(release)
-    assert [row["table"] for row in release["risk"]] == ["release"]
-    assert "sha256" not in outside["original"]
+    assert not {"sha256", "risk"} & set(outside["original"])
+    assert {row["value"] for row in release["subgroups"]} == {"(the group at most risk)"}
     assert inside["original"]["sha256"] not in body(folder, "external")
     text = (folder / "external.html").read_text(encoding="utf-8")
     page = re.sub(r"<script>(?!const CHARTS).*?</script>", "", text, flags=re.DOTALL)
     assert "avg(salary)" not in page
     assert '"original"' not in page.split("const CHARTS")[1]  # no chart of counts in the original
     assert "alone with their" not in page
+
+
+def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
+    con = duckdb_anon.connect(str(tmp_path / "p.duckdb"))
+    con.execute(
+        "create table people as select 'Nm' || (70001 + 13 * i) as name, 20011 + 7 * (i % 90) as income, "
+        "('Zk' || (51 + i % 7))::enum('Zk51', 'Zk52', 'Zk53', 'Zk54', 'Zk55', 'Zk56', 'Zk57') as town, "
+        "case when i = 5 then 'Qrare' else 'Qw' || (31 + i % 3) end as trade, 'Xh' || (81 + i % 4) as hidden, "
+        "'Sv' || (61 + i % 5) as illness from range(300) t(i)"
+    )
+    for column, role in {
+        "name": "identifier", "income": "quasi", "town": "quasi", "trade": "quasi", "illness": "sensitive"
+    }.items():  # fmt: skip
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)")
+    duckdb_anon.release(con, "buckets", "anatomy('people', 3)")
+    told = {str(value) for row in con.execute("from people").fetchall() for value in row}
+    con.close()
+    (tmp_path / "c.toml").write_text(
+        "sampling_fraction = 0.1\nqueries = [\"select count(*) from people where trade = 'Qrare'\"]\n"
+        "impossible = [\"trade = 'Qrare' and town = 'Zk51'\", \"town = 'Zk5'\"]\n"
+    )
+    given = ["--original", "people", "--release", "boxes", "--release", "buckets", "--targets", "50", "--queries", "10"]
+    goal = tmp_path / "x.html"
+    more = ["--context", str(tmp_path / "c.toml"), "--edition", "external", "-o", str(goal)]
+    assert main(["report", str(tmp_path / "p.duckdb"), *given, *more]) == 0
+    page = re.sub(r"<script>(?!const CHARTS).*?</script>", "", goal.read_text(encoding="utf-8"), flags=re.DOTALL)
+    page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    words = set(re.findall(r"\w+", page + goal.with_suffix(".json").read_text(encoding="utf-8")))
+    assert len(told) > 400 and {"Qrare", "Xh81", "20011"} <= told
+    assert not told & words
 
 
 def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:

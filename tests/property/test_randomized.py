@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckdb_anon.kernels.randomized_response.channel import Channel, transform
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform
 from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
 from duckdb_anon.kernels.randomized_response.optimise import optimal_channels
 from duckdb_anon.kernels.randomized_response.problem import Problem
@@ -40,11 +40,11 @@ def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(
 ) -> None:
     prior = weights / weights.sum()
     low, high = sorted((one, two))
-    found = [reconstruction_probability(prior, [Channel.of_gain(len(prior), g)]) for g in (low, high)]
+    found = [reconstruction_probability(prior, [RetentionChannel.of_gain(len(prior), g)]) for g in (low, high)]
     assert (found[0] >= prior - 1e-12).all()
     assert (found[1] <= 1 + 1e-12).all()
     assert (found[0] <= found[1] + 1e-12).all()
-    channel = Channel.of_gain(len(prior), low)
+    channel = RetentionChannel.of_gain(len(prior), low)
     np.testing.assert_allclose(found[0], reconstruction(prior, channel_matrix(channel.size, channel.p)), atol=1e-12)
 
 
@@ -52,9 +52,9 @@ def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(
 @given(tables(), GAINS, GAINS)
 def test_randomizing_both_parts_is_never_riskier_than_one(counts: np.ndarray, qi: float, sensitive: float) -> None:
     model = model_of(counts)
-    some = [Channel.of_gain(d, qi) for d in counts.shape[:-1]]
-    none = [Channel(d, 1.0) for d in counts.shape[:-1]]
-    own, kept = Channel.of_gain(counts.shape[-1], sensitive), Channel(counts.shape[-1], 1.0)
+    some = [RetentionChannel.of_gain(d, qi) for d in counts.shape[:-1]]
+    none = [RetentionChannel(d, 1.0) for d in counts.shape[:-1]]
+    own, kept = RetentionChannel.of_gain(counts.shape[-1], sensitive), RetentionChannel(counts.shape[-1], 1.0)
     both = model.risks(some, [own])[0]
     assert (both <= model.risks(some, [kept])[0] + 1e-12).all()
     assert (both <= model.risks(none, [own])[0] + 1e-12).all()
@@ -64,7 +64,7 @@ def test_randomizing_both_parts_is_never_riskier_than_one(counts: np.ndarray, qi
 @settings(deadline=None)
 @given(tables(), GAINS)
 def test_inverting_the_expected_table_gives_the_table_back(counts: np.ndarray, gain: float) -> None:
-    channels = [Channel.of_gain(d, gain) for d in counts.shape]
+    channels = [RetentionChannel.of_gain(d, gain) for d in counts.shape]
     np.testing.assert_allclose(inverted(transform(counts * 1.0, channels), [c.p for c in channels]), counts, atol=1e-6)
 
 

@@ -23,11 +23,11 @@ from duckdb_anon.kernels.cover.delta import Delta
 from duckdb_anon.kernels.cover.patterns import Patterns, find_patterns
 from duckdb_anon.kernels.cover.pieces import cut_wide_groups
 from duckdb_anon.kernels.cover.solve import random_output_tables
-from duckdb_anon.kernels.cover.tables import Cover, Table
+from duckdb_anon.kernels.cover.tables import MutualCover, OutputTable
 from duckdb_anon.kernels.cover.unchanged import randomize_unchanged
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
-__all__ = ["Cover", "Delta", "Table", "cover", "randomize_unchanged"]
+__all__ = ["Delta", "MutualCover", "OutputTable", "cover", "randomize_unchanged"]
 
 _EXACT_WIDTH = 256
 _BALANCED_WIDTH = 10
@@ -39,7 +39,7 @@ def cover(
     delta: Fraction | Decimal | float,
     balance: float = 0.5,
     tick: Callable[[], None] | None = None,
-) -> Cover:
+) -> MutualCover:
     """Build the random output tables of one attribute for all groups.
 
     Args:
@@ -92,13 +92,13 @@ def _expand(patterns: Patterns, tables: FloatArray) -> _Entries:
     return patterns.member[member, row[entry]], patterns.member[member, column[entry]], probability[entry]
 
 
-def _assemble(attribute: Attribute, classes: Classes, entries: list[_Entries]) -> Cover:
+def _assemble(attribute: Attribute, classes: Classes, entries: list[_Entries]) -> MutualCover:
     """Sort entries by class and output value into one flat table."""
     total = len(classes.code)
     if not entries:
         empty = np.zeros(0, dtype=np.int64)
-        return Cover(attribute, classes, np.zeros(1, dtype=np.int64), empty, np.zeros(0))
+        return MutualCover(attribute, classes, np.zeros(1, dtype=np.int64), empty, np.zeros(0))
     row, column, probability = (np.concatenate(part) for part in zip(*entries, strict=True))
     order = np.argsort(row * total + column, kind="stable")
     offsets = np.searchsorted(row[order], np.arange(total + 1)).astype(np.int64)
-    return Cover(attribute, classes, offsets, column[order], probability[order])
+    return MutualCover(attribute, classes, offsets, column[order], probability[order])

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.cover.tables import Cover
+from duckdb_anon.kernels.cover.tables import MutualCover
 from duckdb_anon.model import progress
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -27,7 +27,7 @@ _SMALL = 1e-3
 
 
 def exchange_values(
-    covers: Sequence[Cover],
+    covers: Sequence[MutualCover],
     codes: NDArray[np.int32],
     original: NDArray[np.int32],
     spread: FloatArray,
@@ -72,7 +72,7 @@ def exchange_values(
     codes[:, order] = state.codes
 
 
-def _odds(covers: Sequence[Cover], rows: IntArray, spread: FloatArray) -> FloatArray:
+def _odds(covers: Sequence[MutualCover], rows: IntArray, spread: FloatArray) -> FloatArray:
     """Return the weight of each attribute for each of `rows`, 0 where its group has one value."""
     progress.tick()
     moves = np.stack([1.0 - c.kept[c.classes.class_of_row[rows]] for c in covers])

@@ -22,7 +22,7 @@ TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
-class Table:
+class OutputTable:
     """Positive entries of all tables, sorted by group, original and output value: muco_tables' columns.
 
     Attributes:
@@ -39,7 +39,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Cover:
+class MutualCover:
     """Random output tables of one attribute, one a group.
 
     Attributes:
@@ -120,10 +120,10 @@ class Cover:
                 f"{delta.value:.9g}; nothing was released"
             )
 
-    def table(self) -> Table:
+    def table(self) -> OutputTable:
         """Return all positive entries."""
         classes = self.classes
-        return Table(classes.group[self.row], classes.code[self.row], classes.code[self.column], self.probability)
+        return OutputTable(classes.group[self.row], classes.code[self.row], classes.code[self.column], self.probability)
 
 
 def _summed(place: IntArray, amount: FloatArray, places: int) -> FloatArray:

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.cover.classes import Classes
 from duckdb_anon.kernels.cover.distance import leaf_order, pair_distance
 from duckdb_anon.kernels.cover.exchange import exchange_values, pick_attribute
-from duckdb_anon.kernels.cover.tables import Cover
+from duckdb_anon.kernels.cover.tables import MutualCover
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 
 def randomize_unchanged(
-    covers: Sequence[Cover],
+    covers: Sequence[MutualCover],
     published: Sequence[CodeArray],
     min_changed: float,
     rng: np.random.Generator,
@@ -82,7 +82,7 @@ def randomize_unchanged(
     return list(codes), int(is_stuck.sum())
 
 
-def _require_movable(covers: Sequence[Cover], min_changed: float) -> None:
+def _require_movable(covers: Sequence[MutualCover], min_changed: float) -> None:
     movable = sum(c.attribute.domain > 1 for c in covers)
     if min_changed > movable:
         raise RequirementError(
@@ -91,7 +91,7 @@ def _require_movable(covers: Sequence[Cover], min_changed: float) -> None:
         )
 
 
-def _relative_spread(cover: Cover) -> FloatArray:
+def _relative_spread(cover: MutualCover) -> FloatArray:
     """Return the spread of one attribute in each group as a share of the table's; 0 for a single value.
 
     The table's spread counts values, not steps, as information loss does: one more than the largest distance
@@ -118,7 +118,7 @@ def _share_of_others(classes: Classes, rows: IntArray) -> FloatArray:
 
 
 def _change_one(
-    covers: Sequence[Cover],
+    covers: Sequence[MutualCover],
     rows: IntArray,
     odds: FloatArray,
     codes: NDArray[np.int32],

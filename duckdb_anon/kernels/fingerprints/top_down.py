@@ -65,7 +65,7 @@ def publish_top_down(
             f"{function}: k := {k} persons must share each fingerprint, but the table has {len(persons)} persons; "
             f"use k <= {len(persons)}"
         )
-    state = _State(persons, k)
+    state = _Descent(persons, k)
     while len(state.pairs):
         if tick is not None:
             tick()
@@ -73,7 +73,7 @@ def publish_top_down(
     return _checked(persons, state.node, k, function)
 
 
-class _State:
+class _Descent:
     """The buckets while they are refined: published node of every entry, bucket of every person."""
 
     def __init__(self, persons: Persons, k: int) -> None:

@@ -26,7 +26,7 @@ from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 
 @dataclass(frozen=True)
-class Counts:
+class GroupCounts:
     """A group by the numbers of rows its values have.
 
     Attributes:
@@ -63,7 +63,7 @@ def by_counts(min_size: int) -> int:
     return COMPARED_SIZE * min_size
 
 
-def cuts_by_loss(qi: Sequence[Attribute], counts: Counts, min_size: int) -> Iterator[Cut]:
+def cuts_by_loss(qi: Sequence[Attribute], counts: GroupCounts, min_size: int) -> Iterator[Cut]:
     """Cuts by the loss to expect, as `groups_by_loss` tries them in a group of more than `by_counts` rows.
 
     Args:
@@ -100,7 +100,7 @@ def cuts_by_loss(qi: Sequence[Attribute], counts: Counts, min_size: int) -> Iter
         yield Cut(j, _by_code(qi[j], part), parts)
 
 
-def cuts_at_median(qi: Sequence[Attribute], counts: Counts, width: Width) -> Iterator[Cut]:
+def cuts_at_median(qi: Sequence[Attribute], counts: GroupCounts, width: Width) -> Iterator[Cut]:
     """Cuts of each attribute at its median, widest first, as strict `groups_at_median` tries them.
 
     Args:

@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from duckdb_anon.kernels.cover import Cover, Delta
+from duckdb_anon.kernels.cover import Delta, MutualCover
 from duckdb_anon.kernels.cover.classes import find_classes
 from duckdb_anon.model.table import Attribute, IntArray
 
 
-def uniform_cover(attribute: Attribute, group_of_row: IntArray, delta: Fraction | Decimal | float) -> Cover:
+def uniform_cover(attribute: Attribute, group_of_row: IntArray, delta: Fraction | Decimal | float) -> MutualCover:
     """Build and verify the uniform tables of one attribute.
 
     Args:
@@ -41,6 +41,6 @@ def uniform_cover(attribute: Attribute, group_of_row: IntArray, delta: Fraction 
     offsets = np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
     owner = np.repeat(np.arange(len(many)), many)
     column = classes.first[classes.group[owner]] + np.arange(len(owner)) - offsets[owner]
-    tables = Cover(attribute, classes, offsets, column, classes.count[column] / sizes[classes.group[owner]])
+    tables = MutualCover(attribute, classes, offsets, column, classes.count[column] / sizes[classes.group[owner]])
     tables.verify(required)
     return tables

@@ -25,7 +25,7 @@ SINGULAR = 1e-9
 
 
 @dataclass(frozen=True)
-class Channel:
+class RetentionChannel:
     """Randomized response over `size` values that keeps the true one with probability `p`.
 
     Attributes:
@@ -48,7 +48,7 @@ class Channel:
             object.__setattr__(self, "p", 1.0)  # a single value can only stay what it is
 
     @classmethod
-    def of_gain(cls, size: int, gain: float) -> Channel:
+    def of_gain(cls, size: int, gain: float) -> RetentionChannel:
         """Return the channel with p - q = `gain`: 1 leaves values alone, 0 forgets them."""
         return cls(size, min(1.0, gain + (1.0 - gain) / size))
 
@@ -89,17 +89,17 @@ class Channel:
         return released
 
 
-def transform(cells: FloatArray, channels: Sequence[Channel]) -> FloatArray:
+def transform(cells: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
     """Return (P_1 x .. x P_m) applied to `cells`: the expected table after randomization."""
     return _along_axes(cells, [(c.gain, c.q) for c in channels])
 
 
-def transform_squared(cells: FloatArray, channels: Sequence[Channel]) -> FloatArray:
+def transform_squared(cells: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
     """Return the Kronecker product of the entrywise squares of the channels, applied to `cells`."""
     return _along_axes(cells, [(c.p**2 - c.q**2, c.q**2) for c in channels])
 
 
-def inverse_terms(channel: Channel) -> tuple[float, float]:
+def inverse_terms(channel: RetentionChannel) -> tuple[float, float]:
     """Return (x, y) with P^-1 = x I + y J: x = 1 / gain, y = -q / gain."""
     if channel.is_identity:
         return 1.0, 0.0
@@ -111,7 +111,7 @@ def inverse_terms(channel: Channel) -> tuple[float, float]:
     return 1.0 / channel.gain, -channel.q / channel.gain
 
 
-def expected_squared_error(channels: Sequence[Channel], records: int, concentration: float = 1.0) -> float:
+def expected_squared_error(channels: Sequence[RetentionChannel], records: int, concentration: float = 1.0) -> float:
     """Return the expected squared error of the estimated cell shares (trace of the covariance).
 
     Args:

@@ -15,7 +15,7 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response.arguments import matched, randomized_names
 from duckdb_anon.kernels.randomized_response.bins import representatives
-from duckdb_anon.kernels.randomized_response.channel import Channel, inverse_terms
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
 from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
 from duckdb_anon.kernels.randomized_response.optimise import optimal_channels
 from duckdb_anon.kernels.randomized_response.problem import Problem
@@ -60,7 +60,7 @@ class Choice:
 
     qi: tuple[Column, ...]
     sensitive: tuple[Column, ...]
-    channels: tuple[Channel, ...]
+    channels: tuple[RetentionChannel, ...]
     problem: Problem | None
 
     @property
@@ -137,12 +137,12 @@ def _column(attribute: Attribute, bins: Any, declared: bool, randomized: bool, f
     return Column(attribute, np.arange(size, dtype=np.int32), attribute.codes, randomized)
 
 
-def _given_channel(column: Column, given: Any, function: str) -> Channel:
+def _given_channel(column: Column, given: Any, function: str) -> RetentionChannel:
     p = given
     if isinstance(given, dict):
         folded = {name.lower(): value for name, value in given.items()}
         p = folded.get(column.attribute.name.lower(), 1.0)
-    channel = Channel(column.size, p if column.randomized else 1.0)
+    channel = RetentionChannel(column.size, p if column.randomized else 1.0)
     try:
         inverse_terms(channel)
     except ParameterError as error:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.channel import Channel
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.descent import descend
 from duckdb_anon.kernels.randomized_response.problem import Problem
 from duckdb_anon.model.errors import RequirementError
@@ -42,7 +42,7 @@ class Solution:
         excluded: share of records outside the bound.
     """
 
-    channels: tuple[Channel, ...]
+    channels: tuple[RetentionChannel, ...]
     risk: float
     norm: float
     excluded: float

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.channel import Channel
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, require_dense
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import FloatArray
@@ -64,11 +64,11 @@ class Problem:
         )
         return tuple(i for i in chosen if self.sizes[i] > 1)
 
-    def channels(self, gains: FloatArray) -> list[Channel]:
+    def channels(self, gains: FloatArray) -> list[RetentionChannel]:
         """Return the channels of all attributes for the gains of the free ones."""
         every = np.ones(len(self.sizes))
         every[list(self.free)] = gains
-        return [Channel.of_gain(size, float(gain)) for size, gain in zip(self.sizes, every, strict=True)]
+        return [RetentionChannel.of_gain(size, float(gain)) for size, gain in zip(self.sizes, every, strict=True)]
 
     def objective(self, gains: FloatArray) -> float:
         """Return log F over the free attributes."""
@@ -84,7 +84,7 @@ class Problem:
         table = self.model.tables[0]
         return float(table.cell_count[table.cell_count < self.min_count].sum() / max(table.records, 1))
 
-    def bounded_risk(self, channels: Sequence[Channel]) -> float:
+    def bounded_risk(self, channels: Sequence[RetentionChannel]) -> float:
         """Return the figure compared with the limit: the largest or mean risk of the records covered."""
         risks = self.model.risks(channels[: self.qi_count], channels[self.qi_count :])
         worst = 0.0

@@ -28,7 +28,7 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.channel import Channel, transform, transform_squared
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform, transform_squared
 from duckdb_anon.kernels.randomized_response.occupied import Occupied
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.table import FloatArray
@@ -39,7 +39,7 @@ MAX_CELLS = 2**24
 Prior = Literal["cell", "marginal"]
 
 
-def reconstruction_probability(prior: FloatArray, channels: Sequence[Channel]) -> FloatArray:
+def reconstruction_probability(prior: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
     """Return for every cell the probability that its value is guessed from the randomized one.
 
     Args:
@@ -74,7 +74,7 @@ class RiskModel:
     tables: tuple[Occupied, ...]
     prior: Prior = "cell"
 
-    def risks(self, qi: Sequence[Channel], sensitive: Sequence[Channel]) -> list[FloatArray]:
+    def risks(self, qi: Sequence[RetentionChannel], sensitive: Sequence[RetentionChannel]) -> list[FloatArray]:
         """Return the risk of each occupied pair, one array per sensitive attribute.
 
         Args:
@@ -87,7 +87,7 @@ class RiskModel:
             for table, channel in zip(self.tables, sensitive, strict=True)
         ]
 
-    def rec_qi(self, qi: Sequence[Channel]) -> FloatArray:
+    def rec_qi(self, qi: Sequence[RetentionChannel]) -> FloatArray:
         """Return the reconstruction probability of each occupied QI cell, shape (cells,)."""
         table = self.tables[0]
         axes = [k for k, channel in enumerate(qi) if not channel.is_identity]
@@ -95,12 +95,12 @@ class RiskModel:
             return np.ones(len(table.cell_count))
         if len(axes) < len(qi):
             table = table.folded(axes)
-            qi = [Channel(table.sizes[0], 1.0), *(qi[k] for k in axes)]
+            qi = [RetentionChannel(table.sizes[0], 1.0), *(qi[k] for k in axes)]
         require_dense(table.sizes)
         found: FloatArray = reconstruction_probability(table.dense_qi(), qi)[tuple(table.cell_codes)]
         return found
 
-    def rec_sensitive(self, table: Occupied, channel: Channel) -> FloatArray:
+    def rec_sensitive(self, table: Occupied, channel: RetentionChannel) -> FloatArray:
         """Return the reconstruction probability of each pair's sensitive value, shape (pairs,)."""
         if channel.is_identity:
             return np.ones(len(table.pair_count))

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.channel import Channel, transform, transform_squared
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform, transform_squared
 from duckdb_anon.kernels.randomized_response.occupied import Occupied
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
 from duckdb_anon.model.table import FloatArray, IntArray
 
 
 def rec_qi_gradient(
-    table: Occupied, qi: Sequence[Channel], wanted: IntArray
+    table: Occupied, qi: Sequence[RetentionChannel], wanted: IntArray
 ) -> tuple[FloatArray, dict[int, FloatArray]]:
     """Return the reconstruction probability of the QI cells `wanted` and its derivative by each gain.
 
@@ -45,20 +45,22 @@ def rec_qi_gradient(
     return prior * back[at], slopes
 
 
-def _own_axis_slope(back: FloatArray, channel: Channel, axis: int) -> FloatArray:
+def _own_axis_slope(back: FloatArray, channel: RetentionChannel, axis: int) -> FloatArray:
     """Differentiate one factor s I + r J of a product of squared channels by that channel's gain."""
     s, r, ds, dr = _square_terms(channel)
     plain_sum = back.sum(axis=axis, keepdims=True) / (s + channel.size * r)
     return np.asarray(ds * (back - r * plain_sum) / s + dr * plain_sum, dtype=np.float64)
 
 
-def _square_terms(channel: Channel) -> tuple[float, float, float, float]:
+def _square_terms(channel: RetentionChannel) -> tuple[float, float, float, float]:
     """Return s, r of the squared channel s I + r J, and their derivatives by the gain."""
     a, q, d = channel.gain, channel.q, channel.size
     return a * a + 2 * a * q, q * q, 2 * a + 2 * q - 2 * a / d, -2 * q / d
 
 
-def rec_sensitive_gradient(model: RiskModel, table: Occupied, channel: Channel) -> tuple[FloatArray, FloatArray]:
+def rec_sensitive_gradient(
+    model: RiskModel, table: Occupied, channel: RetentionChannel
+) -> tuple[FloatArray, FloatArray]:
     """Return the reconstruction probability of every pair's sensitive value and its derivative by the gain.
 
     Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.channel import Channel, inverse_terms
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
 from duckdb_anon.model.reading import BoolArray, Randomization
 from duckdb_anon.model.table import FloatArray
 
@@ -40,5 +40,5 @@ class InvertedValues:
         asked = matches.T.astype(np.float64)
         if self.values is not None:
             asked *= self.values[:, None]
-        own, other = inverse_terms(Channel(len(self.channel.domain), self.channel.p))
+        own, other = inverse_terms(RetentionChannel(len(self.channel.domain), self.channel.p))
         return np.asarray(own * asked + other * asked[self.channel.domain].sum(axis=0), dtype=np.float64)

@@ -22,7 +22,7 @@ from duckdb_anon.kernels.groups.requirements import BoolArray
 from duckdb_anon.kernels.keys import compact
 from duckdb_anon.kernels.slicing.cell_parts import CellRows, parts_of_cells
 from duckdb_anon.kernels.slicing.covers import EXACT, Cover, box_cover, certain, exact_cover, loss_of
-from duckdb_anon.kernels.slicing.rules import Rules
+from duckdb_anon.kernels.slicing.rules import ValidityRules
 from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -72,7 +72,7 @@ class SlicedTable:
         return 2 if tree is None else 1 + tree.height
 
 
-def repair(table: SlicedTable, rules: Rules) -> list[Cover]:
+def repair(table: SlicedTable, rules: ValidityRules) -> list[Cover]:
     """Generalize cells until no row violates a rule with certainty.
 
     Args:
@@ -96,7 +96,7 @@ def repair(table: SlicedTable, rules: Rules) -> list[Cover]:
     return covers
 
 
-def still_violated(rules: Rules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray) -> IntArray:
+def still_violated(rules: ValidityRules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray) -> IntArray:
     """Return the entries whose rule is satisfied with certainty by the published values.
 
     Args:
@@ -115,7 +115,9 @@ def still_violated(rules: Rules, covers: Sequence[Cover], slots: IntArray, numbe
     return np.sort(np.concatenate(found))
 
 
-def _raise_cells(table: SlicedTable, rules: Rules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray) -> None:
+def _raise_cells(
+    table: SlicedTable, rules: ValidityRules, covers: Sequence[Cover], slots: IntArray, numbers: IntArray
+) -> None:
     """Raise, in each bucket with a violation, one attribute of its first violated rule."""
     order = np.lexsort((numbers, table.bucket[slots]))
     firsts = order[run_starts(table.bucket[slots[order]])]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.slicing.rules import Rule
+from duckdb_anon.kernels.slicing.rules import ValidityRule
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.table import Attribute
 
@@ -87,7 +87,7 @@ def _column_of(function: str, number: int, text: str, names: Sequence[str]) -> s
 
 
 def rule_of(predicates: Sequence[Predicate], qi: Sequence[Attribute], sensitive: Attribute,
-            truth: Mapping[str, Attribute]) -> Rule:  # fmt: skip
+            truth: Mapping[str, Attribute]) -> ValidityRule:  # fmt: skip
     """Turn one rule into codes.
 
     Args:
@@ -107,4 +107,4 @@ def rule_of(predicates: Sequence[Predicate], qi: Sequence[Attribute], sensitive:
             on_sensitive = holds
         else:
             on_qi[place[predicate.column]] = holds
-    return Rule(on_qi, on_sensitive)
+    return ValidityRule(on_qi, on_sensitive)

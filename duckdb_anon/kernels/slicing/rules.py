@@ -23,7 +23,7 @@ from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 
 @dataclass(frozen=True)
-class Rule:
+class ValidityRule:
     """A forbidden conjunction.
 
     Attributes:
@@ -55,21 +55,21 @@ class PairRule:
 
 
 @dataclass(frozen=True)
-class Rules:
+class ValidityRules:
     """All rules; rule numbers count the conjunctions first, then each pair rule's columns."""
 
-    conjunctions: tuple[Rule, ...] = ()
+    conjunctions: tuple[ValidityRule, ...] = ()
     pairs: tuple[PairRule, ...] = ()
 
     @staticmethod
-    def of(written: Sequence[Rule], found: Sequence[PairRule]) -> Rules:
+    def of(written: Sequence[ValidityRule], found: Sequence[PairRule]) -> ValidityRules:
         """Put together the written rules that name the same single quasi-identifier, and those found in the table."""
-        single: dict[int, list[Rule]] = {}
+        single: dict[int, list[ValidityRule]] = {}
         for rule in written:
             if len(rule.qi) == 1:
                 single.setdefault(next(iter(rule.qi)), []).append(rule)
         pairs = [_together(q, rules) for q, rules in single.items()]
-        return Rules(tuple(rule for rule in written if len(rule.qi) > 1), (*pairs, *found))
+        return ValidityRules(tuple(rule for rule in written if len(rule.qi) > 1), (*pairs, *found))
 
     def __bool__(self) -> bool:
         """Whether there is any rule."""
@@ -118,7 +118,7 @@ class Rules:
         raise IndexError("no such rule")
 
 
-def _together(q: int, rules: Sequence[Rule]) -> PairRule:
+def _together(q: int, rules: Sequence[ValidityRule]) -> PairRule:
     """What any of some rules on quasi-identifier q forbids."""
     rows, row_of_code = np.unique(np.stack([rule.qi[q] for rule in rules]), axis=1, return_inverse=True)
     columns, column_of_code = np.unique(np.stack([rule.sensitive for rule in rules]), axis=1, return_inverse=True)

@@ -19,8 +19,8 @@ from scipy import sparse
 from duckdb_anon.kernels.keys import keys_of_lists
 from duckdb_anon.kernels.learnt_shares import member_weights
 from duckdb_anon.kernels.randomized_response.shares import InvertedValues
-from duckdb_anon.measures.queries.overlaps import Intervals, Lists, Members
-from duckdb_anon.measures.queries.products import BLOCK, Part, Product, summed
+from duckdb_anon.measures.queries.overlaps import Intervals, ListCells, Members
+from duckdb_anon.measures.queries.products import BLOCK, Product, ProductPart, summed
 from duckdb_anon.measures.queries.workload import Workload
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.reading import ReadColumn, ReadTable
@@ -89,7 +89,7 @@ def _parts(
     valued: str | None,
     mixed: Collection[str],
     learnt: bool,
-) -> list[Part]:
+) -> list[ProductPart]:
     """The parts of the workload's attributes, and of `others` that matter whatever a query asks."""
     parts = []
     slices: dict[str, list[str]] = {}
@@ -104,14 +104,14 @@ def _parts(
     return parts
 
 
-def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, learnt: bool) -> Part:
+def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, learnt: bool) -> ProductPart:
     column = table.columns[name]
     cells, cell_of_row = _cells(column, table, valued, learnt)
     position = workload.attributes.index(name) if name in workload.attributes else None
 
     def whole() -> FloatArray:
         """What a query without a predicate on this attribute takes: every row, NULL and gaps included."""
-        if isinstance(cells, Lists):
+        if isinstance(cells, ListCells):
             return cells.rows
         return cells.shares(np.ones((1, column.domain.size), dtype=bool), True)[:, 0] if valued else np.ones(1)
 
@@ -126,11 +126,11 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, 
 
     cells_seen = int(cell_of_row.max(initial=-1)) + 1
     if column.shape != "value" or column.channel is not None or valued or position is None:
-        return Part(shares, cell_of_row, cells_seen)
-    return Part(shares, cell_of_row, cells_seen, asked=lambda batch: batch.matches[position])
+        return ProductPart(shares, cell_of_row, cells_seen)
+    return ProductPart(shares, cell_of_row, cells_seen, asked=lambda batch: batch.matches[position])
 
 
-def _unmixed(part: Part, table: ReadTable) -> Part:
+def _unmixed(part: ProductPart, table: ReadTable) -> ProductPart:
     """Undo replacement: (own share - (1 - q) * mean share) / q (see `duckdb_anon.rewrite.shapes.replaced`)."""
     kept = table.kept
     frequency = np.bincount(part.cell_of_row, minlength=part.cells) / max(table.rows, 1)
@@ -142,7 +142,9 @@ def _unmixed(part: Part, table: ReadTable) -> Part:
     return replace(part, shares=shares, asked=None)
 
 
-def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None, learnt: bool) -> Part:
+def _slice_part(
+    workload: Workload, table: ReadTable, names: Sequence[str], valued: str | None, learnt: bool
+) -> ProductPart:
     """A permuted column: the share of a bucket is the mean over its cells of the product of their shares."""
     fields = [_column_part(workload, table, name, name == valued, learnt) for name in names]
     bucket = table.buckets()
@@ -166,12 +168,12 @@ def _slice_part(workload: Workload, table: ReadTable, names: Sequence[str], valu
 
     cell_of_row = np.empty(len(bucket), dtype=np.int64)
     cell_of_row[order] = np.repeat(np.arange(len(starts)), size)
-    return Part(shares, cell_of_row, len(starts))
+    return ProductPart(shares, cell_of_row, len(starts))
 
 
 def _cells(
     column: ReadColumn, table: ReadTable, valued: bool, learnt: bool
-) -> tuple[Intervals | Members | Lists | InvertedValues, IntArray]:
+) -> tuple[Intervals | Members | ListCells | InvertedValues, IntArray]:
     """Distinct cells of a column and the cell of each row."""
     values = _values(column) if valued else None
     if column.shape == "value":
@@ -270,7 +272,7 @@ def _bags(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntAr
     return Members(starts, chosen, counts[entry], values), cell_of_row
 
 
-def _node_lists(column: ReadColumn, values: FloatArray | None) -> tuple[Lists, IntArray]:
+def _node_lists(column: ReadColumn, values: FloatArray | None) -> tuple[ListCells, IntArray]:
     """Lists of nodes, a row of the original each; persons with equal lists share a cell."""
     assert column.offsets is not None and column.node is not None  # noqa: S101 -- the shape says so
     nodes, number = _nodes(column, column.node, values)
@@ -278,7 +280,7 @@ def _node_lists(column: ReadColumn, values: FloatArray | None) -> tuple[Lists, I
     shape = (len(starts) - 1, len(nodes.offsets) - 1)
     held = sparse.csr_matrix((np.ones(len(entry)), number[entry], starts), shape=shape)
     held.sum_duplicates()
-    return Lists(nodes, held), cell_of_row
+    return ListCells(nodes, held), cell_of_row
 
 
 def _different(members: IntArray, counts: FloatArray, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:

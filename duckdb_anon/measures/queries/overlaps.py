@@ -171,7 +171,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Lists:
+class ListCells:
     """Cells that are lists of nodes, the values of one person; each node is one row of the original.
 
     Attributes:

@@ -24,7 +24,7 @@ _MOST_SHARES = 16_000_000
 
 
 @dataclass(frozen=True)
-class Part:
+class ProductPart:
     """One independent part of the rows of a release.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part:
     asked: Callable[[Workload], BoolArray] | None = None
 
 
-def summed(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> FloatArray:
+def summed(workload: Workload, parts: Sequence[ProductPart], weights: FloatArray) -> FloatArray:
     """Sum weight times the product of shares over all rows, for each query; shape (n,).
 
     Equal rows are added up first; queries go in batches that bound the memory of the shares.
@@ -73,7 +73,7 @@ def some(workload: Workload, which: slice) -> Workload:
 class Product:
     """The product of the parts' shares, on demand for blocks of rows."""
 
-    def __init__(self, workload: Workload, parts: Sequence[Part]) -> None:
+    def __init__(self, workload: Workload, parts: Sequence[ProductPart]) -> None:
         """Prepare the tables of all parts."""
         self.n = workload.n
         self.bits = [(packed(part.asked(workload)), part.cell_of_row) for part in parts if part.asked is not None]

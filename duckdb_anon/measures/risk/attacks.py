@@ -20,7 +20,7 @@ from duckdb_anon.kernels.attacks.linkage import (
     row_scores,
     vote,
 )
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
@@ -93,7 +93,7 @@ class Attacker:
 
     name: str
     doc: str
-    scoring: Callable[[Published], Scoring]
+    scoring: Callable[[PublishedRecords], Scoring]
     outsider: bool = True
 
 
@@ -110,7 +110,7 @@ class Success:
     attribute: FloatArray
 
 
-def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
+def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Success:
     """Look for every target.
 
     Args:
@@ -147,7 +147,7 @@ def attack(release: Published, scoring: Scoring, targets: Targets) -> Success:
     return Success(identity, attribute)
 
 
-def best_scores(release: Published, scoring: Scoring, targets: Targets) -> FloatArray:
+def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -> FloatArray:
     """Score of the best row for each target: how well the release fits her, shape (targets,).
 
     Args:
@@ -165,14 +165,14 @@ def best_scores(release: Published, scoring: Scoring, targets: Targets) -> Float
     return best
 
 
-def _records_at_a_time(release: Published) -> int:
+def _records_at_a_time(release: PublishedRecords) -> int:
     """Records whose scores fit into some tens of megabytes."""
     voters = max(part.cells.shape[1] for part in release.parts)
     widest = max(sum(c.number for c in release.columns), voters)
     return max(1, min(256, int(_BLOCK // widest)))
 
 
-def _part_scores(release: Published, scoring: Scoring, k: int, some: Targets) -> FloatArray:
+def _part_scores(release: PublishedRecords, scoring: Scoring, k: int, some: Targets) -> FloatArray:
     """Scores of the voters by the columns of one part, shape (targets, voters)."""
     part = release.parts[k]
     width = np.cumsum([0, *(release.columns[a].number for a in part.columns)])
@@ -187,7 +187,9 @@ def _part_scores(release: Published, scoring: Scoring, k: int, some: Targets) ->
     return out
 
 
-def _unit_scores(release: Published, scoring: Scoring, by_part: list[FloatArray], skipped: int | None) -> FloatArray:
+def _unit_scores(
+    release: PublishedRecords, scoring: Scoring, by_part: list[FloatArray], skipped: int | None
+) -> FloatArray:
     """Scores of the units, by all parts but one."""
     if release.start is None:
         return by_part[0]
@@ -199,7 +201,7 @@ def _unit_scores(release: Published, scoring: Scoring, by_part: list[FloatArray]
 
 
 def _voter_scores(
-    release: Published, scoring: Scoring, by_part: list[FloatArray], part: int, some: Targets
+    release: PublishedRecords, scoring: Scoring, by_part: list[FloatArray], part: int, some: Targets
 ) -> FloatArray:
     """Scores of the rows of a sliced release that carry a secret: their own part and the rest of their bucket."""
     if release.start is None:
@@ -210,7 +212,7 @@ def _voter_scores(
     return np.maximum(scores + by_part[part], scoring.floor)
 
 
-def _stay_in_group(release: Published, scoring: Scoring, units: FloatArray, some: Targets) -> None:
+def _stay_in_group(release: PublishedRecords, scoring: Scoring, units: FloatArray, some: Targets) -> None:
     if scoring.told and release.group_of_unit is not None:
         group = release.group_of_unit.astype(np.int64)
         own = group[release.unit_of_row[some.own_row]]

@@ -20,7 +20,7 @@ import numpy as np
 
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
 from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.replay import replay_select
 from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.model.entries import Params, Report
@@ -43,7 +43,7 @@ def attribute_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.G
     return {name: [row[name] for row in rows] for name in MEASURE.returns}
 
 
-def largest_share(release: Published, secret: Secret) -> float:
+def largest_share(release: PublishedRecords, secret: Secret) -> float:
     """Share of the most frequent value in a row's class or bucket, the mean over the rows; NaN where there is none."""
     if release.group_of_unit is None or secret.listed:
         return float("nan")

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.attacks.guesses import naive_bayes_guesses
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.published_cells import PublishedCells
 from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.measures.risk.targets import Targets
@@ -25,7 +25,7 @@ _BLOCK = 4_000_000
 _Binned = tuple[IntArray, sparse.csr_matrix]
 
 
-def guesses(release: Published, k: int, targets: Targets) -> FloatArray:
+def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     """Chance that a value of each target's k-th secret is guessed, shape (targets,); NaN where all are known.
 
     Args:
@@ -99,7 +99,7 @@ def _bins(domain: Attribute, cells: PublishedCells) -> IntArray:
 
 
 def _held(
-    release: Published, secret: Secret, a: int, spread: sparse.csr_matrix, by_voter: sparse.csr_matrix
+    release: PublishedRecords, secret: Secret, a: int, spread: sparse.csr_matrix, by_voter: sparse.csr_matrix
 ) -> FloatArray:
     """Rows of each bin of column a that hold each value; across slices by shares of buckets."""
     k = next(k for k, part in enumerate(release.parts) if a in part.columns)
@@ -119,7 +119,7 @@ def _held(
 
 
 def _own(
-    release: Published, secret: Secret, place: IntArray, values: int, binned: list[_Binned], some: Targets
+    release: PublishedRecords, secret: Secret, place: IntArray, values: int, binned: list[_Binned], some: Targets
 ) -> tuple[FloatArray, FloatArray]:
     """What own rows add to the model: to each value, and to the bin of each column for each record of their person."""
     adds = secret.of_rows(some.own_row).tocoo()

@@ -57,7 +57,7 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
                 "lists or nodes cannot be read"
             )
     secrets = [_secret(original.columns[name], release.columns[name], release.rows) for name in sensitive]
-    matcher = (_Rows if is_plain(release, qi) else _Boxes)(original, release, qi, secrets, own)
+    matcher = (_ReleasedRows if is_plain(release, qi) else _ReleasedBoxes)(original, release, qi, secrets, own)
     for known, weight in _knowledge(len(qi), len(targets), params["p_match"], rng):
         tick()
         picked = np.flatnonzero(weight > 0)
@@ -139,7 +139,7 @@ def _secret(original: ReadColumn, column: ReadColumn, rows: int) -> _Secret:
     return _Secret(theirs, domain, of_row, column.codes.astype(np.int64), column.counts / total[of_row])
 
 
-class _Rows:
+class _ReleasedRows:
     """Matching against published values: equal on everything known."""
 
     def __init__(
@@ -170,7 +170,7 @@ class _Rows:
         return (own >= 0) & (published[own] == asked), matches, with_secret
 
 
-class _Boxes:
+class _ReleasedBoxes:
     """Matching against boxes, sets and nodes: each known value is covered."""
 
     def __init__(

@@ -32,7 +32,7 @@ import numpy as np
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
 from duckdb_anon.measures.risk.baseline import guesses
-from duckdb_anon.measures.risk.published import Published, own_rows, published
+from duckdb_anon.measures.risk.published import PublishedRecords, own_rows, published
 from duckdb_anon.measures.risk.replay import replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets
 from duckdb_anon.model.entries import Parameter, Params, Report
@@ -67,7 +67,7 @@ def prepared(
     rng: np.random.Generator,
     *,
     linked: bool = False,
-) -> tuple[Published, Targets, Targets | None]:
+) -> tuple[PublishedRecords, Targets, Targets | None]:
     """The release, persons who are in the original, and persons of the hold-out, if there is one.
 
     Args:
@@ -96,7 +96,7 @@ def prepared(
 
 def rows_of(
     function: str,
-    release: Published,
+    release: PublishedRecords,
     targets: Targets,
     outside: Targets | None,
     chosen: Sequence[Attacker],

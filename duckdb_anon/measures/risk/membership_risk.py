@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from duckdb_anon.measures.risk.attacks import CannotAsk, Scoring, best_scores, wilson
 from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, prepared
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.replay import replay_select
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
@@ -50,7 +50,9 @@ def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.
     return {name: [row[name] for row in rows] for name in MEASURE.returns}
 
 
-def _both(release: Published, scoring: Scoring, members: Targets, others: Targets) -> tuple[FloatArray, FloatArray]:
+def _both(
+    release: PublishedRecords, scoring: Scoring, members: Targets, others: Targets
+) -> tuple[FloatArray, FloatArray]:
     return best_scores(release, scoring, members), best_scores(release, scoring, others)
 
 

@@ -22,7 +22,7 @@ from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Part:
+class PublishedPart:
     """Columns whose values stand beside each other.
 
     Attributes:
@@ -47,7 +47,7 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRecords:
     """A release, ready to be attacked.
 
     Attributes:
@@ -65,7 +65,7 @@ class Published:
 
     qi: list[str]
     columns: list[PublishedCells]
-    parts: list[Part]
+    parts: list[PublishedPart]
     start: IntArray | None
     size: FloatArray
     unit_of_row: IntArray
@@ -87,7 +87,7 @@ def published(
     sensitive: Sequence[str],
     replay: ReadTable | None = None,
     known_values: int = 0,
-) -> Published:
+) -> PublishedRecords:
     """Read a release of any shape.
 
     Args:
@@ -126,10 +126,10 @@ def published(
     parts, start, size, unit_of_row, group, secrets = view
     known = None if replay is None else _replay(release, replay, qi)
     persons = not release.counted
-    return Published(list(qi), columns, parts, start, size, unit_of_row, group, secrets, persons, known)
+    return PublishedRecords(list(qi), columns, parts, start, size, unit_of_row, group, secrets, persons, known)
 
 
-def own_rows(function: str, original: ReadTable, release: ReadTable, view: Published) -> IntArray:
+def own_rows(function: str, original: ReadTable, release: ReadTable, view: PublishedRecords) -> IntArray:
     """Released row of each original row, -1 where it was not released.
 
     Args:
@@ -166,7 +166,7 @@ def _buckets(release: ReadTable) -> IntArray | None:
     return bucket.astype(np.int64)
 
 
-_View = tuple[list[Part], IntArray | None, FloatArray, IntArray, IntArray | None, list[Secret]]
+_View = tuple[list[PublishedPart], IntArray | None, FloatArray, IntArray, IntArray | None, list[Secret]]
 
 
 def _ordinary(
@@ -186,7 +186,7 @@ def _ordinary(
     # who knows values of a list tells rows of a class apart, who is told the class is told no more than that
     group = bucket[first] if bucket is not None else keys_of(shown).of_row if boxes else None
     secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
-    part = Part(tuple(range(len(columns))), cells)
+    part = PublishedPart(tuple(range(len(columns))), cells)
     return [part], None, size, unit.astype(np.int64), group, secrets
 
 
@@ -206,7 +206,7 @@ def _sliced(
     for a, name in enumerate(qi):
         members.setdefault(release.columns[name].slice or f" {name}", []).append(a)
     parts = [
-        Part(tuple(which), np.stack([columns[a].of_row[order] for a in which]).astype(np.int32))
+        PublishedPart(tuple(which), np.stack([columns[a].of_row[order] for a in which]).astype(np.int32))
         for which in members.values()
     ]
     place = {name: k for k, name in enumerate(members)}

@@ -17,7 +17,7 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response import arguments
 from duckdb_anon.kernels.randomized_response.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
-from duckdb_anon.kernels.randomized_response.channel import Channel
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.choice import choose
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.errors import ColumnError
@@ -42,7 +42,7 @@ def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
     if problem is None:
         raise ColumnError(f"{NAME}: there is no sensitive column; say sensitive := '...'")
     count = len(chosen.qi)
-    flat = [Channel(c.size, 1.0 / c.size if c.randomized else 1.0) for c in chosen.columns]
+    flat = [RetentionChannel(c.size, 1.0 / c.size if c.randomized else 1.0) for c in chosen.columns]
     found = problem.model.risks(chosen.channels[:count], chosen.channels[count:])
     least = problem.model.risks(flat[:count], flat[count:])
     rows = []

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.keys import keys_of, keys_of_lists
-from duckdb_anon.kernels.randomized_response.channel import Channel, inverse_terms
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.reading import ReadColumn, ReadTable
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
@@ -185,7 +185,7 @@ def _is_identity(part: _Part) -> bool:
 
 def _inverted(shares: FloatArray, axis: int, p: float, domain: CodeArray) -> FloatArray:
     """Undo randomized response on one axis."""
-    own, other = inverse_terms(Channel(len(domain), p))
+    own, other = inverse_terms(RetentionChannel(len(domain), p))
     result = np.zeros_like(shares)
     place = (slice(None),) * axis + (domain,)
     result[place] = own * shares[place] + other * shares.sum(axis=axis, keepdims=True)

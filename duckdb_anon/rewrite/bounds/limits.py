@@ -23,7 +23,7 @@ from duckdb_anon.rewrite.bounds.permutation import Permuted
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, read_aggregate
 from duckdb_anon.rewrite.estimate.steps import Steps
-from duckdb_anon.rewrite.query.grouping_sets import Groups
+from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.tables import Bounds
 from duckdb_anon.rewrite.query.template import tree
 
@@ -59,7 +59,7 @@ class Limits:
 
     where: exp.Expr | None
     steps: Steps
-    groups: Groups
+    groups: QueryGroups
     variance_terms: VarianceTerms
     permuted: tuple[Permuted, ...] = ()
     wanted: Bounds = "likely"

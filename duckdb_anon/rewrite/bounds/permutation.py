@@ -29,7 +29,7 @@ from duckdb_anon.rewrite.estimate.aggregates import Aggregate
 from duckdb_anon.rewrite.estimate.expectation import EXACT, Term, amount, event, presence, product
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.steps import Step, Steps, append_step
-from duckdb_anon.rewrite.query.grouping_sets import Groups
+from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.template import (
     added,
     copied,
@@ -311,7 +311,7 @@ class Permuted:
         )
 
 
-def permuted(query: exp.Select, steps: Steps, groups: Groups) -> tuple[Permuted, ...]:
+def permuted(query: exp.Select, steps: Steps, groups: QueryGroups) -> tuple[Permuted, ...]:
     """Read what a query needs for intervals, one for each grouping set.
 
     Args:

@@ -16,7 +16,7 @@ from functools import cached_property, reduce
 from sqlglot import exp
 
 from duckdb_anon.rewrite.estimate.steps import ROWS, Step, Steps
-from duckdb_anon.rewrite.query.grouping_sets import Groups
+from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.parse import is_original
 from duckdb_anon.rewrite.query.template import column, copied, every, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
@@ -44,7 +44,7 @@ class Question:
     """
 
     steps: Steps
-    groups: Groups
+    groups: QueryGroups
     select: exp.Select
     by_value: tuple[exp.Expr, ...]
     factors: dict[str, Factors] = field(default_factory=dict)

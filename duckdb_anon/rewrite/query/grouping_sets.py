@@ -14,7 +14,7 @@ Keys = tuple[exp.Expr, ...]
 
 
 @dataclass(frozen=True)
-class Groups:
+class QueryGroups:
     """What a query groups by.
 
     Attributes:
@@ -44,12 +44,12 @@ class Groups:
         return sum(bit << place for place, bit in enumerate(reversed(bits)))
 
 
-def groups_of(select: exp.Select) -> Groups:
+def groups_of(select: exp.Select) -> QueryGroups:
     """Read the GROUP BY of a bound SELECT."""
     group = select.args.get("group")
     clauses = [_sets(clause) for clause in group.expressions] if group else []
     sets = tuple({frozenset(keys): keys for keys in (_once(sum(pick, ())) for pick in product(*clauses))}.values())
-    return Groups(_once(sum(sets, ())), sets)
+    return QueryGroups(_once(sum(sets, ())), sets)
 
 
 def _sets(clause: exp.Expr) -> list[Keys]:

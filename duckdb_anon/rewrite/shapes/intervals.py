@@ -24,9 +24,9 @@ from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, 
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
 from duckdb_anon.rewrite.shapes.lines import constants, is_number, linear
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
-from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, Interval, Values, printed, read, whole
+from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, read, whole
 
-WHOLE = Values(EVERYTHING.intervals, True)
+WHOLE = ValueRanges(EVERYTHING.intervals, True)
 """Every value, NULL too."""
 _NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
 """Types whose values and their successors are BIGINTs."""
@@ -172,14 +172,14 @@ class Form:
     """Closed forms over the columns cell, low, high, unbounded of one box."""
 
     kind: str
-    wanted: Values
+    wanted: ValueRanges
 
     @property
     def discrete(self) -> bool:
         """Whether values are counted."""
         return spread_of(self.kind) == "discrete"
 
-    def pieces(self) -> list[Interval]:
+    def pieces(self) -> list[ValueInterval]:
         """The intervals asked for; for a counted type closed ones, neighbours joined."""
         if not self.discrete:
             return list(self.wanted.intervals)
@@ -191,7 +191,7 @@ class Form:
             else:
                 joined.append((low, high))
         return [
-            Interval(None if low is None else Fraction(low), None if high is None else Fraction(high))
+            ValueInterval(None if low is None else Fraction(low), None if high is None else Fraction(high))
             for low, high in joined
         ]
 
@@ -273,7 +273,7 @@ class Form:
             "case when _low = _high then {point} else {length} / (_high - _low) end", point=point, length=length
         )
 
-    def _size(self, piece: Interval) -> exp.Expr:
+    def _size(self, piece: ValueInterval) -> exp.Expr:
         """How many of the box's values, or how much of its length, a piece covers."""
         step = " + 1" if self.discrete else ""
         if piece.low is None and piece.high is None:
@@ -281,10 +281,10 @@ class Form:
         size = tree(f"{{high}} - {{low}}{step}", high=self._high(piece), low=self._low(piece))
         return tree("greatest({size}, 0)", size=size)
 
-    def _low(self, piece: Interval) -> exp.Expr:
+    def _low(self, piece: ValueInterval) -> exp.Expr:
         return own("low") if piece.low is None else tree("greatest(_low, {at})", at=printed(piece.low, self.kind))
 
-    def _high(self, piece: Interval) -> exp.Expr:
+    def _high(self, piece: ValueInterval) -> exp.Expr:
         return own("high") if piece.high is None else tree("least(_high, {at})", at=printed(piece.high, self.kind))
 
     def _within(self) -> exp.Expr:

@@ -20,7 +20,7 @@ from duckdb_anon.rewrite.shapes.intervals import WHOLE, Form, IntervalPart
 from duckdb_anon.rewrite.shapes.lines import linear
 from duckdb_anon.rewrite.shapes.listed import NodePart, SetPart
 from duckdb_anon.rewrite.shapes.parts import Request, labelled
-from duckdb_anon.rewrite.shapes.value_ranges import Interval, read
+from duckdb_anon.rewrite.shapes.value_ranges import ValueInterval, read
 
 _ENDS = 2**63 - 1
 _WIDE = ("HUGEINT", "UHUGEINT", "UBIGINT", "BIGNUM")
@@ -171,7 +171,7 @@ def _counted(key: exp.Expr, rows: exp.Expr, source: exp.Expr) -> exp.Select:
     )
 
 
-def _piece(piece: Interval, discrete: bool) -> exp.Expr:
+def _piece(piece: ValueInterval, discrete: bool) -> exp.Expr:
     """An asked interval as a list: its ends, NULL for none, and 1 or 0 for each end inside or not."""
     ends = [_end(piece.low), _end(piece.high)]
     if not discrete and not (piece.low_in and piece.high_in):

@@ -20,7 +20,7 @@ Number = Fraction
 
 
 @dataclass(frozen=True)
-class Interval:
+class ValueInterval:
     """Values from low to high; None is open-ended. `low_in`, `high_in`: whether the end itself is inside."""
 
     low: Number | None = None
@@ -35,51 +35,51 @@ class Interval:
             return False
         return self.low > self.high or (self.low == self.high and not (self.low_in and self.high_in))
 
-    def meet(self, other: Interval) -> Interval:
+    def meet(self, other: ValueInterval) -> ValueInterval:
         """Intersect."""
         low, low_in = _tighter(self.low, self.low_in, other.low, other.low_in, max)
         high, high_in = _tighter(self.high, self.high_in, other.high, other.high_in, min)
-        return Interval(low, high, low_in, high_in)
+        return ValueInterval(low, high, low_in, high_in)
 
 
 @dataclass(frozen=True)
-class Values:
+class ValueRanges:
     """A set of values: disjoint intervals in rising order, and whether NULL belongs to it."""
 
-    intervals: tuple[Interval, ...] = ()
+    intervals: tuple[ValueInterval, ...] = ()
     null: bool = False
 
-    def meet(self, other: Values) -> Values:
+    def meet(self, other: ValueRanges) -> ValueRanges:
         """Intersect."""
         pairs = [a.meet(b) for a in self.intervals for b in other.intervals]
-        return Values(tuple(i for i in pairs if not i.empty), self.null and other.null)
+        return ValueRanges(tuple(i for i in pairs if not i.empty), self.null and other.null)
 
-    def join(self, other: Values) -> Values:
+    def join(self, other: ValueRanges) -> ValueRanges:
         """Unite."""
         null = self.null or other.null
-        return Values(self._values_outside().meet(other._values_outside())._values_outside().intervals, null)
+        return ValueRanges(self._values_outside().meet(other._values_outside())._values_outside().intervals, null)
 
-    def without(self) -> Values:
+    def without(self) -> ValueRanges:
         """Complement, NULL included."""
-        return Values(self._values_outside().intervals, not self.null)
+        return ValueRanges(self._values_outside().intervals, not self.null)
 
-    def _values_outside(self) -> Values:
+    def _values_outside(self) -> ValueRanges:
         gaps, low, low_in = [], None, True
         for one in sorted(self.intervals, key=lambda i: (i.low is not None, i.low or 0, not i.low_in)):
             if one.low is not None:
-                gaps.append(Interval(low, one.low, low_in, not one.low_in))
+                gaps.append(ValueInterval(low, one.low, low_in, not one.low_in))
             if one.high is None:
-                return Values(tuple(g for g in gaps if not g.empty))
+                return ValueRanges(tuple(g for g in gaps if not g.empty))
             low, low_in = one.high, not one.high_in
-        gaps.append(Interval(low, None, low_in, True))
-        return Values(tuple(g for g in gaps if not g.empty))
+        gaps.append(ValueInterval(low, None, low_in, True))
+        return ValueRanges(tuple(g for g in gaps if not g.empty))
 
 
-EVERYTHING = Values((Interval(),))
-NOTHING = Values()
+EVERYTHING = ValueRanges((ValueInterval(),))
+NOTHING = ValueRanges()
 
 
-def read(condition: exp.Expr, duckdb_type: str) -> Values | None:
+def read(condition: exp.Expr, duckdb_type: str) -> ValueRanges | None:
     """Find the values for which a condition on one column is TRUE; None if its ends are not constants.
 
     Args:
@@ -90,7 +90,7 @@ def read(condition: exp.Expr, duckdb_type: str) -> Values | None:
     return truth[0] if truth else None
 
 
-Truth = tuple[Values, Values]
+Truth = tuple[ValueRanges, ValueRanges]
 
 
 def _truth(condition: exp.Expr, kind: str) -> Truth | None:
@@ -107,7 +107,7 @@ def _truth(condition: exp.Expr, kind: str) -> Truth | None:
             return left[0].meet(right[0]), left[1].join(right[1])
         return left[0].join(right[0]), left[1].meet(right[1])
     if isinstance(condition, exp.Boolean):
-        everything = Values(EVERYTHING.intervals, True)
+        everything = ValueRanges(EVERYTHING.intervals, True)
         return (everything, NOTHING) if condition.this else (NOTHING, everything)
     if isinstance(condition, exp.Is):
         return _is(condition, kind)
@@ -122,7 +122,7 @@ def _is(condition: exp.Is, kind: str) -> Truth | None:
         true = inner[0] if condition.expression.this else inner[1]
         return true, true.without()
     if isinstance(condition.expression, exp.Null) and isinstance(condition.this.unnest(), exp.Column):
-        return Values((), True), EVERYTHING
+        return ValueRanges((), True), EVERYTHING
     return None
 
 
@@ -132,7 +132,7 @@ def _comparison(condition: exp.Expr, kind: str) -> Truth | None:
             return None
         low = constant(condition.args["low"], kind)
         high = constant(condition.args["high"], kind)
-        return None if low is None or high is None else _known(Interval(low, high))
+        return None if low is None or high is None else _known(ValueInterval(low, high))
     if isinstance(condition, exp.In):
         points = [constant(one, kind) for one in condition.expressions]
         if not isinstance(condition.this.unnest(), exp.Column) or not points or condition.args.get("query"):
@@ -141,8 +141,8 @@ def _comparison(condition: exp.Expr, kind: str) -> Truth | None:
         for point in points:
             if point is None:
                 return None
-            united = united.join(Values((Interval(point, point),)))
-        return united, Values(united.without().intervals)
+            united = united.join(ValueRanges((ValueInterval(point, point),)))
+        return united, ValueRanges(united.without().intervals)
     make = _MAKE.get(type(condition))
     if make is None:
         return None
@@ -183,7 +183,7 @@ def printed(value: Number, kind: str) -> exp.Expr:
     return number(value)
 
 
-def whole(values: Values) -> list[tuple[int | None, int | None]]:
+def whole(values: ValueRanges) -> list[tuple[int | None, int | None]]:
     """Turn intervals over a counted type into closed ones with whole ends."""
     found = []
     for one in values.intervals:
@@ -198,13 +198,13 @@ _DATED = {"DATE": (exp.DType.DATE,), "TIMESTAMP": (exp.DType.TIMESTAMP, exp.DTyp
 _DAY = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - _DAY.toordinal() for day in (dt.date.min, dt.date.max))
 _START = dt.datetime(1970, 1, 1)
-_MAKE: dict[type[exp.Expr], Callable[[Number], Interval]] = {
-    exp.EQ: lambda p: Interval(p, p),
-    exp.NEQ: lambda p: Interval(p, p),
-    exp.LT: lambda p: Interval(None, p, True, False),
-    exp.LTE: lambda p: Interval(None, p),
-    exp.GT: lambda p: Interval(p, None, False, True),
-    exp.GTE: lambda p: Interval(p, None),
+_MAKE: dict[type[exp.Expr], Callable[[Number], ValueInterval]] = {
+    exp.EQ: lambda p: ValueInterval(p, p),
+    exp.NEQ: lambda p: ValueInterval(p, p),
+    exp.LT: lambda p: ValueInterval(None, p, True, False),
+    exp.LTE: lambda p: ValueInterval(None, p),
+    exp.GT: lambda p: ValueInterval(p, None, False, True),
+    exp.GTE: lambda p: ValueInterval(p, None),
 }
 _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.LT: exp.GT,
@@ -214,9 +214,9 @@ _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
-def _known(interval: Interval, negated: bool = False) -> Truth:
-    inside = Values(() if interval.empty else (interval,))
-    outside = Values(inside.without().intervals)
+def _known(interval: ValueInterval, negated: bool = False) -> Truth:
+    inside = ValueRanges(() if interval.empty else (interval,))
+    outside = ValueRanges(inside.without().intervals)
     return (outside, inside) if negated else (inside, outside)
 
 

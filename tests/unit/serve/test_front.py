@@ -14,11 +14,11 @@ import pytest
 pytest.importorskip("h11", reason="the serve extra is not installed")
 
 from duckdb_anon.serve.front import Front
-from duckdb_anon.serve.limits import Limits
+from duckdb_anon.serve.limits import ServingLimits
 
 TOKEN = "a-token-for-the-test-only"
 ERROR = b"\x01\x00d" + b"\xff" * 4 + b"\x01\x00"
-LIMITS = Limits(seconds=0.5, statement=10_000, connections=8, patience=1.0)
+LIMITS = ServingLimits(seconds=0.5, statement=10_000, connections=8, patience=1.0)
 
 
 @dataclass
@@ -123,7 +123,7 @@ async def _all_of(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def house(limits: Limits = LIMITS) -> AsyncIterator[House]:
+async def house(limits: ServingLimits = LIMITS) -> AsyncIterator[House]:
     supervisor = FakeSupervisor()
     supervisor.workers.append(await FakeWorker(1, b"x" * len(TOKEN)).serve())
     listening = await Front(supervisor, TOKEN, limits).listen("127.0.0.1", 0)  # type: ignore[arg-type]
@@ -139,7 +139,7 @@ async def house(limits: Limits = LIMITS) -> AsyncIterator[House]:
         await asyncio.sleep(0.05)
 
 
-def run(story: Callable[[House], Awaitable[None]], limits: Limits = LIMITS) -> None:
+def run(story: Callable[[House], Awaitable[None]], limits: ServingLimits = LIMITS) -> None:
     async def told() -> None:
         async with house(limits) as place:
             await story(place)

@@ -18,7 +18,7 @@ from duckdb_anon.kernels.attacks.definetti import spread_values
 from duckdb_anon.measures.risk.attackers import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring, Tilt
 from duckdb_anon.measures.risk.baseline import bins_of
-from duckdb_anon.measures.risk.published import Part, Published
+from duckdb_anon.measures.risk.published import PublishedPart, PublishedRecords
 from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import FloatArray, IntArray
@@ -28,7 +28,7 @@ STRENGTH = 1.0
 MOST_CELLS = 100_000_000
 
 
-def scoring(release: Published) -> Scoring:
+def scoring(release: PublishedRecords) -> Scoring:
     """As likelihood, with the values of each class or bucket weighed by the model.
 
     Raises:
@@ -65,7 +65,7 @@ class _Bins:
     spread: list[sparse.csr_matrix]
 
 
-def _model(release: Published, secret: Secret) -> _Model:
+def _model(release: PublishedRecords, secret: Secret) -> _Model:
     bins = _all_bins(release)
     if len(bins.marginal) * secret.domain > MOST_CELLS:
         raise CannotAsk(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
@@ -82,7 +82,7 @@ def _model(release: Published, secret: Secret) -> _Model:
     return _Model(secret.weight, Tilt(bins.of_code, table - np.log(bins.marginal)[:, None]))
 
 
-def _all_bins(release: Published) -> _Bins:
+def _all_bins(release: PublishedRecords) -> _Bins:
     of_code, of_cell, marginal, spreads = [], [], [], []
     first = 0
     for cells in release.columns:
@@ -96,7 +96,7 @@ def _all_bins(release: Published) -> _Bins:
     return _Bins(of_code, of_cell, np.concatenate(marginal), spreads)
 
 
-def _within_buckets(release: Published, secret: Secret, bins: _Bins) -> FloatArray:
+def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> FloatArray:
     """Weights of a secret whose rows show the counts of their bucket: fitted, in place of even shares."""
     part, group = release.parts[0], release.group_of_unit
     if group is None:
@@ -127,7 +127,7 @@ def _within_buckets(release: Published, secret: Secret, bins: _Bins) -> FloatArr
     return fitted
 
 
-def _of_permuted(release: Published, secret: Secret, part: Part, bins: _Bins) -> FloatArray:
+def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
     """Persons of each bin that have each value, for a column whose rows were permuted apart from the values."""
     if release.start is None:
         raise TypeError("not sliced")
@@ -147,7 +147,7 @@ def _of_permuted(release: Published, secret: Secret, part: Part, bins: _Bins) ->
     return held
 
 
-def _counted(secret: Secret, part: Part, bins: _Bins) -> FloatArray:
+def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
     """The same where every voter shows its own value: a box counts evenly for the values it covers."""
     voters = np.repeat(np.arange(len(secret.offsets) - 1), np.diff(secret.offsets))
     by_voter = sparse.csr_matrix((secret.weight, (voters, secret.code)), (len(secret.offsets) - 1, secret.domain))

@@ -10,12 +10,12 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.measures.risk.attacks import Attacker, Scoring
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.published_cells import PublishedCells
 from duckdb_anon.model.table import CodeArray, FloatArray
 
 
-def scoring(release: Published) -> Scoring:
+def scoring(release: PublishedRecords) -> Scoring:
     """Score 0 for a match, -1 for everything else."""
     return Scoring([partial(_mismatch, cells) for cells in release.columns], floor=-1.0)
 

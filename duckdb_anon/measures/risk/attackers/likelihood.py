@@ -17,7 +17,7 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attackers.learned import learned
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, ColumnScore, Scoring
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.published_cells import PublishedCells
 from duckdb_anon.model.table import CodeArray, FloatArray
 
@@ -27,7 +27,7 @@ REACH = 20.0
 """Rows that score this far below the best have e^-20 of its vote, and are left out."""
 
 
-def scoring(release: Published) -> Scoring:
+def scoring(release: PublishedRecords) -> Scoring:
     """Score the log-likelihood ratio of each row.
 
     Raises:
@@ -39,7 +39,7 @@ def scoring(release: Published) -> Scoring:
     return Scoring([_column(release, a) for a in range(len(release.columns))], share=True, reach=REACH)
 
 
-def _column(release: Published, a: int) -> ColumnScore:
+def _column(release: PublishedRecords, a: int) -> ColumnScore:
     cells = release.columns[a]
     if cells.column.channel is not None:
         return partial(_channel, cells)

@@ -13,12 +13,12 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attackers import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring
-from duckdb_anon.measures.risk.published import Published, Replay
+from duckdb_anon.measures.risk.published import PublishedRecords, Replay
 
 RARE = 0.001
 
 
-def scoring(release: Published) -> Scoring:
+def scoring(release: PublishedRecords) -> Scoring:
     """As likelihood, and the largest number of columns in which a row may equal its person.
 
     Raises:

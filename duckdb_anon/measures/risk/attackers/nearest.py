@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from duckdb_anon.measures.risk.attacks import Attacker, Scoring
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.published_cells import PublishedCells
 from duckdb_anon.model.table import CodeArray, FloatArray
 
 
-def scoring(release: Published) -> Scoring:
+def scoring(release: PublishedRecords) -> Scoring:
     """Score minus the sum of distances."""
     return Scoring([partial(_closeness, cells) for cells in release.columns])
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from duckdb_anon.measures.risk.attackers import definetti, likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring
-from duckdb_anon.measures.risk.published import Published
+from duckdb_anon.measures.risk.published import PublishedRecords
 
 
-def scoring(release: Published) -> Scoring:
+def scoring(release: PublishedRecords) -> Scoring:
     """As definetti, or likelihood where no values are mixed, inside the target's own group.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.cover import Cover, cover
+from duckdb_anon.kernels.cover import MutualCover, cover
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import full_cost, ordered
 
@@ -31,11 +31,11 @@ UNIQUE = [
 ]
 
 
-def one_group(values, delta, balance=0.0) -> Cover:
+def one_group(values, delta, balance=0.0) -> MutualCover:
     return cover(ordered(values), np.zeros(len(values), dtype=np.int64), delta, balance)
 
 
-def matrix(tables: Cover) -> np.ndarray:
+def matrix(tables: MutualCover) -> np.ndarray:
     result = np.zeros((len(tables.classes.code),) * 2)
     result[tables.row, tables.column] = tables.probability
     return result

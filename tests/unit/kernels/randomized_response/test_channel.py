@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.randomized_response.channel import (
-    Channel,
+    RetentionChannel,
     expected_squared_error,
     inverse_terms,
     transform,
@@ -16,7 +16,7 @@ from duckdb_anon.model.errors import ParameterError
 from tests.reference.randomized import PAPER_TABLE, channel_matrix, kronecker
 
 SIZES, SHARES = [2, 3, 4], [0.8, 0.55, 0.4]
-CHANNELS = [Channel(d, p) for d, p in zip(SIZES, SHARES, strict=True)]
+CHANNELS = [RetentionChannel(d, p) for d, p in zip(SIZES, SHARES, strict=True)]
 CELLS = np.random.default_rng(3).random(SIZES)
 
 
@@ -24,14 +24,14 @@ CELLS = np.random.default_rng(3).random(SIZES)
     ("size", "p", "norm"), [(2, 0.7, 7.25), (3, 0.6, 13.5), (5, 0.35, 114.777778), (16, 0.4, 116.740741), (1, 0.3, 1)]
 )
 def test_inverse_norm_of_worked_channels(size: int, p: float, norm: float) -> None:
-    assert Channel(size, p).inverse_norm == pytest.approx(norm, abs=1e-6)
+    assert RetentionChannel(size, p).inverse_norm == pytest.approx(norm, abs=1e-6)
     assert (np.linalg.inv(channel_matrix(size, p)) ** 2).sum() == pytest.approx(norm, abs=1e-6)
 
 
 def test_columns_of_a_channel_sum_to_one() -> None:
-    channel = Channel(5, 0.3)
+    channel = RetentionChannel(5, 0.3)
     assert channel.p + 4 * channel.q == pytest.approx(1.0, abs=1e-15)
-    assert Channel.of_gain(5, channel.gain).p == pytest.approx(0.3, abs=1e-15)
+    assert RetentionChannel.of_gain(5, channel.gain).p == pytest.approx(0.3, abs=1e-15)
 
 
 def test_mode_products_equal_the_full_kronecker_product() -> None:
@@ -42,37 +42,37 @@ def test_mode_products_equal_the_full_kronecker_product() -> None:
 
 
 def test_two_numbers_tell_the_inverse() -> None:
-    own, other = inverse_terms(Channel(4, 0.6))
+    own, other = inverse_terms(RetentionChannel(4, 0.6))
     np.testing.assert_allclose(own * np.eye(4) + other, np.linalg.inv(channel_matrix(4, 0.6)), atol=1e-12)
 
 
 def test_a_channel_that_forgets_everything_cannot_be_inverted() -> None:
     with pytest.raises(ParameterError, match=r"p must differ from 0\.25"):
-        inverse_terms(Channel(4, 0.25))
+        inverse_terms(RetentionChannel(4, 0.25))
 
 
 @pytest.mark.parametrize(("size", "p"), [(3, 1.2), (3, -0.1), (0, 0.5)])
 def test_impossible_channels_are_refused(size: int, p: float) -> None:
     with pytest.raises(ParameterError, match="a channel needs"):
-        Channel(size, p)
+        RetentionChannel(size, p)
 
 
 def test_released_frequencies_follow_the_channel() -> None:
     rng = np.random.default_rng(11)
     codes = np.full(200_000, 2, dtype=np.int32)
-    released = np.bincount(Channel(4, 0.4).distort(codes, rng), minlength=4) / len(codes)
+    released = np.bincount(RetentionChannel(4, 0.4).distort(codes, rng), minlength=4) / len(codes)
     np.testing.assert_allclose(released, [0.2, 0.2, 0.4, 0.2], atol=0.005)
 
 
 def test_identity_channel_changes_nothing() -> None:
     codes = np.arange(6, dtype=np.int32)
-    assert (Channel(6, 1.0).distort(codes, np.random.default_rng(0)) == codes).all()
-    assert Channel(1, 0.2).is_identity
+    assert (RetentionChannel(6, 1.0).distort(codes, np.random.default_rng(0)) == codes).all()
+    assert RetentionChannel(1, 0.2).is_identity
 
 
 @pytest.mark.parametrize(("population", "trace"), [(True, 0.046221), (False, 0.037925)])
 def test_expected_squared_error_of_the_example(population: bool, trace: float) -> None:
-    channels = [Channel(2, 0.8), Channel(3, 0.7)]
+    channels = [RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)]
     concentration = ((PAPER_TABLE / 100) ** 2).sum() if population else 1.0
     assert expected_squared_error(channels, 100, concentration) == pytest.approx(trace, abs=1e-6)
     inverse = np.linalg.inv(kronecker([2, 3], [0.8, 0.7]))
@@ -86,7 +86,7 @@ def test_expected_squared_error_of_the_example(population: bool, trace: float) -
 @pytest.mark.parametrize("population", [True, False])
 def test_simulated_squared_error_matches_the_trace_formula(population: bool) -> None:
     rng = np.random.default_rng(5)
-    channels = [Channel(2, 0.8), Channel(3, 0.7)]
+    channels = [RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)]
     shares = PAPER_TABLE / 100
     runs = 20_000
     tables = rng.multinomial(100, shares.ravel(), size=runs) if population else np.tile(PAPER_TABLE.ravel(), (runs, 1))

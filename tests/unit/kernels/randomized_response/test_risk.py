@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.keys import joint
-from duckdb_anon.kernels.randomized_response.channel import Channel
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability, require_dense
 from duckdb_anon.model.errors import ParameterError
@@ -39,14 +39,14 @@ def dense(model: RiskModel, found: np.ndarray) -> np.ndarray:
 def test_risks_of_the_example_table(p: float, sensitive: float, qi: float, both: float) -> None:
     model = model_of(PAPER_TABLE)
     for channels, expected in (((1, p), sensitive), ((p, 1), qi), ((p, p), both)):
-        found = model.risks([Channel(2, channels[0])], [Channel(3, channels[1])])[0]
+        found = model.risks([RetentionChannel(2, channels[0])], [RetentionChannel(3, channels[1])])[0]
         assert dense(model, found)[1, 0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_least_risks_of_the_example_table() -> None:
     model = model_of(PAPER_TABLE)
     for channels, expected in (((1, 1 / 3), 0.0625), ((0.5, 1), 0.12), ((0.5, 1 / 3), 0.03)):
-        found = model.risks([Channel(2, channels[0])], [Channel(3, channels[1])])[0]
+        found = model.risks([RetentionChannel(2, channels[0])], [RetentionChannel(3, channels[1])])[0]
         assert dense(model, found)[1, 0] == pytest.approx(expected, abs=1e-9)
 
 
@@ -55,12 +55,12 @@ def test_risk_equals_its_definition_on_a_sparse_table(prior: str) -> None:
     rng = np.random.default_rng(8)
     counts = rng.integers(0, 4, (3, 2, 4)) * (rng.random((3, 2, 4)) < 0.6)
     model = model_of(counts, prior)
-    found = model.risks([Channel(3, 0.7), Channel(2, 0.9)], [Channel(4, 0.5)])[0]
+    found = model.risks([RetentionChannel(3, 0.7), RetentionChannel(2, 0.9)], [RetentionChannel(4, 0.5)])[0]
     np.testing.assert_allclose(dense(model, found), risk(counts, [0.7, 0.9], 0.5, prior), atol=1e-12)
 
 
 def test_reconstruction_is_not_that_of_the_merged_categories() -> None:
-    found = reconstruction_probability(np.array([0.5, 0.3, 0.2]), [Channel(3, 0.6)])
+    found = reconstruction_probability(np.array([0.5, 0.3, 0.2]), [RetentionChannel(3, 0.6)])
     assert found[0] == pytest.approx(0.58393, abs=5e-6)
     np.testing.assert_allclose(found, reconstruction(np.array([0.5, 0.3, 0.2]), channel_matrix(3, 0.6)))
 
@@ -78,7 +78,7 @@ def test_posterior_sampling_names_the_value_with_its_share_whatever_p_is() -> No
 
 def test_without_qi_all_rows_are_one_cell() -> None:
     model = model_of(np.array([3, 1]))
-    found = model.risks([], [Channel(2, 0.9)])[0]
+    found = model.risks([], [RetentionChannel(2, 0.9)])[0]
     np.testing.assert_allclose(
         found, np.array([0.75, 0.25]) * reconstruction(np.array([0.75, 0.25]), channel_matrix(2, 0.9))
     )
@@ -103,7 +103,9 @@ def test_qi_left_alone_may_have_any_number_of_combinations() -> None:
     wide = [rng.permutation(60).astype(np.int32) for _ in range(5)]
     narrow, sensitive = rng.integers(0, 3, 60).astype(np.int32), rng.integers(0, 4, 60).astype(np.int32)
     table = occupied_cells([*wide, narrow], [10_000] * 5 + [3], sensitive, 4)
-    found = RiskModel((table,)).risks([*[Channel(10_000, 1.0)] * 5, Channel(3, 0.6)], [Channel(4, 1.0)])[0]
+    found = RiskModel((table,)).risks(
+        [*[RetentionChannel(10_000, 1.0)] * 5, RetentionChannel(3, 0.6)], [RetentionChannel(4, 1.0)]
+    )[0]
     counts = np.zeros((60, 3, 4), dtype=int)
     np.add.at(counts, (wide[0], narrow, sensitive), 1)
     np.testing.assert_allclose(np.sort(found), np.sort(risk(counts, [1.0, 0.6], 1.0)[counts > 0]), atol=1e-12)

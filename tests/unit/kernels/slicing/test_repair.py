@@ -13,7 +13,7 @@ from duckdb_anon.kernels.keys import compact
 from duckdb_anon.kernels.slicing.cell_parts import CellRows, parts_of_cells
 from duckdb_anon.kernels.slicing.covers import EXACT, Cover, as_cells, covers_codes
 from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
-from duckdb_anon.kernels.slicing.rules import PairRule, Rule, Rules, unseen_pairs
+from duckdb_anon.kernels.slicing.rules import PairRule, ValidityRule, ValidityRules, unseen_pairs
 from duckdb_anon.model.cells import Interval, Node, ValueSet
 from duckdb_anon.model.errors import ParameterError
 from tests.reference.merging import FEMALE_DISEASES, HOSPITAL_A, HOSPITAL_B, attribute, hospital, possible, together
@@ -39,12 +39,12 @@ def _repaired(rows: list[tuple[int, str, int, str]], diseases: list[str], zips: 
     zip_code = {r[2]: c for r, c in zip(rows, table.qi[0].codes, strict=True)}
     codes = [np.array([zip_code[z] for z in zips]), table.qi[1].codes, table.qi[2].codes]
     names = sorted(place)
-    rule = Rule({2: np.array([False, True])}, np.array([d in FEMALE_DISEASES for d in names]))
+    rule = ValidityRule({2: np.array([False, True])}, np.array([d in FEMALE_DISEASES for d in names]))
     sliced = SlicedTable(
         table.qi, [(1, 2), (0,)], codes, np.array([place[d] for d in diseases]), np.repeat([0, 1], 4), 2,
         frozenset({1}),
     )  # fmt: skip
-    covers = repair(sliced, Rules((rule,)))
+    covers = repair(sliced, ValidityRules((rule,)))
     ages, sexes = sorted({r[0] for r in rows}), ["F", "M"]
     age_sex = [f"({a}, {s})" for a, s in zip(_printed(covers[1], ages), _printed(covers[2], sexes), strict=True)]
     codes_printed = _printed(covers[0], [])
@@ -86,10 +86,12 @@ def test_a_cell_smaller_than_k_becomes_one_part() -> None:
 def test_the_cheaper_attribute_of_a_rule_is_generalized() -> None:
     age, sex = attribute("age", [20, 21, 90, 91, 92]), attribute("sex", ["F", "M", "F", "M", "X"])
     bucket = np.array([0, 0, 1, 1, 2])
-    rule = Rule({0: np.array([True, False, True, True, True]), 1: np.array([True, False, False])}, np.array([True]))
+    rule = ValidityRule(
+        {0: np.array([True, False, True, True, True]), 1: np.array([True, False, False])}, np.array([True])
+    )
     nothing = np.zeros(5, dtype=np.int32)
     sliced = SlicedTable([age, sex], [(0,), (1,)], [age.codes, sex.codes], nothing, bucket, 1)
-    covers = repair(sliced, Rules((rule,)))
+    covers = repair(sliced, ValidityRules((rule,)))
     assert covers[0].generalized.tolist() == [True, True, False, False, False]  # one year is cheap
     assert covers[1].generalized.tolist() == [False, False, True, True, False]  # ages: only the whole range
 
@@ -98,7 +100,7 @@ def test_a_rule_that_nothing_can_satisfy_is_an_error() -> None:
     sex = attribute("sex", ["F", "M"])
     sliced = SlicedTable([sex], [(0,)], [sex.codes], np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.int64), 2)
     with pytest.raises(ParameterError, match="forbidden by rules := with every value of sex"):
-        repair(sliced, Rules((Rule({0: np.array([True, True])}, np.array([True])),)))
+        repair(sliced, ValidityRules((ValidityRule({0: np.array([True, True])}, np.array([True])),)))
 
 
 def test_unseen_pairs_are_absent_though_expected() -> None:
@@ -109,7 +111,9 @@ def test_unseen_pairs_are_absent_though_expected() -> None:
     forbidden = pairs.forbidden[pairs.row_of_code][:, pairs.column_of_code]
     # columns flu, ovary, rare; a rare value is not expected often enough to be missed among women
     assert forbidden.tolist() == [[False, False, False], [False, True, False]]
-    slots, _ = Rules((), (pairs,)).violated([np.array([0, 1, 1], dtype=np.int32)], np.array([1, 1, 2], dtype=np.int32))
+    slots, _ = ValidityRules((), (pairs,)).violated(
+        [np.array([0, 1, 1], dtype=np.int32)], np.array([1, 1, 2], dtype=np.int32)
+    )
     assert slots.tolist() == [1]
 
 
@@ -126,10 +130,10 @@ def test_random_tables_are_repaired_wherever_a_repair_exists() -> None:
         bucket = compact(np.sort(rng.integers(0, 8, n)))
         qi = [age, sex, zips]
         written = [
-            Rule({0: rng.random(age.domain) < 0.5, 1: np.array([True, False])}, rng.random(4) < 0.5),
-            *(Rule({2: rng.random(zips.domain) < 0.3}, rng.random(4) < 0.5) for _ in range(3)),
+            ValidityRule({0: rng.random(age.domain) < 0.5, 1: np.array([True, False])}, rng.random(4) < 0.5),
+            *(ValidityRule({2: rng.random(zips.domain) < 0.3}, rng.random(4) < 0.5) for _ in range(3)),
         ]
-        rules = Rules.of(written, ())
+        rules = ValidityRules.of(written, ())
         sliced = SlicedTable(qi, [(0, 1), (2,)], [a.codes for a in qi], sensitive, bucket, k)
         groups = together([(_places(rule.qi), set(np.flatnonzero(rule.sensitive).tolist())) for rule in written])
         whole = [set(range(a.domain)) for a in qi]
@@ -166,11 +170,11 @@ def test_a_value_that_a_part_had_hidden_is_not_printed_again() -> None:
     secret = np.array([0, 0, 0, 1], dtype=np.int32)
     first, second = np.array([True, False]), np.array([False, True])
     written = [
-        Rule({0: np.array([True, False, False, False])}, first),
-        Rule({2: first}, first),
-        Rule({1: second}, second),
+        ValidityRule({0: np.array([True, False, False, False])}, first),
+        ValidityRule({2: first}, first),
+        ValidityRule({1: second}, second),
     ]
-    rules = Rules.of(written, ())
+    rules = ValidityRules.of(written, ())
     codes = [job.codes, sex.codes, age.codes]
     sliced = SlicedTable([job, sex, age], [(0, 1, 2)], codes, secret, np.zeros(4, dtype=np.int64), 2)
     covers = repair(sliced, rules)

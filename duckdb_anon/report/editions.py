@@ -1,0 +1,151 @@
+"""Two editions of the evidence, and the evidence for machines.
+
+The internal edition shows everything. The external one holds no value of the original and no count of its people:
+groups, subgroups' names, queries, conditions, hashes of the original and reasons (a message may quote what it met) are
+left out, and figures are rounded, for an exact rate of a known query would give the count behind it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from duckdb_anon.report.evidence import Evidence, ReleaseEvidence
+
+Edition = Literal["internal", "external"]
+HOLDERS = ("suppression", "queries", "impossible")
+"""Facts that only the holder's edition shows."""
+_DIGITS = 3
+_COUNTS = ("rows", "population", "sample_uniques", "population_uniques")
+NOT_COVERED = (
+    "Other releases about the same people, earlier or later (composition_risk measures a pair).",
+    "What is generally known: whoever knows that an illness is common among the old learns it of every old person.",
+    "Columns that are released as they are: a rare value in one singles somebody out whatever is done to the others.",
+    "Attackers who know more than the labelled quasi-identifiers.",
+)
+
+
+def shown(edition: Edition, name: str, facts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Rows of a fact as an edition shows them.
+
+    Args:
+        edition: whom the page is for.
+        name: name of the fact.
+        facts: all facts.
+    """
+    rows = facts.get(name, [])
+    if edition == "internal":
+        return [dict(row) for row in rows]
+    if name in HOLDERS:
+        return []
+    if name == "subgroups":
+        rows = _worst_of(rows)
+    if name == "population":
+        rows = [row for row in rows if row["figure"] not in _COUNTS]
+    if name == "utility":
+        rows = [{**row, "compare": None if " of " in f" {row['compare']}" else row["compare"]} for row in rows]
+    return [{key: _rounded(value) for key, value in row.items()} for row in rows]
+
+
+def _worst_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The subgroup at most risk of each column, without its name and size."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        best = found.get(row["column"])
+        if best is None or row["identity"] > best["identity"]:
+            found[row["column"]] = row
+    return [{**row, "value": "(the group at most risk)", "people": None} for row in found.values()]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.{_DIGITS}g}")
+    return value
+
+
+def roles_of(evidence: Evidence, edition: Edition) -> list[dict[str, Any]]:
+    """Columns with their roles; outside, without figures on the original and without what was not released."""
+    if edition == "internal":
+        return [dict(row) for row in evidence.roles]
+    hidden = ("nulls", "uniqueness")
+    return [
+        {key: value for key, value in row.items() if key not in hidden}
+        for row in evidence.roles
+        if row["role"] not in ("not released", "identifier", "person")
+    ]
+
+
+def reasons(missing: Mapping[str, str], edition: Edition) -> dict[str, str]:
+    """What could not be measured; its reasons quote queries and conditions, and a message may quote values."""
+    if edition == "internal":
+        return dict(missing)
+    hidden = ("query ", "condition ", "suppression")
+    return {what: "said in the holder's edition" for what in missing if not what.startswith(hidden)}
+
+
+def shown_check(release: ReleaseEvidence, edition: Edition) -> str:
+    """How the check release came about; a failure may quote values."""
+    failed = "failed: " in release.check
+    return release.check.split("failed: ")[0] + "failed" if failed and edition == "external" else release.check
+
+
+def as_json(evidence: Evidence, edition: Edition, version: str) -> str:
+    """The evidence for machines: the same facts the page shows.
+
+    Args:
+        evidence: what was gathered.
+        edition: whom it is for.
+        version: of the package.
+    """
+    inside = edition == "internal"
+    told = {
+        "edition": edition,
+        "made": datetime.date.today().isoformat(),
+        "version": version,
+        "original": {
+            "name": evidence.original,
+            "rows": evidence.rows,
+            **({"sha256": evidence.sha256, "risk": evidence.facts["risk"]} if inside else {}),
+            "population": shown(edition, "population", evidence.facts),
+            "not_measured": reasons(evidence.missing, edition),
+        },
+        "context": {
+            "title": evidence.context.title,
+            **evidence.context.told,
+            "threshold": evidence.context.threshold,
+            "sampling_fraction": evidence.context.sampling_fraction,
+        },
+        "roles": roles_of(evidence, edition),
+        "not_covered": list(NOT_COVERED),
+        "releases": [_release(release, edition) for release in evidence.releases],
+    }
+    return json.dumps(_finite(told), indent=2, default=str, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they are null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _release(release: ReleaseEvidence, edition: Edition) -> dict[str, Any]:
+    said = release.description
+    names = [name for name in release.facts if edition == "internal" or name not in HOLDERS]
+    return {
+        "name": release.name,
+        "rows": release.rows,
+        "sha256": release.sha256,
+        "method": said.method if said else None,
+        "parameters": dict(said.parameters) if said else None,
+        "made": said.date if said else None,
+        "version": said.version if said else None,
+        "check_release": shown_check(release, edition),
+        **{name: shown(edition, name, release.facts) for name in names},
+        "not_measured": reasons(release.missing, edition),
+    }

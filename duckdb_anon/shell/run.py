@@ -1,0 +1,198 @@
+"""`duckdb-anon run plan.toml`: label, release, check and write, or write nothing.
+
+Releases are made in memory, and measured there through check releases; only when every check of every release holds
+is anything written, each file whole or not at all. What was written from the same original, plan and version is kept
+as it is: a second draw of the same table would let readers compare the two. Exit codes: 0 written or kept, 1 an
+error, 2 wrong usage, 3 a check does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.roles import ROLES
+from duckdb_anon.functions import connect
+from duckdb_anon.model.description import COLUMN_KEY, KEY
+from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.releases import release
+from duckdb_anon.report.checks import check_releases, comments
+
+_FIELDS, _RELEASE = ("tables", "labels", "releases"), ("name", "original", "call", "checks", "output")
+CHECKS = {
+    "k": ("select k from k_anonymity({release})", "at least"),
+    "l": ("select value from l_diversity({release}) where measure = 'frequency'", "at least"),
+    "t": ("select t from t_closeness({release})", "at most"),
+    "identity": ("select identity_high from linkage_risk({pair}, seed := 1) where attacker = 'strongest'", "at most"),
+    "advantage": ("select advantage from linkage_risk({pair}, seed := 1) where attacker = 'strongest'", "at most"),
+    "loss": ("select iloss from information_loss({pair}) where attribute = '(all)'", "at most"),
+}
+FAILED = 3
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one plan."""
+    parser = argparse.ArgumentParser(
+        prog="duckdb-anon run",
+        description="Label, release, check and write what a TOML plan says; nothing is written when a check fails.",
+        epilog="exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold",
+    )
+    parser.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]]")
+    parser.add_argument("--force", action="store_true", help="draw anew though nothing has changed")
+    given = parser.parse_args(arguments)
+    path = Path(given.plan)
+    plan = read_plan(path)
+    state_file = path.with_name(f".{path.name}.state.json")
+    state = json.loads(state_file.read_text(encoding="utf-8")) if state_file.exists() else {}
+    con = connect()
+    con.execute("set python_enable_replacements = false")
+    con.execute("set enable_progress_bar = false")
+    try:
+        return _run(con, plan, path.parent, state_file, {} if given.force else state)
+    finally:
+        con.close()
+
+
+def _run(
+    con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], folder: Path, state_file: Path, state: Mapping[str, str]
+) -> int:
+    """Do what a checked plan says."""
+    for name, source in plan["tables"].items():
+        say(f"{name}: reading {source}")
+        _read_table(con, name, folder, source)
+    for name, roles in plan["labels"].items():
+        for column, role in roles.items():
+            con.execute(f"comment on column {ident(name)}.{ident(column)} is {literal(f'anon: {role}')}")
+    marks = {one["name"]: _mark(con, plan, one) for one in plan["releases"]}
+    due = [
+        one for one in plan["releases"]
+        if state.get(one["name"]) != marks[one["name"]] or not (folder / one["output"]).exists()
+    ]  # fmt: skip
+    failed = [line for one in due for line in _checked(con, one)]
+    if failed:
+        sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
+        return FAILED
+    for one in due:
+        _write(con, one["name"], folder / one["output"])
+        sys.stdout.write(f"{folder / one['output']}: {comments(con, ident(one['name']))[0]}\n")
+    for one in plan["releases"]:
+        if one not in due:
+            sys.stdout.write(f"{folder / one['output']}: kept, nothing has changed\n")
+    if due:
+        draft = state_file.with_suffix(".part")
+        draft.write_text(json.dumps(marks, indent=2) + "\n", encoding="utf-8")
+        draft.replace(state_file)
+    return 0
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """Read and check a plan.
+
+    Raises:
+        AnonError: the file cannot be read, or holds what no plan has.
+    """
+    try:
+        plan = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AnonError(f"run: {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AnonError(f"run: {path} is no TOML file: {error}") from error
+    _known(path, "the plan", plan, _FIELDS)
+    tables, labels, releases = plan.get("tables", {}), plan.get("labels", {}), plan.get("releases", [])
+    if not tables or not releases:
+        raise AnonError(f"run: {path} needs [tables], a name and a file each, and at least one [[releases]]")
+    for name, roles in labels.items():
+        _known(path, "labels", {name: 0}, tables)
+        for role in roles.values():
+            _known(path, f"labels.{name}", {role.split()[0]: 0}, ROLES)
+    for one in releases:
+        _known(path, "a release", one, _RELEASE)
+        if missing := [key for key in ("name", "original", "call", "output") if key not in one]:
+            raise AnonError(f"run: {path}: a release has no {missing[0]}; it needs name, original, call and output")
+        _known(path, f"original of {one['name']}", {one["original"]: 0}, tables)
+        _known(path, f"checks of {one['name']}", one.setdefault("checks", {}), CHECKS)
+        if not one["output"].endswith(".parquet"):
+            raise AnonError(f"run: {path}: output of {one['name']} is a file that ends in .parquet")
+    return {"tables": tables, "labels": labels, "releases": releases}
+
+
+def _known(path: Path, where: str, given: Mapping[str, Any], known: Any) -> None:
+    for name in given:
+        if name not in known:
+            raise AnonError(f"run: {path}: {where} has '{name}'{nearest(name, known)}; there are {listed(known)}")
+
+
+def _read_table(con: duckdb.DuckDBPyConnection, name: str, folder: Path, source: str) -> None:
+    """A table of the plan: a file DuckDB reads, or TABLE of a database, 'people.duckdb:people'."""
+    database, _, table = source.partition(".duckdb:")
+    if not table:
+        con.execute(f"create table {ident(name)} as from {literal(str(folder / source))}")
+        return
+    con.execute(f"attach {literal(str(folder / database) + '.duckdb')} as _source (read_only)")
+    con.execute(f"create table {ident(name)} as from _source.{table}")
+    for column, comment in comments(con, f"_source.main.{table}")[1].items():
+        con.execute(f"comment on column {ident(name)}.{ident(column)} is {literal(comment)}")
+    con.execute("detach _source")
+
+
+def _mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    """What a release is made from: the original's rows, its labels, the call, the checks and the version."""
+    from duckdb_anon import __version__
+
+    rows = con.execute(
+        f"select sha256(coalesce(string_agg(h, '' order by h), '')) from "
+        f"(select sha256(to_json(_t)::varchar) as h from {ident(one['original'])} as _t)"
+    ).fetchall()[0][0]
+    told = [rows, plan["labels"].get(one["original"]), one["call"], one["output"], one["checks"], __version__]
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any]) -> list[str]:
+    """Make a release in memory; one line for each check that does not hold."""
+    name = one["name"]
+    say(f"{name}: {one['call']}")
+    release(con, ident(name), one["call"])
+    lines = []
+    with check_releases(con, one["original"]) as checks:
+        if any("{pair}" in CHECKS[check][0] for check in one["checks"]):
+            checks.add(ident(name))
+        for check, limit in one["checks"].items():
+            question, side = CHECKS[check]
+            linked = checks.of.get(ident(name))
+            pair = f"{literal(one['original'])}, {literal(linked.table)}" if linked else ""
+            found = con.execute(question.format(release=literal(ident(name)), pair=pair)).fetchall()
+            value = found[0][0] if found else None
+            holds = value is not None and (value >= limit if side == "at least" else value <= limit)
+            say(f"{name}: {check} {value if value is None else f'{value:.4g}'}, {side} {limit:g} was asked")
+            if not holds:
+                shown = "could not be measured" if value is None else f"is {value:.4g}"
+                lines.append(f"{name}: {check} {shown}, {side} {limit:g} was asked")
+    return lines
+
+
+def _write(con: duckdb.DuckDBPyConnection, name: str, goal: Path) -> None:
+    """Write a release to a Parquet file, whole or not at all; its comments are the file's metadata."""
+    table, columns = comments(con, ident(name))
+    told = {KEY: table, **{f"{COLUMN_KEY}{column}": comment for column, comment in columns.items()}}
+    metadata = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in told.items())
+    draft = goal.with_name(f".{goal.name}.part")
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        con.execute(f"copy {ident(name)} to {literal(str(draft))} (format parquet, kv_metadata {{{metadata}}})")
+        draft.replace(goal)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def say(line: str) -> None:
+    """Tell how far it is, on stderr."""
+    sys.stderr.write(f"{line}\n")

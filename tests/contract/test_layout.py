@@ -1,0 +1,32 @@
+"""Modules by concept: of a size one reads in one go, and no class called as another one is."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import duckdb_anon
+
+PACKAGE = Path(duckdb_anon.__file__).parent
+MOST_LINES = 350
+
+ALIKE = {"Whole": "a cell of whole numbers, and all of a table's rows that a run holds"}
+
+
+def test_no_module_is_longer_than_one_reads() -> None:
+    long = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in PACKAGE.rglob("*.py")
+        if (lines := path.read_text().count("\n")) > MOST_LINES
+    }
+    assert not long
+
+
+def test_no_class_is_called_as_another_one() -> None:
+    found = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: files for name, files in found.items() if len(files) > 1 and name not in ALIKE} == {}

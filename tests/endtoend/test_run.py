@@ -1,0 +1,84 @@
+"""`duckdb-anon run`: a plan is done whole, or nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import duckdb_anon
+from duckdb_anon.cli import main
+
+PLAN = """
+[tables]
+people = "people.csv"
+[labels.people]
+age = "quasi"
+gender = "quasi"
+education = "quasi"
+salary = "sensitive"
+[[releases]]
+name = "boxes"
+original = "people"
+call = "mondrian('people', k := 10)"
+output = "out/boxes.parquet"
+[releases.checks]
+k = {k}
+identity = {identity}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("run")
+    con = duckdb_anon.connect()
+    con.execute(f"copy (from anon_sample('census', 300, seed := 7)) to '{made / 'people.csv'}'")
+    con.close()
+    return made
+
+
+def run(folder: Path, name: str, k: int = 10, identity: float = 0.5) -> int:
+    plan = folder / name
+    plan.write_text(PLAN.format(k=k, identity=identity).replace("out/", f"{plan.stem}/"), encoding="utf-8")
+    return main(["run", str(plan)])
+
+
+def test_release_that_holds_its_checks_is_written_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    goal = folder / "good" / "boxes.parquet"
+    assert run(folder, "good.toml") == 0
+    first = goal.read_bytes()
+    with duckdb_anon.connect() as con:
+        k = con.execute(
+            f"select min(n) from (select count(*) as n from '{goal}' group by age, gender, education)"
+        ).fetchall()
+        assert k[0][0] >= 10
+        said = con.execute(f"select decode(value) from parquet_kv_metadata('{goal}') where decode(key) = 'anon'")
+        assert said.fetchall()[0][0].startswith("anon: release of people by mondrian(k := 10)")
+    assert run(folder, "good.toml") == 0
+    assert "kept, nothing has changed" in capsys.readouterr().out
+    assert goal.read_bytes() == first
+
+
+@pytest.mark.parametrize("limits, told", [({"k": 50}, "k is 1"), ({"identity": 0.0001}, "identity is 0.")])
+def test_nothing_is_written_where_a_check_fails(
+    folder: Path, capsys: pytest.CaptureFixture[str], limits: dict[str, float], told: str
+) -> None:
+    assert run(folder, f"bad{len(told)}.toml", **limits) == 3  # type: ignore[arg-type]
+    said = capsys.readouterr().err
+    assert told in said and "nothing was written" in said
+    assert not (folder / f"bad{len(told)}").exists()
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ("k = 10", "kk = 10", "checks of boxes has 'kk'"),
+    ('"quasi"', '"quasy"', "did you mean 'quasi'"),
+    ("[tables]", "[tabels]", "did you mean 'tables'"),
+    ('original = "people"', 'original = "peple"', "did you mean 'people'"),
+])  # fmt: skip
+def test_plan_that_cannot_be_right_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
+) -> None:
+    plan = folder / "wrong.toml"
+    plan.write_text(PLAN.format(k=10, identity=0.5).replace(old, new), encoding="utf-8")
+    assert main(["run", str(plan)]) == 1
+    assert message in capsys.readouterr().err
