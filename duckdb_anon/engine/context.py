@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
-from duckdb_anon.engine.known import require_known_values
+from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
 from duckdb_anon.engine.labels import with_labels_of
 from duckdb_anon.engine.roles import (
     ROLE_PARAMETERS,
@@ -83,10 +83,21 @@ class Context:
         found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()}
         require_known_values(self.function, self.catalog, original, release, found)
 
-    def plain_info(self, relation: Relation) -> TableInfo:
-        """`relation` as rewrites see it, without roles: those of a release are told by the original's."""
+    def release_info(self, relation: Relation, trees: Mapping[str, str]) -> TableInfo:
+        """A release as rewrites see it, without roles, which are the original's.
+
+        Args:
+            relation: the release.
+            trees: hierarchy table of attributes.
+        """
         require_visible(self.function, relation)
-        return TableInfo(sql=relation.unnamed, columns=tuple(relation.columns.items()), given=relation.given)
+        found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()}
+        return TableInfo(
+            sql=relation.unnamed,
+            columns=tuple(relation.columns.items()),
+            given=relation.given,
+            generalized=attributes_with_nodes(self.catalog, relation, found),
+        )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
         """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""

@@ -85,6 +85,32 @@ def require_known_values(
             )
 
 
+def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[str, Relation]) -> frozenset[str]:
+    """Attributes with a tree of which the release shows an inner node, in lower case.
+
+    A release that shows leaves alone may have had its values exchanged or replaced by others, so nothing that holds of
+    generalized cells holds of it for certain; what the planner cannot see shows nothing.
+
+    Args:
+        catalog: what the planner can see.
+        release: the release.
+        trees: hierarchy table of each attribute that has one, its first column the leaves.
+    """
+    if catalog.cursor is None or not release.visible:
+        return frozenset()
+    folded = {name.lower(): tree for name, tree in trees.items()}
+    return frozenset(
+        texts.attribute.lower()
+        for texts in _texts_of(release)
+        if (tree := folded.get(texts.attribute.lower())) is not None
+        and _count(
+            catalog,
+            f"select count(*) from (select t from ({texts.sql}) as s(t) where t is not null "
+            f"and t <> {literal(NULL_LEAF)} except select {ident(next(iter(tree.columns)))}::varchar from {tree.sql})",
+        )
+    )
+
+
 def _says_values(release: Relation, column: str) -> bool:
     """Whether the release's own comment gives the column a role and no tree: its texts are values then."""
     said = next((text for name, text in release.comments.items() if name.lower() == column.lower()), "")

@@ -58,5 +58,6 @@ def tables_around(
     others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
     tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]
     info = context.table_info(original, [release])
-    context.require_known(original, release, {name: tree.given or tree.sql for name, tree in info.hierarchies.items()})
-    return info, context.plain_info(release), tables
+    trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
+    context.require_known(original, release, trees)
+    return info, context.release_info(release, trees), tables

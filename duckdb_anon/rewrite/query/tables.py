@@ -41,6 +41,8 @@ class TableInfo:
         given: the name the user wrote, by which queries call the table; `sql` when empty.
         kinds: column name to 'ordered' | 'nominal' | 'hierarchy', where a role says more than the type.
         collated: columns whose collation takes different texts for equal, in lower case.
+        generalized: of a release, text columns with a tree that are known to show inner nodes, in lower case; None
+            where the caller vouches for all of them.
     """
 
     sql: str
@@ -50,6 +52,7 @@ class TableInfo:
     given: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     collated: frozenset[str] = frozenset()
+    generalized: frozenset[str] | None = None
 
     @property
     def name(self) -> str:

@@ -72,7 +72,7 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
         exact,
         tuple(parts),
         multiplied([_weight(weight, release) for weight in contents.weights]) if contents.weights else None,
-        contents.bounded and _generalized(contents, original),
+        contents.bounded and _generalized(contents, release, original),
         contents.complete,
         field_of_row(alone["rate"]) if "rate" in alone else None,
         missing,
@@ -81,17 +81,21 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
     )
 
 
-def _generalized(contents: Contents, original: TableInfo) -> bool:
+def _generalized(contents: Contents, release: TableInfo, original: TableInfo) -> bool:
     """Whether cells of the release are generalized, and so its rows those of the original.
 
-    Labels of a sensitive column do not say so: they are leaves where quasi-identifiers have been replaced.
+    Labels of a sensitive column do not say so, nor do leaves: both stand where quasi-identifiers have been replaced.
     """
     secret = {name.lower() for name, role in original.roles.items() if role == "sensitive"}
-    return any(
-        bool(content.field) or content.cell not in ("value", "node")
-        or (content.cell == "node" and content.column not in secret)
-        for content in contents.columns.values()
-    )  # fmt: skip
+
+    def says_so(content: Content) -> bool:
+        if content.field or content.cell != "node":
+            return bool(content.field) or content.cell != "value"
+        known = release.generalized
+        shown = known is None or content.original_type != "VARCHAR" or content.column.lower() in known
+        return shown and content.column.lower() not in secret
+
+    return any(says_so(content) for content in contents.columns.values())
 
 
 def field_of_row(*path: str) -> exp.Expr:
