@@ -55,6 +55,7 @@ from duckdb_anon.methods.microaggregate import METHOD as MICROAGGREGATE
 from duckdb_anon.methods.mondrian import METHOD as MONDRIAN
 from duckdb_anon.methods.muco import METHOD as MUCO
 from duckdb_anon.methods.muco import TABLES as MUCO_TABLES
+from duckdb_anon.methods.muco_groups import GROUPS as MUCO_GROUPS
 from duckdb_anon.methods.one_to_m_generalize import METHOD as ONE_TO_M
 from duckdb_anon.methods.probabilistic import METHOD as PROBABILISTIC
 from duckdb_anon.methods.rank_swap import METHOD as RANK_SWAP
@@ -119,6 +120,7 @@ MEASURES: tuple[Entry, ...] = (
     POPULATION_UNIQUENESS,
     SPECIAL_UNIQUES,
     MUCO_TABLES,
+    MUCO_GROUPS,
     DELTA_PROBABILITY,
     ANON_SAMPLE,
     RR_PARAMETERS,

@@ -3,7 +3,8 @@
 Releases every quasi-identifier value drawn from its record's row of a random output table; sensitive and
 insensitive columns and the number of rows are untouched. Guarantee: every table satisfies
 delta-probability, so that no record has more than the share delta in the mass of a published value of its
-group, and no record keeps all its quasi-identifiers (except rows counted as stuck). Delta is not a bound on the
+group, and no record keeps all its quasi-identifiers. Rows of a group that varies on too few are moved outside it, where
+no table bounds them: `muco_groups` counts them before the call. Delta is not a bound on the
 risk of re-identification: it bounds one attribute's table as if groups were known. Persons with several rows are
 refused: shares are those of rows.
 

@@ -13,7 +13,9 @@ bucket's persons nor shown in more than 1/l of its rows, and no person has more 
 attribute stands alone then. No released column says which rows are one person's, so that what is constant over hers
 (sex, birth year) is permuted with its column, row by row. What is known of all her rows together is not bounded by l.
 Departures: cuts are taken a level at a time, with a local test the result is that of the paper's queue; they
-are made where boxes would save most unless `cut := 'median'`.
+are made where boxes would save most unless `cut := 'median'`. `cut := 'sse'` had a lower mean error at l = 2 on
+census, adult and fair (.0032 to .0028, .0289 to .0278, .0199 to .0166: 200 COUNT queries on two quasi-identifiers and
+the sensitive column) and not on randhie (.0906 to .0976), where the median query still improves (.0195 to .0173).
 Cost: O(d n log n).
 """
 

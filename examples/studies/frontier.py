@@ -45,6 +45,7 @@ from duckdb_anon.model.table import Attribute, CodedTable
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator, NullFormatter
 
 Codes = list[np.ndarray[Any, Any]]
 Released = tuple[Codes, np.ndarray[Any, Any] | None]
@@ -365,14 +366,20 @@ def draw(found: dict[str, dict[str, list[float]]], out: Path) -> None:
                 continue
             axis.plot(*zip(*line, strict=True), mark + "-", label=family, color=f"C{number}", markersize=5, lw=0.8)
             for method, m in mine.items():
+                if "not repaired" in method:
+                    axis.plot(m[2], m[0], mark, color=f"C{number}", markersize=5, fillstyle="none")
                 axis.annotate(re.sub(r"[^0-9/]", "", method), (m[2], m[0]), fontsize=6, xytext=(4, 3),
                               textcoords="offset points")  # fmt: skip
         axis.set(title=name, xlabel="outside attacker finds the row", yscale="log", xscale="log")
-        axis.grid(alpha=0.3, which="both")
+        for line in (axis.xaxis, axis.yaxis):
+            line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            line.set_major_formatter("{x:g}")
+            line.set_minor_formatter(NullFormatter())
+        axis.grid(alpha=0.3)
     for axis in axes[:, 0]:
         axis.set_ylabel("mean relative error of SUM queries")
     axes.flat[0].legend(fontsize=7)
-    figure.suptitle("Lower left is better; numbers are delta, k, p (percent) or l")
+    figure.suptitle("Lower left is better; numbers are delta, k, p (percent) or l; hollow: not repaired")
     figure.tight_layout()
     figure.savefig(out / "frontier.png", dpi=130)
     plt.close(figure)

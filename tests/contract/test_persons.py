@@ -25,6 +25,7 @@ MEASURES_OF_ROWS = {
     "special_uniques": "('visits')",
     "composition_risk": "('visits', 'visits', 'visits')",
     "muco_tables": "('visits', 0.5)",
+    "muco_groups": "('visits', 0.5)",
     "delta_probability": "('visits', 0.5)",
     "rr_parameters": "('visits', 2)",
     "rr_risk": "('visits', l := 2)",

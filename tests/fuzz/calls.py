@@ -170,7 +170,7 @@ def measure_call(table: Table, release: Call, rng: random.Random) -> Call:
     }  # fmt: skip
     originals = {
         "k_anonymity": "", "l_diversity": "", "t_closeness": "", "class_statistics": "", "workload": ", 5, dims := 1",
-        "muco_tables": ", 0.5", "delta_probability": ", 0.5", "rr_parameters": ", 2", "rr_risk": ", p := 0.8",
+        "muco_tables": ", 0.5", "muco_groups": ", 0.5", "delta_probability": ", 0.5", "rr_parameters": ", 2", "rr_risk": ", p := 0.8",
         "diffgen_plan": ", 1.0", "correlation": "",
     }  # fmt: skip
     kind = rng.choices((pairs, single, originals), (0.6, 0.3, 0.1))[0]
