@@ -126,7 +126,13 @@ def class_sizes(report: Findings, release: Measured) -> Spec | None:
 
 
 def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None:
-    """Counts of one column's values, original against what the release tells."""
+    """Counts of one column's values, original against what the release tells.
+
+    Args:
+        report: what was measured.
+        release: the release.
+        attribute: the column.
+    """
     rows = release.marginals.get(attribute)
     if not rows:
         return None
