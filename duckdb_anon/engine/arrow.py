@@ -6,6 +6,8 @@ Arrow has seen. Cost: a pass over the values that are changed.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,6 +84,6 @@ def as_numbers(values: pa.Array) -> FloatArray:
         return plain_numbers
     numbers: FloatArray = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     # pyarrow takes the least HUGEINT for a positive number
-    below = pc.fill_null(pc.less(values, pa.scalar(0, pa.int8()).cast(values.type)), False)
+    below = pc.fill_null(pc.less(values, pa.scalar(Decimal(0), values.type)), False)
     numbers = np.where(below.to_numpy(zero_copy_only=False), -np.abs(numbers), numbers)
     return numbers

@@ -35,7 +35,7 @@ Ends = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Scale:
+class ColumnScale:
     """The learnt distribution of an ordered column: its mass is even inside each segment between neighbouring ends.
 
     Attributes:
@@ -65,7 +65,7 @@ class Scale:
         return self.mass[at] + mass, self.moment[at] + mass * middle
 
 
-def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int = ROUNDS) -> Scale | None:
+def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int = ROUNDS) -> ColumnScale | None:
     """Learn how the values of an ordered column are spread.
 
     Args:
@@ -98,7 +98,7 @@ def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: 
     mass = np.where(covered, np.maximum(mass, 1e-300), 0.0)
     middle = (starts[:-1] - starts[0]).astype(np.float64) + (width - step) / 2
     total, moment = (np.concatenate([[0.0], np.cumsum(one)]) for one in (mass, mass * middle))
-    return Scale(starts, total, moment, step)
+    return ColumnScale(starts, total, moment, step)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Boxes:
             far &= (np.abs(self.lower) < _INFINITE) & (np.abs(self.upper) < _INFINITE)
         return far & ~self.null & ~self.unknown
 
-    def scale(self) -> Scale | None:
+    def scale(self) -> ColumnScale | None:
         """How the values of the column are spread."""
         known = self.known
         return learnt_scale(self.lower[known], self.upper[known], np.maximum(self.rows[known], 0), self.step)
@@ -146,7 +146,9 @@ class Boxes:
         upper = np.where(self.unknown, self.upper[ended].max(), self.upper)
         return replace(self, lower=lower, upper=upper)
 
-    def means(self, pieces: Ends, slope: float, shift: float, null: bool, scale: Scale | None = None) -> FloatArray:
+    def means(
+        self, pieces: Ends, slope: float, shift: float, null: bool, scale: ColumnScale | None = None
+    ) -> FloatArray:
         """Mean of slope * value + shift over each cell, 0 for values outside all pieces.
 
         Args:
@@ -171,7 +173,12 @@ class Boxes:
         return np.where(self.null, of_null, total)
 
     def _mean(
-        self, low: np.int64 | np.float64, high: np.int64 | np.float64, slope: float, shift: float, scale: Scale | None
+        self,
+        low: np.int64 | np.float64,
+        high: np.int64 | np.float64,
+        slope: float,
+        shift: float,
+        scale: ColumnScale | None,
     ) -> FloatArray:
         """The same of one piece."""
         first, last = np.maximum(self.lower, low), np.minimum(self.upper, high)

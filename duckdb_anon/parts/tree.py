@@ -47,7 +47,7 @@ class CutPart:
     def sql(self) -> str:
         """SQL of the number of the part a row belongs to.
 
-        >>> root = Part(0, 10, Cut(1, np.array([0, 0, 1, 0]), 2), [Part(1, 6), Part(2, 4)])
+        >>> root = CutPart(0, 10, Cut(1, np.array([0, 0, 1, 0]), 2), [CutPart(1, 6), CutPart(2, 4)])
         >>> root.sql()
         'case when _anon_c1 <= 1 or _anon_c1 = 3 then 1 else 2 end'
         """

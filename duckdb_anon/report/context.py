@@ -17,7 +17,7 @@ from duckdb_anon.model.errors import AnonError, listed, nearest
 
 
 @dataclass(frozen=True)
-class Context:
+class HoldersContext:
     """The fields of the file.
 
     Attributes:
@@ -54,14 +54,14 @@ TEXTS = ("purpose", "recipients", "release_model", "safeguards", "expert", "deci
 _LISTS, _NUMBERS = ("queries", "impossible"), ("threshold", "sampling_fraction")
 
 
-def read_context(path: str | None) -> Context:
+def read_context(path: str | None) -> HoldersContext:
     """Read a context file; None gives an empty context.
 
     Raises:
         AnonError: the file cannot be read, is no TOML, or has a field that there is not.
     """
     if path is None:
-        return Context()
+        return HoldersContext()
     try:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -71,13 +71,13 @@ def read_context(path: str | None) -> Context:
     return context_of(given, path)
 
 
-def context_of(given: Mapping[str, Any], path: str) -> Context:
+def context_of(given: Mapping[str, Any], path: str) -> HoldersContext:
     """Check the fields of a context.
 
     >>> context_of({"purpose": "research"}, "c.toml").threshold
     0.09
     """
-    known = {f.name for f in fields(Context)}
+    known = {f.name for f in fields(HoldersContext)}
     checked: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:
@@ -94,4 +94,4 @@ def context_of(given: Mapping[str, Any], path: str) -> Context:
             checked[name] = float(value)
         else:
             checked[name] = str(value)
-    return Context(**checked)
+    return HoldersContext(**checked)

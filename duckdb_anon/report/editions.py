@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from duckdb_anon.report.evidence import Evidence, ReleaseEvidence
+from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
 
 Edition = Literal["internal", "external"]
 HOLDERS = ("suppression", "queries", "impossible")
@@ -66,7 +66,7 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-def roles_of(evidence: Evidence, edition: Edition) -> list[dict[str, Any]]:
+def roles_of(evidence: PageEvidence, edition: Edition) -> list[dict[str, Any]]:
     """Columns with their roles; outside, without figures on the original and without what was not released."""
     if edition == "internal":
         return [dict(row) for row in evidence.roles]
@@ -92,7 +92,7 @@ def shown_check(release: ReleaseEvidence, edition: Edition) -> str:
     return release.check.split("failed: ")[0] + "failed" if failed and edition == "external" else release.check
 
 
-def as_json(evidence: Evidence, edition: Edition, version: str) -> str:
+def as_json(evidence: PageEvidence, edition: Edition, version: str) -> str:
     """The evidence for machines: the same facts the page shows.
 
     Args:

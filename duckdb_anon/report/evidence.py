@@ -16,10 +16,10 @@ import duckdb
 
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import Description
-from duckdb_anon.model.shapes.types import kind_of_type
+from duckdb_anon.model.shapes.types import kind_of_type, without_enums
 from duckdb_anon.report.asking import Asking, Rows
 from duckdb_anon.report.checks import Check, Checks, comments, described
-from duckdb_anon.report.context import Context
+from duckdb_anon.report.context import HoldersContext
 from duckdb_anon.report.gather import Findings, Measured, Plan
 from duckdb_anon.report.profile.roles import IDENTIFIERS, QUASI
 
@@ -44,20 +44,22 @@ class ReleaseEvidence:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class PageEvidence:
     """What is known of the original, and of each release."""
 
     original: str
     rows: int
     sha256: str
-    context: Context
+    context: HoldersContext
     roles: Rows
     facts: dict[str, Rows]
     releases: tuple[ReleaseEvidence, ...]
     missing: dict[str, str]
 
 
-def gather_evidence(con: duckdb.DuckDBPyConnection, report: Findings, context: Context, checks: Checks) -> Evidence:
+def gather_evidence(
+    con: duckdb.DuckDBPyConnection, report: Findings, context: HoldersContext, checks: Checks
+) -> PageEvidence:
     """Ask everything that the charts' figures do not hold already.
 
     Args:
@@ -72,7 +74,7 @@ def gather_evidence(con: duckdb.DuckDBPyConnection, report: Findings, context: C
     roles = _roles(ask, original)
     facts = {"risk": _risk_before(ask, plan, context.threshold), "population": _population(ask, original, context)}
     found = tuple(_release(con, plan, measured, context, roles, checks) for measured in report.releases)
-    return Evidence(original, report.rows, _hash(con, original), context, roles, facts, found, missing)
+    return PageEvidence(original, report.rows, _hash(con, original), context, roles, facts, found, missing)
 
 
 def _roles(ask: Asking, original: str) -> Rows:
@@ -94,8 +96,7 @@ def _roles(ask: Asking, original: str) -> Rows:
         if suggested and role != "not released" and suggested != role:
             reason = f"labelled {role}, where {suggested} was suggested: {reason}"
         shown.append(
-            # the type of an ENUM lists values
-            {"column": name, "type": kind.partition("(")[0] if kind.startswith("ENUM") else kind, "role": role,
+            {"column": name, "type": without_enums(kind), "role": role,
              "reason": reason, "safe_harbor": row.get("safe_harbor"), "nulls": row.get("nulls"),
              "uniqueness": row.get("uniqueness")}
         )  # fmt: skip
@@ -127,7 +128,7 @@ def _against(row: Mapping[str, Any], threshold: float) -> dict[str, Any]:
 
 
 def _release(
-    con: duckdb.DuckDBPyConnection, plan: Plan, measured: Measured, context: Context, roles: Rows, checks: Checks
+    con: duckdb.DuckDBPyConnection, plan: Plan, measured: Measured, context: HoldersContext, roles: Rows, checks: Checks
 ) -> ReleaseEvidence:
     name, check, description = measured.name, checks.of[measured.name], described(con, measured.name)
     types = dict(measured.columns)
@@ -209,7 +210,7 @@ def _groups(ask: Asking, original: str, roles: Rows) -> list[tuple[str, list[tup
     return sorted(found, key=lambda group: len(group[1]))[:_SUBGROUP_COLUMNS]
 
 
-def _population(ask: Asking, original: str, context: Context) -> Rows:
+def _population(ask: Asking, original: str, context: HoldersContext) -> Rows:
     """How many of the original's people are alone in the population."""
     if context.sampling_fraction is None:
         ask.missing["population uniqueness"] = (
@@ -221,7 +222,7 @@ def _population(ask: Asking, original: str, context: Context) -> Rows:
     return [{"figure": key, "value": value} for row in found for key, value in row.items()]
 
 
-def _k_map(ask: Asking, name: str, context: Context) -> Rows:
+def _k_map(ask: Asking, name: str, context: HoldersContext) -> Rows:
     if not context.population:
         return []
     found = ask.rows("k-map", f"select * from k_map({literal(name)}, {literal(context.population)})")
@@ -297,10 +298,10 @@ def _suppression(ask: Asking, original: str, check: Check, qi: Sequence[str]) ->
             f"group by 2 having count(*) >= {_RARE} order by released / original, value limit {_MOST_GROUPS}"
         )
         found = ask.rows("suppression by group", counted)
-        rows += [{**row, "suppressed": 1 - row["released"] / row["original"]} for row in found]
-    kept = [row for row in rows if row["suppressed"] > 0]
+        rows += [{**row, "left_out": 1 - row["released"] / row["original"]} for row in found]
+    kept = [row for row in rows if row["left_out"] > 0]
     if rows and not kept:
-        return [{"column_name": "(all)", "value": "every group", "original": None, "released": None, "suppressed": 0.0}]
+        return [{"column_name": "(all)", "value": "every group", "original": None, "released": None, "left_out": 0.0}]
     return kept
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from duckdb_anon.report.context import TEXTS
 from duckdb_anon.report.editions import NOT_COVERED, Edition, reasons, roles_of, shown, shown_check
-from duckdb_anon.report.evidence import Evidence, ReleaseEvidence
+from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
 
 Table = Callable[[Sequence[str], Sequence[Sequence[object]]], None]
 _SAFE = {
@@ -24,7 +24,7 @@ _SAFE = {
 class Sections:
     """Where sections go: `add` takes HTML, `table` the head and the rows of a table."""
 
-    evidence: Evidence
+    evidence: PageEvidence
     edition: Edition
     add: Callable[[str], None]
     table: Table
@@ -115,10 +115,10 @@ class Sections:
         if impossible:
             self.add("<h3>Impossible combinations</h3>")
             self.table(["release", "condition", "original", "release tells", "at least", "at most"], impossible)
-        suppressed = [[release.name, *row.values()] for release, row in self._across("suppression")]
-        if suppressed:
+        left_out = [[release.name, *row.values()] for release, row in self._across("suppression")]
+        if left_out:
             self.add("<h3>Suppression by group</h3>")
-            self.table(["release", "column", "group", "original", "released", "suppressed"], suppressed)
+            self.table(["release", "column", "group", "original", "released", "left out"], left_out)
 
     def provenance(self) -> None:
         """By what each release was made, when, with which randomness, and hashes."""

@@ -12,7 +12,7 @@ import vl_convert
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.report import charts
 from duckdb_anon.report.editions import Edition
-from duckdb_anon.report.evidence import Evidence, ReleaseEvidence
+from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
 from duckdb_anon.report.evidence_page import Sections, interval, number
 from duckdb_anon.report.gather import Findings, Measured
 from duckdb_anon.report.style import CSS, DRAW
@@ -79,7 +79,7 @@ def _cell(value: object, label: str, right: bool) -> str:
     return f"<td{told}{long}>{escape(text)}</td>"
 
 
-def page(report: Findings, evidence: Evidence, edition: Edition = "internal") -> str:
+def page(report: Findings, evidence: PageEvidence, edition: Edition = "internal") -> str:
     """The report as HTML text.
 
     Args:
@@ -130,7 +130,7 @@ def page(report: Findings, evidence: Evidence, edition: Edition = "internal") ->
     )
 
 
-def _overview(made: _Page, report: Findings, evidence: Evidence, edition: Edition) -> None:
+def _overview(made: _Page, report: Findings, evidence: PageEvidence, edition: Edition) -> None:
     plan = report.plan
     alone = f" {report.uniques:,} rows are alone with their quasi-identifiers in the original."
     made.add(

@@ -11,7 +11,7 @@ import duckdb
 
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.checks import check_releases
-from duckdb_anon.report.context import Context
+from duckdb_anon.report.context import HoldersContext
 from duckdb_anon.report.editions import Edition, as_json
 from duckdb_anon.report.evidence import gather_evidence
 from duckdb_anon.report.gather import Plan, gather
@@ -23,7 +23,7 @@ def write_page(
     path: str,
     say: Callable[[str], object] = lambda text: None,
     *,
-    context: Context | None = None,
+    context: HoldersContext | None = None,
     edition: Edition = "internal",
 ) -> int:
     """Measure, write one HTML file and the same facts as JSON beside it; return the page's size in bytes.
@@ -46,7 +46,7 @@ def write_page(
 
     with check_releases(con, plan.original) as checks:
         report = gather(con, plan, checks, say)
-        evidence = gather_evidence(con, report, context or Context(), checks)
+        evidence = gather_evidence(con, report, context or HoldersContext(), checks)
     html = page(report, evidence, edition).encode()
     told = as_json(evidence, edition, version("duckdb-anon")).encode()
     goals = {Path(path): html, Path(path).with_suffix(".json"): told}

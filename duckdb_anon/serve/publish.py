@@ -344,10 +344,7 @@ def main(arguments: Sequence[str]) -> int:
         given.database, given.target, given.original, given.replace,
         allow_unchanged=given.allow_unchanged, storage_version=given.storage_version,
     )  # fmt: skip
-    for name, rows in done.releases.items():
-        sys.stdout.write(f"{name}: {rows} rows\n")
-    for name in done.originals:
-        sys.stdout.write(f"{name}: column names and types, no rows\n")
-    for name in done.trees:
-        sys.stdout.write(f"{name}: hierarchy\n")
+    told = {name: f"{rows} rows" for name, rows in done.releases.items()}
+    told |= dict.fromkeys(done.originals, "column names and types, no rows") | dict.fromkeys(done.trees, "hierarchy")
+    sys.stdout.writelines(f"{name}: {what}\n" for name, what in told.items())
     return 0

@@ -23,7 +23,7 @@ ONE_PASS = {
     "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows",
     "row_scores": "some tens of megabytes of scores, see attacks._targets_at_a_time",
     "leave_out_equal": "the same scores", "bucket_scores": "the same scores", "own_share": "the same scores",
-    "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
+    "leave_out_groups": "the same scores", "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
     "candidates_of": "a sample of rows", "mark": "a sample of rows", "list_counted": "counts of a part",
 }  # fmt: skip
 """Compiled functions that Python calls and that take no flag, and what they go through once."""

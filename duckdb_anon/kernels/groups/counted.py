@@ -72,7 +72,7 @@ def cuts_by_loss(qi: Sequence[Attribute], counts: GroupCounts, min_size: int) ->
         min_size: fewest rows of a part.
 
     >>> age = Attribute('age', 'ordered', np.array([0, 1, 2]), np.array([0.0, 1.0, 9.0]), 3, -1, np.arange(3))
-    >>> group = Counts((np.arange(3),), (np.array([4, 4, 4]),))
+    >>> group = GroupCounts((np.arange(3),), (np.array([4, 4, 4]),))
     >>> next(cuts_by_loss((age,), group, 2)).part.tolist()
     [0, 0, 1]
     """

@@ -32,7 +32,7 @@ class RetentionChannel:
         size: number of values in the domain, at least 1.
         p: probability that the released value is the true one, in [0, 1]; a domain of one value has p = 1.
 
-    >>> channel = Channel(3, 0.6)
+    >>> channel = RetentionChannel(3, 0.6)
     >>> round(channel.q, 12), round(channel.gain, 12)
     (0.2, 0.4)
     """
@@ -121,7 +121,7 @@ def expected_squared_error(channels: Sequence[RetentionChannel], records: int, c
             number of cells; the sum of the squared shares of the cells adds the sampling of the records from a
             population (equation 2 of the paper), trace (F / D - sum) / N.
 
-    >>> round(expected_squared_error([Channel(2, 0.8), Channel(3, 0.7)], 100), 6)
+    >>> round(expected_squared_error([RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)], 100), 6)
     0.037925
     """
     norm = float(np.prod([c.inverse_norm / c.size for c in channels]))

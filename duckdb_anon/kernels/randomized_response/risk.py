@@ -50,7 +50,7 @@ def reconstruction_probability(prior: FloatArray, channels: Sequence[RetentionCh
         Array shaped like `prior`, between `prior` and 1 (equation 9 of the paper).
 
     >>> import numpy as np
-    >>> float(round(reconstruction_probability(np.array([.5, .3, .2]), [Channel(3, .6)])[0], 5))
+    >>> float(round(reconstruction_probability(np.array([.5, .3, .2]), [RetentionChannel(3, .6)])[0], 5))
     0.58393
     """
     return prior * transform_squared(_reciprocal(transform(prior, channels)), channels)

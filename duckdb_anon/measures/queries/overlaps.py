@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.learnt_shares import Boxes, Scale
+from duckdb_anon.kernels.learnt_shares import Boxes, ColumnScale
 from duckdb_anon.measures.queries.workload import BoolArray
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -87,7 +87,7 @@ class Intervals:
         lower, upper = (np.where(np.isnan(one), 0.0, one) for one in (self.lower, self.upper))
         return Boxes(lower, upper, null, unknown, self.rows, int(self.step))
 
-    def _learnt(self, boxes: Boxes, scale: Scale | None, low: FloatArray, high: FloatArray) -> FloatArray:
+    def _learnt(self, boxes: Boxes, scale: ColumnScale | None, low: FloatArray, high: FloatArray) -> FloatArray:
         """Share (or mean value) of each cell between the ends of each query."""
         lower, upper = boxes.lower[:, None], boxes.upper[:, None]
         first, last = np.maximum(lower, low), np.minimum(upper, high)
@@ -106,7 +106,7 @@ class Intervals:
                     value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
             return np.where(share > 0, share * value, 0.0) if self.valued else share
 
-    def _named(self, boxes: Boxes, scale: Scale | None, asked: BoolArray) -> FloatArray:
+    def _named(self, boxes: Boxes, scale: ColumnScale | None, asked: BoolArray) -> FloatArray:
         """The same of the named values."""
         weight: FloatArray = self.positions if self.valued else np.ones(len(self.positions))
         if not self.step:

@@ -82,7 +82,7 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
 
 
 def _generalized(contents: Contents, release: TableInfo, original: TableInfo) -> bool:
-    """Whether cells of the release are generalized, and so its rows those of the original.
+    """Whether labels of the release are those of generalized cells, and so its rows those of the original.
 
     Labels of a sensitive column do not say so, nor do leaves: both stand where quasi-identifiers have been replaced.
     """
@@ -95,7 +95,9 @@ def _generalized(contents: Contents, release: TableInfo, original: TableInfo) ->
         shown = known is None or content.original_type != "VARCHAR" or content.column.lower() in known
         return shown and content.column.lower() not in secret
 
-    return any(says_so(content) for content in contents.columns.values())
+    cells = contents.columns.values()
+    # a release of values alone is asked elsewhere, by its weights
+    return not any(content.cell == "node" for content in cells) or any(says_so(content) for content in cells)
 
 
 def field_of_row(*path: str) -> exp.Expr:

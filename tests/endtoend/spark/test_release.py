@@ -65,7 +65,7 @@ def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark: An
         "SELECT ward, sum(hours_per_week) AS hours FROM people WHERE age BETWEEN 30 AND 45 GROUP BY ward",
         "SELECT avg(ward) FROM people WHERE hours_per_week > 20 AND gender = 'female'",
     ):
-        rewritten = "select rewrite_query($1, 'people', 'once', qi := $2, sensitive := 'ward')"
+        rewritten = "select rewrite_query($1, 'people', 'once', qi := $2, sensitive := 'ward', spread := 'uniform')"
         on_duckdb = con.execute(con.execute(rewritten, [query, QI]).fetchall()[0][0]).fetchall()
         on_spark = spark.sql(anon.estimate_sql(query, people, release, qi=QI, sensitive="ward")).collect()
         told_by_spark = sorted(tuple(float(cell) for cell in row) for row in on_spark)

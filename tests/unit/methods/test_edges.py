@@ -94,7 +94,8 @@ def test_ends_of_rows_print_no_single_person(con: duckdb.DuckDBPyConnection, cal
 @pytest.mark.parametrize("call", PERSONS)
 def test_ends_of_persons_print_no_single_person(con: duckdb.DuckDBPyConnection, call: str) -> None:
     trees = "hierarchies := {{'occupation': 'tree'}}"
-    call = call.format(f"{{}}, person := 'pid', row_id := true, {trees}, {ROLES}")
+    # a rounded end may be a rare value by chance, so the draw is one for all runs
+    call = call.format(f"{{}}, person := 'pid', row_id := true, {trees}, {ROLES}, seed := 1")
     _ends(con, call, "rounded")
     planted, rare = _leak(con, "v", "pid", 3)
     assert not planted and rare < 0.1

@@ -184,8 +184,10 @@ def test_rewritten_text_runs_without_the_package(people: duckdb.DuckDBPyConnecti
         plain, copy = duckdb.connect(), tmp_path / f"{release}.parquet"
         people.execute(f"copy by_{release} to '{copy}'")
         plain.execute(f"create table by_{release} as from '{copy}'")
-        expected = people.execute(f"select keys, estimate from relative_error($1, 'people', 'by_{release}')", [query])
+        expected = people.execute(
+            f"select keys, estimate from relative_error($1, 'people', 'by_{release}')", [query]
+        ).fetchall()
         assert sorted(people.execute(learnt).fetchall()) == sorted(
-            (keys["sex"], round(estimate)) for keys, estimate in expected.fetchall()
+            (keys["sex"], round(estimate)) for keys, estimate in expected
         )
         assert sorted(plain.execute(text).fetchall()) == sorted(people.execute(text).fetchall())
