@@ -44,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="duckdb-anon run",
         description="Label, release, check and write what a TOML plan says; nothing is written when a check fails.",
-        epilog="exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold",
+        epilog="A plan to begin with: examples/release_by_plan.toml. "
+        "Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold",
     )
     parser.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]]")
     parser.add_argument("--force", action="store_true", help="draw anew though nothing has changed")

@@ -82,3 +82,13 @@ def test_plan_that_cannot_be_right_is_refused(
     plan.write_text(PLAN.format(k=10, identity=0.5).replace(old, new), encoding="utf-8")
     assert main(["run", str(plan)]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_the_example_is_written_where_it_says(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "release_by_plan.toml"
+    plan = tmp_path / example.name
+    plan.write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
+    with duckdb_anon.connect() as con:
+        con.execute(f"copy (from anon_sample('census', 2000, seed := 7)) to '{tmp_path / 'people.csv'}'")
+    assert main(["run", str(plan)]) == 0
+    assert (tmp_path / "boxes.parquet").exists()
