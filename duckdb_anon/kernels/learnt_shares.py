@@ -28,6 +28,7 @@ from duckdb_anon.model.table import FloatArray, IntArray
 
 ROUNDS = 3
 _FAR = 2**62
+_LOST = 1e-290
 _INFINITE = 2**31 - 1  # days of an infinite date
 BoolArray = NDArray[np.bool_]
 Ends = NDArray[Any]
@@ -76,7 +77,7 @@ def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: 
         rounds: how often shares are improved.
 
     Returns:
-        The scale; None where no cell has an extent.
+        The scale; None where no cell has an extent, or the line is longer than a number can tell.
     """
     ends = upper + step
     known = (ends > lower) & (rows > 0)
@@ -85,14 +86,22 @@ def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: 
     lower, ends, rows = lower[known], ends[known], rows[known]
     starts = np.unique(np.concatenate([lower, ends]))
     first, last = np.searchsorted(starts, lower), np.searchsorted(starts, ends)
-    width = np.diff(starts).astype(np.float64)
-    mass = width / width.sum()
+    with np.errstate(over="ignore"):
+        width = np.diff(starts).astype(np.float64)
+        whole = width.sum()
+    if not np.isfinite(whole):  # a line longer than numbers are has no shares
+        return None
+    mass = width / whole
     for _ in range(rounds):
         before = np.concatenate([[0.0], np.cumsum(mass)])
-        weight = rows / (before[last] - before[first])
+        held = before[last] - before[first]
+        # a cell whose mass is lost beside that of others asks for none
+        weight = np.divide(rows, held, out=np.zeros(len(rows)), where=held > _LOST)
         change = np.bincount(first, weight, len(starts)) - np.bincount(last, weight, len(starts))
-        mass = mass * np.maximum(np.cumsum(change)[:-1], 0)
-        mass /= mass.sum()
+        improved = mass * np.maximum(np.cumsum(change)[:-1], 0)
+        if improved.sum() <= 0:
+            break
+        mass = improved / improved.sum()
     covered = np.cumsum(np.bincount(first, minlength=len(starts)) - np.bincount(last, minlength=len(starts)))[:-1] > 0
     # what rounding took from a value that some box holds is given back, so that no box is without mass
     mass = np.where(covered, np.maximum(mass, 1e-300), 0.0)

@@ -70,8 +70,9 @@ class Intervals:
             inside = self._named(filled, scale, asked)
         # NULL is one more value of a cell that could be anything
         if self.step:
-            size = filled.upper - filled.lower + 1
-            inside = np.where(boxes.unknown[:, None], inside * (size / (size + 1))[:, None], inside)
+            with np.errstate(invalid="ignore"):  # between infinite ends, which `at` is about
+                size = filled.upper - filled.lower + 1
+                inside = np.where(boxes.unknown[:, None], inside * (size / (size + 1))[:, None], inside)
         at = finite & point if not self.step else np.zeros(len(point), dtype=bool)
         at |= ~finite & ~boxes.null
         if at.any():
