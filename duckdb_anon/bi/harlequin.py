@@ -7,6 +7,7 @@ from its release, as the SQLAlchemy dialect does.
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import parse_qs
 
 import duckdb
@@ -59,6 +60,7 @@ class AnonAdapter(DuckDbAdapter):
     """Harlequin's DuckDB adapter, with the package loaded on the connection."""
 
     ADAPTER_DETAILS = "DuckDB with the functions of duckdb-anon."
+    conn_str: Any  # the paths it was asked to open
 
     def connect(self) -> AnonConnection:
         """Open the database and load the package."""

@@ -96,6 +96,7 @@ def _asked(release: DataFrame, sql: str) -> dict[str, float]:
     text = spoken(sql.replace("{release}", "_anon_release"), "spark")
     release.createOrReplaceTempView("_anon_release")
     try:
-        return release.sparkSession.sql(text).collect()[0].asDict()
+        found: dict[str, float] = release.sparkSession.sql(text).collect()[0].asDict()
+        return found
     finally:
         release.sparkSession.catalog.dropTempView("_anon_release")
