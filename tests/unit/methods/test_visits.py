@@ -113,7 +113,7 @@ def test_classes_have_k_persons_and_l(
     cells = ", ".join(f"r.{name}::varchar" for name in qi)
     persons, diversity, homes = visits.execute(f"""
         with linked as (
-            select ({cells},)::varchar as class, v.person_id, v.diagnosis as s
+            select [{cells}]::varchar as class, v.person_id, v.diagnosis as s
             from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
         ), whole as (select class, count(distinct person_id) as persons from linked group by class),
         having_ as (select class, s, count(distinct person_id) as n from linked group by class, s)
@@ -123,7 +123,7 @@ def test_classes_have_k_persons_and_l(
     """).fetchall()[0]
     hers, values = visits.execute(f"""
         with linked as (
-            select ({cells},)::varchar as class, v.person_id, v.diagnosis as s
+            select [{cells}]::varchar as class, v.person_id, v.diagnosis as s
             from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
         ), whole as (select class, count(*) as n from linked group by class),
         of_person as (select class, person_id, count(*) as n from linked group by all),
@@ -135,7 +135,7 @@ def test_classes_have_k_persons_and_l(
     assert hers <= 1 / max(k, least) + 1e-9 and values <= 1 / least + 1e-9
     # equal rows of a person have equal boxes: sex, birth year and the like stay consistent
     assert homes == 1
-    classes = visits.execute(f"select count(distinct ({cells},)::varchar) from r").fetchall()[0][0]
+    classes = visits.execute(f"select count(distinct [{cells}]::varchar) from r").fetchall()[0][0]
     assert classes > 1
     asked = f"k_anonymity('r', {list(qi)}, original := 'visits')"
     assert visits.execute(f"from {asked}").fetchall()[0] == (persons, pytest.approx(hers))
