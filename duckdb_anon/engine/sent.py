@@ -188,9 +188,12 @@ def _told_by_rows(
         held = f"from {relation.sql} where {ident(name)} is not null"
         # GROUP BY follows the collation there, unlike COUNT(DISTINCT) and GROUP BY ALL
         groups = f"select count(*) from (select 1 {held} group by {ident(name)})"
-        spellings, values = cursor.execute(
-            f"select (select count(distinct hash({ident(name)})) {held}), ({groups})"
-        ).fetchall()[0]
+        try:
+            spellings, values = cursor.execute(
+                f"select (select count(distinct hash({ident(name)})) {held}), ({groups})"
+            ).fetchall()[0]
+        except duckdb.Error:
+            return keys  # a shape whose rows nobody may read has none that are equal
         if spellings == values:
             continue
         for functions in _KEYS:

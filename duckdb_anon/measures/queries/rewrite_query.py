@@ -24,7 +24,7 @@ from duckdb_anon.rewrite.rewriter import rewrite
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("rewrite_query"):
         original, release, others = query_tables(context, params["query"])
-        spread: Spread = params["spread"] or ("learnt" if params["dialect"] == "duckdb" else "uniform")
+        spread: Spread = params["spread"]
         if spread == "learnt" and params["dialect"] != "duckdb":
             raise RewriteError(
                 f"spread := 'learnt' takes functions that {params['dialect']} does not have; say 'uniform'"
@@ -52,11 +52,11 @@ MEASURE = Query(
         ),
         Parameter(
             "spread",
-            "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release, as "
-            "estimate does, which takes a connection with this package; 'uniform' evenly, in SQL that runs in any "
-            "DuckDB (default: 'learnt', 'uniform' in other dialects)",
+            "how the rows of a box are spread over its values: 'uniform' evenly, in SQL that runs in any DuckDB; "
+            "'learnt' by shares learnt from the whole release, as estimate does, which takes a connection with this "
+            "package",
             "text",
-            None,
+            "uniform",
             ("learnt", "uniform"),
         ),
         Parameter("dialect", "whose SQL is written: 'duckdb' or 'spark'", "text", "duckdb", DIALECTS),
