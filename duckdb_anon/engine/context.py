@@ -80,8 +80,7 @@ class Context:
             release: its release.
             trees: hierarchy table of each attribute that has one.
         """
-        found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()}
-        require_known_values(self.function, self.catalog, original, release, found)
+        require_known_values(self.function, self.catalog, original, release, self._trees(trees))
 
     def release_info(self, relation: Relation, trees: Mapping[str, str]) -> TableInfo:
         """A release as rewrites see it, without roles, which are the original's.
@@ -91,12 +90,11 @@ class Context:
             trees: hierarchy table of attributes.
         """
         require_visible(self.function, relation)
-        found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()}
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
-            generalized=attributes_with_nodes(self.catalog, relation, found),
+            generalized=attributes_with_nodes(self.catalog, relation, self._trees(trees)),
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
@@ -111,7 +109,7 @@ class Context:
             **dict.fromkeys(roles.identifier, "identifier"),
         }
         infos = [*roles.qi, *roles.sensitive, *roles.keep]
-        trees = {i.name: self.relation(f"hierarchy of {i.name}", i.hierarchy) for i in infos if i.hierarchy}
+        trees = self._trees({i.name: i.hierarchy for i in infos if i.hierarchy})
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
@@ -123,6 +121,10 @@ class Context:
                 name.lower() for name in collated(self.function, self.catalog, relation, [i.name for i in infos])
             ),
         )
+
+    def _trees(self, named: Mapping[str, str]) -> dict[str, Relation]:
+        """Hierarchy table of each attribute, by the name it was given."""
+        return {name: self.relation(f"hierarchy of {name}", tree) for name, tree in named.items()}
 
     def tree_sql(self, info: ColumnInfo) -> str:
         """Scalar subquery that lists the rows of a column's hierarchy table."""

@@ -71,12 +71,7 @@ def require_known_values(
                     f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release)}"
                 )
         known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {original.sql}{rest}"
-        null_leaf = f" and t <> {literal(NULL_LEAF)}" if tree is not None else ""
-        unknown = _count(
-            catalog,
-            f"select count(*) from (select t from ({texts.sql}) as s(t) where t is not null{null_leaf} "
-            f"except select k from ({known}) as s(k))",
-        )
+        unknown = _others(catalog, texts, known, tree is not None)
         if unknown:
             where = f"hierarchy {tree.given}" if tree is not None else original.given
             raise ColumnError(
@@ -103,11 +98,17 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
         texts.attribute.lower()
         for texts in _texts_of(release)
         if (tree := folded.get(texts.attribute.lower())) is not None
-        and _count(
-            catalog,
-            f"select count(*) from (select t from ({texts.sql}) as s(t) where t is not null "
-            f"and t <> {literal(NULL_LEAF)} except select {ident(next(iter(tree.columns)))}::varchar from {tree.sql})",
-        )
+        and _others(catalog, texts, f"select {ident(next(iter(tree.columns)))}::varchar from {tree.sql}", True)
+    )
+
+
+def _others(catalog: Catalog, texts: _Texts, known: str, of_tree: bool) -> int:
+    """Number of distinct texts that `known` does not list; in a tree NULL is a leaf of its own."""
+    null_leaf = f" and t <> {literal(NULL_LEAF)}" if of_tree else ""
+    return _count(
+        catalog,
+        f"select count(*) from (select t from ({texts.sql}) as s(t) where t is not null{null_leaf} "
+        f"except select k from ({known}) as s(k))",
     )
 
 
