@@ -3,7 +3,8 @@
 An attacker holds, for each target, a score of every distinct cell of every published column. The score of a row is
 the sum over its cells; she picks evenly among the rows that score best, and votes on the sensitive value with the
 rows' weights (identity and attribute disclosure by an attacker with a score, as in record linkage: Torra and
-Domingo-Ferrer 2003; Domingo-Ferrer and Torra 2001). Cost: targets times rows times columns, each one lookup.
+Domingo-Ferrer 2003; Domingo-Ferrer and Torra 2001). Cost: targets times rows times groups of columns (joined.py), each
+one lookup.
 
 Equal rows are scored once: a unit is a distinct row (or a bucket of a sliced release) of `size` released rows. Somebody
 with several rows in the original has several records; scores have a row a record, targets say where theirs begin.
@@ -14,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from duckdb_anon.kernels.compiled import compiled
-from duckdb_anon.model.reading import BoolArray
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 TIE = 1e-9
@@ -25,13 +25,12 @@ FAINT = 30.0
 
 
 @compiled
-def row_scores(cells: CodeArray, active: BoolArray, local: FloatArray, floor: float, out: FloatArray) -> None:
-    """Sum each row's cell scores for each target.
+def row_scores(cells: CodeArray, local: FloatArray, floor: float, out: FloatArray) -> None:
+    """Sum each row's scores for each target.
 
     Args:
-        cells: place of each row's cell among the columns of `local`, shape (columns, rows).
-        active: columns the attacker knows of each target, shape (targets, columns).
-        local: score of each cell for each target, shape (targets, cells of all columns).
+        cells: place in `local` of each row's combination in each group of columns, shape (groups, rows).
+        local: score of each combination for each target, shape (targets, combinations of all groups).
         floor: least sum; lower ones are raised to it.
         out: sums, shape (targets, rows).
     """
@@ -40,35 +39,13 @@ def row_scores(cells: CodeArray, active: BoolArray, local: FloatArray, floor: fl
         for start in range(0, rows, BLOCK):
             end = min(start + BLOCK, rows)
             for j in range(start, end):
-                out[t, j] = 0.0
-            for a in range(cells.shape[0]):
-                if active[t, a]:
-                    for j in range(start, end):
-                        out[t, j] += local[t, cells[a, j]]
+                out[t, j] = local[t, cells[0, j]]
+            for a in range(1, cells.shape[0]):
+                for j in range(start, end):
+                    out[t, j] += local[t, cells[a, j]]
             for j in range(start, end):
                 if out[t, j] < floor:
                     out[t, j] = floor
-
-
-@compiled
-def leave_out_equal(cells: CodeArray, active: BoolArray, equal: BoolArray, most: int, scores: FloatArray) -> None:
-    """Set the score to minus infinity where more than `most` known cells equal the target's values.
-
-    Args:
-        cells: as for `row_scores`.
-        active: as for `row_scores`.
-        equal: whether each cell equals each target's value, shape (targets, cells of all columns).
-        most: number of known columns in which a row of somebody may equal her.
-        scores: shape (targets, rows), changed.
-    """
-    for t in range(scores.shape[0]):
-        for j in range(scores.shape[1]):
-            same = 0
-            for a in range(cells.shape[0]):
-                if active[t, a] and equal[t, cells[a, j]]:
-                    same += 1
-            if same > most:
-                scores[t, j] = -np.inf
 
 
 @compiled

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.kernels.attacks.joined import JoinedCells
 from duckdb_anon.kernels.attacks.linkage import (
     bucket_scores,
-    leave_out_equal,
     leave_out_groups,
     own_share,
-    row_scores,
     vote,
 )
+from duckdb_anon.kernels.threads import threads, work_off
 from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.errors import AnonError
@@ -120,11 +120,13 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
     """
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
-    votes = [np.zeros(secret.domain) for secret in release.secrets]
-    for first, end in targets.blocks(_records_at_a_time(release)):
-        tick()
-        some, own = targets.between(first, end), slice(first, end)
-        by_part = [_part_scores(release, scoring, k, some) for k in range(len(release.parts))]
+    parts = _joined(release)
+
+    def look(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
+        if flag[0]:
+            return []
+        some, own = targets.between(*block), slice(*block)
+        by_part = [_part_scores(release, scoring, k, parts[k], some) for k in range(len(parts))]
         units = _unit_scores(release, scoring, by_part, None)
         _stay_in_group(release, scoring, units, some)
         mine = release.unit_of_row[some.own_row]
@@ -141,9 +143,12 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
             normed = release.start is None or secret.part < 0
             vote(
                 scores, some.start, scoring.reach, secret.offsets, secret.code, weight, tilt, normed, truth.offsets,
-                truth.code, told.offsets, told.code, votes[k], found,
+                truth.code, told.offsets, told.code, np.zeros(secret.domain), found,
             )  # fmt: skip
             attribute[own, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
+        return []
+
+    work_off(targets.blocks(_records_at_a_time(release)), look, tick)
     return Success(identity, attribute)
 
 
@@ -156,34 +161,42 @@ def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -
         targets: whom she looks for.
     """
     best = np.zeros(len(targets))
-    for first, end in targets.blocks(_records_at_a_time(release)):
-        tick()
-        some = targets.between(first, end)
-        by_part = [_part_scores(release, scoring, k, some) for k in range(len(release.parts))]
-        each = _unit_scores(release, scoring, by_part, None).max(axis=1)
-        best[first:end] = np.maximum.reduceat(each, some.start[:-1])
+    parts = _joined(release)
+
+    def look(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
+        if not flag[0]:
+            some = targets.between(*block)
+            by_part = [_part_scores(release, scoring, k, parts[k], some) for k in range(len(parts))]
+            each = _unit_scores(release, scoring, by_part, None).max(axis=1)
+            best[slice(*block)] = np.maximum.reduceat(each, some.start[:-1])
+        return []
+
+    work_off(targets.blocks(_records_at_a_time(release)), look, tick)
     return best
 
 
+def _joined(release: PublishedRecords) -> list[JoinedCells]:
+    """Cells of each part, columns of few cells joined."""
+    return [JoinedCells.of(p.cells, [release.columns[a].number for a in p.columns]) for p in release.parts]
+
+
 def _records_at_a_time(release: PublishedRecords) -> int:
-    """Records whose scores fit into some tens of megabytes."""
+    """Records whose scores, on all threads together, fit into some tens of megabytes."""
     voters = max(part.cells.shape[1] for part in release.parts)
     widest = max(sum(c.number for c in release.columns), voters)
-    return max(1, min(256, int(_BLOCK // widest)))
+    return max(1, min(256, int(_BLOCK // widest // threads())))
 
 
-def _part_scores(release: PublishedRecords, scoring: Scoring, k: int, some: Targets) -> FloatArray:
+def _part_scores(release: PublishedRecords, scoring: Scoring, k: int, joined: JoinedCells, some: Targets) -> FloatArray:
     """Scores of the voters by the columns of one part, shape (targets, voters)."""
     part = release.parts[k]
-    width = np.cumsum([0, *(release.columns[a].number for a in part.columns)])
-    cells = part.cells + width[:-1, None].astype(np.int32)
     active = np.ascontiguousarray(some.known[:, part.columns])
-    out = np.empty((len(some.values), cells.shape[1]))
-    local = np.hstack([scoring.columns[a](some.values[:, a]) for a in part.columns]).astype(np.float64, copy=False)
-    row_scores(cells, active, np.ascontiguousarray(local), scoring.floor, out)
+    local = np.hstack([scoring.columns[a](some.values[:, a]) for a in part.columns])
+    out = joined.scores(np.ascontiguousarray(local, dtype=np.float64), active, scoring.floor)
     if scoring.most_equal is not None:
         equal = np.hstack([release.columns[a].covered(some.values[:, a]) for a in part.columns])
-        leave_out_equal(cells, active, np.ascontiguousarray(equal), scoring.most_equal, out)
+        same = joined.scores(np.ascontiguousarray(equal, dtype=np.float64), active, 0.0)
+        out[same > scoring.most_equal] = -np.inf
     return out
 
 
