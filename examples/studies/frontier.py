@@ -352,36 +352,33 @@ def family_of(method: str) -> str:
 
 
 def draw(found: dict[str, dict[str, list[float]]], out: Path) -> None:
-    """SUM error over the outside attacker's success, a panel a table, a colour and mark a family of methods."""
-    wide = min(2, len(found))
-    high = -(-len(found) // wide)
-    figure, axes = plt.subplots(high, wide, figsize=(6 * wide, 4.6 * high), squeeze=False)
-    for axis in axes.flat[len(found) :]:
-        axis.set_visible(False)
-    for axis, (name, methods) in zip(axes.flat, found.items(), strict=False):
-        for number, (family, mark) in enumerate(MARK.items()):
-            mine = {method: m for method, m in methods.items() if family_of(method) == family}
-            line = sorted((m[2], m[0]) for method, m in mine.items() if "not repaired" not in method)
-            if not line:
-                continue
-            axis.plot(*zip(*line, strict=True), mark + "-", label=family, color=f"C{number}", markersize=5, lw=0.8)
-            for method, m in mine.items():
-                if "not repaired" in method:
-                    axis.plot(m[2], m[0], mark, color=f"C{number}", markersize=5, fillstyle="none")
-                axis.annotate(re.sub(r"[^0-9/]", "", method), (m[2], m[0]), fontsize=6, xytext=(4, 3),
-                              textcoords="offset points")  # fmt: skip
-        axis.set(title=name, xlabel="outside attacker finds the row", yscale="log", xscale="log")
-        for line in (axis.xaxis, axis.yaxis):
-            line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            line.set_major_formatter("{x:g}")
-            line.set_minor_formatter(NullFormatter())
-        axis.grid(alpha=0.3)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("mean relative error of SUM queries")
+    """SUM error over risk, a row of two panels a table: the outside attacker, and the insider where groups are the
+    method's; a colour and mark a family of methods."""  # noqa: D205, D209
+    figure, axes = plt.subplots(len(found), 2, figsize=(12, 4.3 * len(found)), squeeze=False)
+    for pair, (name, methods) in zip(axes, found.items(), strict=True):
+        for axis, risk, who in zip(pair, (2, 3), ("outside attacker", "insider who knows the groups"), strict=True):
+            for number, (family, mark) in enumerate(MARK.items()):
+                mine = {k: m for k, m in methods.items() if family_of(k) == family and not np.isnan(m[risk])}
+                line = sorted((m[risk], m[0]) for method, m in mine.items() if "not repaired" not in method)
+                if not line:
+                    continue
+                axis.plot(*zip(*line, strict=True), mark + "-", label=family, color=f"C{number}", markersize=5, lw=0.8)
+                for method, m in mine.items():
+                    if "not repaired" in method:
+                        axis.plot(m[risk], m[0], mark, color=f"C{number}", markersize=5, fillstyle="none")
+                    axis.annotate(re.sub(r"[^0-9/]", "", method), (m[risk], m[0]), fontsize=6, xytext=(4, 3),
+                                  textcoords="offset points")  # fmt: skip
+            axis.set(title=name, xlabel=f"{who} finds the row", yscale="log", xscale="log")
+            for line_of in (axis.xaxis, axis.yaxis):
+                line_of.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                line_of.set_major_formatter("{x:g}")
+                line_of.set_minor_formatter(NullFormatter())
+            axis.grid(alpha=0.3)
+        pair[0].set_ylabel("mean relative error of SUM queries")
     axes.flat[0].legend(fontsize=7)
     figure.suptitle("Lower left is better; numbers are delta, k, p (percent) or l; hollow: not repaired")
-    figure.tight_layout()
-    figure.savefig(out / "frontier.png", dpi=130)
+    figure.tight_layout(rect=(0, 0, 1, 0.985))
+    figure.savefig(out / "frontier.png", dpi=80)
     plt.close(figure)
 
 
