@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import duckdb
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import feed, interrupt, learnt, run
+from duckdb_anon.engine import drawn_off, feed, interrupt, learnt, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
@@ -147,12 +147,25 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     con.create_function(
         "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
+    for name, kind in drawn_off.TYPES.items():
+        drawer = _drawer(name)
+        _KEEP.append(drawer)
+        con.create_function(name, drawer, None, kind, type=arrow, null_handling=special, side_effects=True)
     for name, (function, kind) in learnt.FUNCTIONS.items():
         con.create_function(name, function, None, kind, type=arrow, null_handling=special)
     for entry in ENTRIES:
         if isinstance(entry, Task):
             _register(con, number, entry)
     return number
+
+
+def _drawer(name: str) -> Callable[[pa.Array], pa.Array]:
+    draw = drawn_off.drawing(name)
+
+    def drawer(call: pa.Array) -> pa.Array:
+        return draw(_whole(call))
+
+    return drawer
 
 
 def _register(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
@@ -246,12 +259,14 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
     tables: list[run.Rows] = [_rows(call.field(n)) for n in names if n.startswith("t")]
+    statement = (number, 0, 0)
     if "feed" in names:
-        tables = [feed.taken(call.field("feed")[0].as_py())]
+        statement, fed = feed.taken(call.field("feed")[0].as_py())
+        tables = [fed]
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
     place = (number, call.field("asker")[0].as_py())
-    return run.run_call(entry, text, tables, trees, counted, place)
+    return run.run_call(entry, text, tables, trees, counted, place, statement)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:

@@ -6,6 +6,7 @@ Arrow has seen. Cost: a pass over the values that are changed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -16,6 +17,13 @@ from duckdb_anon.model.table import FloatArray
 
 _INTEGERS = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
 _UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A column of texts, each of which is held once, where `encoded` has its places; all of them occur."""
+
+    encoded: pa.DictionaryArray
 
 
 def plain(array: pa.Array) -> pa.Array:

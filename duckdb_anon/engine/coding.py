@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import as_numbers, plain, steps, type_text
+from duckdb_anon.engine.arrow import Texts, as_numbers, plain, steps, type_text
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.scales import scale_of
 from duckdb_anon.engine.trees import labelled, tree_leaves
@@ -28,7 +28,7 @@ from duckdb_anon.model.table import FARTHEST, Attribute, FloatArray, IntArray
 def code_column(
     function: str,
     name: str,
-    array: pa.Array,
+    array: pa.Array | Texts,
     kind: Literal["ordered", "nominal", "hierarchy", ""],
     tree: Hierarchy | None = None,
     literals: bool = False,
@@ -47,8 +47,8 @@ def code_column(
         ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
     """
     tick()
-    declared = _declared(array)
-    array = plain(array)
+    encoded, declared = (array.encoded, []) if isinstance(array, Texts) else (None, _declared(array))
+    array = pa.array([], pa.string()) if isinstance(array, Texts) else plain(array)
     if tree is not None and kind == "hierarchy":
         array = labelled(function, name, array, tree)
     if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
@@ -64,7 +64,7 @@ def code_column(
         raise ColumnError(
             f"{function}: column '{name}' is {array.type} and has no order; name it in categorical := ['{name}']"
         )
-    encoded = array.dictionary_encode()
+    encoded = array.dictionary_encode() if encoded is None else encoded
     tick()
     values = encoded.dictionary
     order, special, below = _sorted_values(values, orderable)

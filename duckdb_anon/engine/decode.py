@@ -5,26 +5,27 @@ While running, `Packer` walks the same layout and fills those lists. Both visit 
 order and ask for lists in the same order, so that a list's number is its meaning.
 
 The kernel's answer is one struct: `i` lists of integers, `d` lists of doubles, `s` lists of texts, `l` lists
-of integer lists. Codes travel as the row number of a row that has the value, once a code, so every value is
+of integer lists, and the number under which SQL draws off what there is one of for each released row. Codes travel as the row number of a row that has the value, once a code, so every value is
 read from the source and keeps its type. New values travel as text, once a value, and are cast to the type of their
 column when the call runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from duckdb_anon.engine.drawn_off import CODES, REAL, TOGETHER, WHOLE, ReleasedRows
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.scales import texts
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import Attribute, IntArray
+from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 Array = np.ndarray[Any, Any]
 _CONSTANT = "_anon_const._k"
@@ -49,10 +50,15 @@ class Decoder:
 
     Values are looked up where the rows are few: once a group for framed cells, once a row for others, and
     always before a join, so that the value lists stay single constants.
+
+    Attributes:
+        looked_up: coded columns that are released as they are by their codes.
     """
 
+    looked_up: Collection[str] = ()
     counts: dict[str, int] = field(default_factory=lambda: {"i": 0, "d": 0, "s": 0, "l": 0})
     row_lists: list[str] = field(default_factory=list)
+    row_cells: list[tuple[str, int]] = field(default_factory=list)
     row_values: list[str] = field(default_factory=list)
     frames: dict[str, _Frame] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
@@ -72,6 +78,12 @@ class Decoder:
         self.row_lists.append(f"unnest({self.ask(kind)}) as {name}")
         return name
 
+    def cell(self, function: str = CODES) -> str:
+        """Have `function` draw off one cell a released row; return its name inside `_anon_cells`."""
+        number = sum(other == function for other, _ in self.row_cells)
+        self.row_cells.append((function, number))
+        return f"_e{len(self.row_cells) - 1}"
+
     def value(self, sql: str) -> str:
         """Have `sql` computed once a released row; return the column to select."""
         self.row_values.append(sql)
@@ -80,7 +92,7 @@ class Decoder:
     def frame(self, name: str) -> _Frame:
         """The frame `name`, asking for its index and its number of groups the first time."""
         if name not in self.frames:
-            self.frames[name] = _Frame(f"_anon_f{len(self.frames)}", self.row("i"), self.ask("i") + "[1]")
+            self.frames[name] = _Frame(f"_anon_f{len(self.frames)}", self.cell(), self.ask("i") + "[1]")
         return self.frames[name]
 
     def grouped(self, frame: str, kind: str) -> str:
@@ -116,14 +128,16 @@ class Decoder:
             return self.constant(self._channel(plan))
         if plan.cells is c.Struct:
             return "{" + ", ".join(f"{literal(f.name)}: {self.column(f)}" for f in plan.fields) + "}"
+        if plan.cells is c.Source and attribute in self.looked_up:
+            return self.value(f"{self.dictionary(attribute)}[{self.cell()} + 1]")
         if plan.cells is c.Source:
             if plan.frame not in self.sources:
-                self.sources[plan.frame] = self.value(self.row("i"))
+                self.sources[plan.frame] = self.value(self.cell(WHOLE))
             return f"_anon_s{list(self.sources).index(plan.frame)}.{ident(attribute)}"
         if plan.cells is c.Value:
-            return self.value(f"{self._new_values(attribute)}[{self.row('i')} + 1]")
+            return self.value(f"{self._new_values(attribute)}[{self.cell()} + 1]")
         if plan.cells in (c.Whole, c.Real):
-            return self.value(self.row("i" if plan.cells is c.Whole else "d"))
+            return self.value(self.cell(WHOLE if plan.cells is c.Whole else REAL))
         if plan.cells in (c.Node, c.NodeSet):
             self.frame(plan.frame)
             labels = self.ask("s")
@@ -155,7 +169,7 @@ class Decoder:
 
     def _valued(self, plan: ColumnPlan, values: str) -> str:
         if plan.cells is c.Coded:
-            return self.value(f"{values}[{self.row('i')} + 1]")
+            return self.value(f"{values}[{self.cell()} + 1]")
         if plan.cells is c.Interval:
             lower, upper = self.grouped(plan.frame, "i"), self.grouped(plan.frame, "i")
             box = f"{{'lower': {values}[{lower} + 1], 'upper': {values}[{upper} + 1]}}"
@@ -177,7 +191,7 @@ class Decoder:
             "case when r.error is null then true else error(r.error) end)",
             *self._new_value_ctes(),
             *self._dictionary_ctes(),
-            f"_anon_rows as (select {', '.join(['unnest(range(r.n)) as _ord', *self.row_lists])} from _anon_r)",
+            self._rows(),
             *(frame.sql(values) for frame in self.frames.values()),
             f"_anon_cells as (select _ord{looked_up} from _anon_rows{values}{framed})",
         ]
@@ -200,6 +214,24 @@ class Decoder:
             each = ", ".join(f"{ident(n) if n in varying else told.format(columns[n])} as {ident(n)}" for n in columns)
             rows = f"select {each} from ({rows}) as _anon_out cross join _anon_const"
         return ",\n".join(parts) + f"\n{rows}"
+
+    def _rows(self) -> str:
+        """The CTE of one row for each released one, with what was asked for of it."""
+        rows = ", ".join(["r.rows as _rows", "unnest(range(r.n)) as _ord", *self.row_lists])
+        drawn: dict[tuple[str, int], str] = {}
+        cells = []
+        for k, (function, number) in enumerate(self.row_cells):
+            first = number - number % TOGETHER if function == CODES else number
+            call = drawn.setdefault((function, first), f"_t{len(drawn)}")
+            cells.append(f"{call}.c{number - first} as _e{k}" if function == CODES else f"{call} as _e{k}")
+        calls = "".join(
+            f", {function}({{rows: _rows, first: {first}, row: _ord}}) as {name}"
+            for (function, first), name in drawn.items()
+        )
+        return (
+            f"_anon_rows as (select {', '.join(['* exclude (_rows)', *cells])} from "
+            f"(select *{calls} from (select {rows} from _anon_r) as _anon_numbered) as _anon_drawn)"
+        )
 
     def _new_value_ctes(self) -> list[str]:
         """The lists of new values. An empty list of a column's own values lends its type to the cast."""
@@ -257,12 +289,14 @@ class Packer:
     Attributes:
         attributes: those the cells' codes belong to, by name.
         source_row: the source row number of each kernel row.
-        order: which of the kernel's rows is released first, second, ...
+        rows: the released rows, filled column by column.
+        looked_up: as the `Decoder` was told.
     """
 
     attributes: Mapping[str, Attribute]
     source_row: IntArray
-    order: IntArray
+    rows: ReleasedRows
+    looked_up: Collection[str] = ()
     lists: AnswerLists = field(default_factory=AnswerLists)
     frames: set[str] = field(default_factory=set)
     dictionaries: set[str] = field(default_factory=set)
@@ -277,19 +311,22 @@ class Packer:
         if isinstance(cells, c.Struct):
             for part in plan.fields:
                 self.column(part, cells.fields[part.name])
+        elif isinstance(cells, c.Source) and attribute in self.looked_up:
+            self._dictionary(attribute)
+            codes = self.attributes[attribute].codes
+            self._codes(codes if _every(cells.rows, len(codes)) else np.where(cells.rows < 0, -1, codes[cells.rows]))
         elif isinstance(cells, c.Source):
             if plan.frame not in self.sources:
                 self.sources.add(plan.frame)
-                rows = cells.rows[self.order]
-                self.lists.i.append(np.where(rows < 0, -1, self.source_row[rows]))
+                self.rows.wholes.append(np.where(cells.rows < 0, -1, self.source_row[cells.rows]))
         elif isinstance(cells, c.Value):
             scale = self.attributes[attribute].scale_for("Value")
             self.lists.s.append(texts(scale, cells.numbers))
-            self.lists.i.append(cells.index[self.order])
+            self._codes(cells.index)
         elif isinstance(cells, c.Whole):
-            self.lists.i.append(cells.values[self.order])
+            self.rows.wholes.append(cells.values)
         elif isinstance(cells, c.Real):
-            self.lists.d.append(cells.values[self.order])
+            self.rows.reals.append(cells.values)
         elif isinstance(cells, (c.Node, c.NodeSet)):
             self._nodes(plan, cells)
         else:
@@ -305,16 +342,14 @@ class Packer:
             self.lists.l.append((cells.offsets, cells.nodes + 1))
 
     def _valued(self, plan: ColumnPlan, cells: Any, attribute: str) -> None:
-        if attribute not in self.dictionaries:
-            self.dictionaries.add(attribute)
-            self.lists.i.append(self.source_row[self.attributes[attribute].first_row])
+        if self._dictionary(attribute):
             if plan.declared_type:
                 self.lists.s.append(self.attributes[attribute].declared)
             if isinstance(cells, c.Interval):
                 scale = self.attributes[attribute].scale
                 self.lists.s.append(texts(scale, cells.new) if scale is not None and cells.new is not None else [])
         if isinstance(cells, c.Coded):
-            self.lists.i.append(cells.codes[self.order])
+            self._codes(cells.codes)
         elif isinstance(cells, c.Channel):
             if not plan.declared_type and (cells.codes >= self.attributes[attribute].domain).any():
                 raise ColumnError(
@@ -333,7 +368,24 @@ class Packer:
             self._frame(plan.frame, cells.index, len(cells.offsets) - 1)
             self.lists.l += [(cells.offsets, cells.codes + 1), (cells.offsets, cells.counts)]
 
+    def _dictionary(self, attribute: str) -> bool:
+        """Add the rows that show the values of an attribute, the first time it is asked for; tell whether it was."""
+        if attribute in self.dictionaries:
+            return False
+        self.dictionaries.add(attribute)
+        self.lists.i.append(self.source_row[self.attributes[attribute].first_row])
+        return True
+
     def _frame(self, frame: str, index: IntArray, groups: int) -> None:
         if frame not in self.frames:
             self.frames.add(frame)
-            self.lists.i += [index[self.order], np.array([groups], dtype=np.int64)]
+            self._codes(index)
+            self.lists.i.append(np.array([groups], dtype=np.int64))
+
+    def _codes(self, codes: CodeArray | IntArray) -> None:
+        self.rows.codes.append(codes.astype(np.int32, copy=False))
+
+
+def _every(rows: IntArray, count: int) -> bool:
+    """Whether these are all rows in their order."""
+    return len(rows) == count and bool((rows == np.arange(count)).all())

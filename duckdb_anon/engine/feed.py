@@ -4,15 +4,13 @@ Listing a whole table into one value, the obvious way, holds it four times over 
 list, its copy in arrow, the table itself) and in the width of its types. Here each vector is narrowed as it comes,
 and widened again one column at a time when that column is coded.
 
-`opened` gives a statement the number of an empty feed, `put` adds a vector, `taken` ends it. A statement that fails
-in between leaves a feed behind, which goes when its connection opens one in another statement.
+`opened` gives a statement the number of an empty feed, `put` adds a vector, `taken` ends it.
 
 Cost: one call of Python for each 2048 rows.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,12 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import step_type, steps
+from duckdb_anon.engine import held
+from duckdb_anon.engine.arrow import Texts, step_type, steps
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
-
-Statement = tuple[int, int, int]
-"""Number of the database instance, of the connection in it, and of the statement."""
 
 _WIDTHS = (np.int8, np.int16, np.int32)
 
@@ -35,7 +31,6 @@ _WIDTHS = (np.int8, np.int16, np.int32)
 class Feed:
     """Rows put so far: the pieces of each column, with the types the columns have."""
 
-    statement: Statement
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
     types: dict[str, pa.DataType] = field(default_factory=dict)
     rows: int = 0
@@ -52,68 +47,88 @@ class Feed:
             self.pieces.setdefault(name, []).append(_narrowed(column, self.pieces[name]))
         self.rows += len(rows)
 
-    def field(self, name: str) -> pa.Array:
-        """One column in its own type. It is handed over: the feed has it no more."""
+    def field(self, name: str) -> pa.Array | Texts:
+        """One column in its own type, texts as `Texts`. It is handed over: the feed has it no more."""
         tick()
         pieces, kind = self.pieces.pop(name), self.types[name]
+        if pa.types.is_string(kind) and all(pa.types.is_dictionary(piece.type) for piece in pieces):
+            return _together(pieces, self.rows)
         whole = pa.chunked_array([_widened(piece, kind) for piece in pieces], kind).combine_chunks()
         if isinstance(whole, pa.ChunkedArray) and whole.num_chunks > 1:
-            raise RequirementError(
-                f"a column of {self.rows:,} rows holds more than 2 GB of text, which arrow's offsets cannot reach; "
-                "work in parts: duckdb-anon release ... --part-rows 1000000"
-            )
+            raise RequirementError(_too_long(self.rows))
         return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
 
 
-_feeds: dict[int, Feed] = {}
-_numbers = itertools.count(1)
 _lock = threading.Lock()
 
 
-def opened(statement: Statement) -> int:
+def opened(statement: held.Statement) -> int:
     """Open a feed for a call of `statement`; return its number."""
-    with _lock:
-        for number, feed in list(_feeds.items()):
-            if feed.statement[:2] == statement[:2] and feed.statement != statement:
-                del _feeds[number]
-        number = next(_numbers)
-        _feeds[number] = Feed(statement)
-        return number
+    return held.hold(statement, Feed())
 
 
 def put(number: int, rows: pa.StructArray) -> None:
     """Add a vector to feed `number`; several threads may."""
     with _lock:
-        _feeds[number].put(rows)
+        held.held(number).put(rows)
 
 
-def taken(number: int) -> Feed:
-    """The feed `number`, which ends."""
-    with _lock:
-        return _feeds.pop(number)
+def taken(number: int) -> tuple[held.Statement, Feed]:
+    """The feed `number`, which ends, and the statement it was opened for."""
+    statement, feed = held.released(number)
+    return statement, feed
 
 
 def _narrowed(column: pa.Array, before: list[pa.Array]) -> pa.Array:
-    """The same numbers in the narrowest type that holds those of this vector; other columns as they are."""
+    """The same values in fewer bytes: numbers in the narrowest type that holds those of this vector, texts once each."""
     kind = column.type
     if pa.types.is_dictionary(kind) and before:
         # every vector brings a copy of the names of an enum; one is enough
         return pa.DictionaryArray.from_arrays(column.indices, before[0].dictionary)
+    if pa.types.is_string(kind):
+        return _shorter(column)
     whole = pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
     if not whole or pa.types.is_uint64(kind):
         return column
     number = steps(column)
     ends = pc.min_max(number)
-    low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
+    return _fitting(number, ends["min"].as_py() or 0, ends["max"].as_py() or 0)
+
+
+def _fitting(number: pa.Array, low: int, high: int) -> pa.Array:
     for width in _WIDTHS:
         if np.iinfo(width).min <= low and high <= np.iinfo(width).max:
-            return (
-                number.cast(pa.from_numpy_dtype(width))
-                if number.type.bit_width > 8 * np.dtype(width).itemsize
-                else number
-            )
+            narrower = number.type.bit_width > 8 * np.dtype(width).itemsize
+            return number.cast(pa.from_numpy_dtype(width)) if narrower else number
     return number
 
 
+def _shorter(column: pa.Array) -> pa.Array:
+    """Texts with places among the different ones; as they are where most are different."""
+    encoded = pc.dictionary_encode(column)
+    different = len(encoded.dictionary)
+    if 2 * different > len(column):
+        return column
+    return pa.DictionaryArray.from_arrays(_fitting(encoded.indices, 0, different), encoded.dictionary)
+
+
+def _together(pieces: list[pa.Array], rows: int) -> Texts:
+    each = [pa.DictionaryArray.from_arrays(piece.indices.cast(pa.int32()), piece.dictionary) for piece in pieces]
+    try:
+        encoded = pa.chunked_array(each).unify_dictionaries().combine_chunks()
+    except pa.ArrowException as error:
+        raise RequirementError(_too_long(rows)) from error
+    return Texts(encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded)
+
+
+def _too_long(rows: int) -> str:
+    return (
+        f"a column of {rows:,} rows holds more than 2 GB of text, which arrow's offsets cannot reach; work in parts: "
+        "duckdb-anon release ... --part-rows 1000000, or duckdb_anon.release(..., part_rows=1000000)"
+    )
+
+
 def _widened(piece: pa.Array, kind: Any) -> pa.Array:
+    if pa.types.is_dictionary(piece.type) and not pa.types.is_dictionary(kind):
+        return piece.dictionary_decode()
     return piece if piece.type == kind else piece.cast(step_type(kind)).cast(kind)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model import cells as c
-from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.shapes import EDGES, SOURCE
+from duckdb_anon.model.shapes.types import is_boolean, is_integer, is_moment, is_text
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
@@ -46,6 +48,25 @@ def layout_from(told: Sequence[Mapping[str, Any]]) -> tuple[ColumnPlan, ...]:
     return tuple(
         ColumnPlan(**{**plan, "cells": getattr(c, plan["cells"]), "fields": layout_from(plan["fields"])})
         for plan in told
+    )
+
+
+def looked_up(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Coded columns that are released as they are, and whose codes say all of a value: no join need bring it back.
+
+    Args:
+        layout: the released columns.
+        infos: the coded columns.
+        values: what is sent of each of them.
+    """
+    plans = [part for plan in layout for part in (plan, *plan.fields) if part.cells is not c.Struct]
+    changed = {plan.column or plan.name for plan in plans if plan.cells is not c.Source}
+    return tuple(
+        info.name
+        for info in infos
+        if info.name not in changed and values[info.name] == ident(info.name) and not info.hierarchy
+        # 0.0 and -0.0 have one code; of other types a code may stand for several texts
+        if is_integer(info.type) or is_moment(info.type) or is_text(info.type) or is_boolean(info.type)
     )
 
 

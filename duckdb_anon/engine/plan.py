@@ -16,7 +16,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.fits import require_fit
-from duckdb_anon.engine.layout import layout_of
+from duckdb_anon.engine.layout import layout_of, looked_up
 from duckdb_anon.engine.persons import check_described, refusing, with_persons
 from duckdb_anon.engine.plan_report import plan_report
 from duckdb_anon.engine.quoting import ident, literal
@@ -29,7 +29,7 @@ from duckdb_anon.engine.roles import (
 from duckdb_anon.engine.run import coded_table
 from duckdb_anon.engine.sent import sent
 from duckdb_anon.engine.sliced import classes_of_slices, unsliced
-from duckdb_anon.engine.statement import ASKER, every_info, run_ctes
+from duckdb_anon.engine.statement import ASKER, coded_infos, every_info, run_ctes
 from duckdb_anon.model.cells import Interval, Real, Value
 from duckdb_anon.model.entries import (
     ColumnPlan,
@@ -139,14 +139,15 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     roles, layout = _typed(entry, roles, params)
     require_fit(entry, context.catalog, relation, roles, len(layout), context.arguments)
     note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
-    decoder = Decoder()
-    taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
-    columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
-    declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
         before, relation = edges.edged(entry.name, relation, roles, fewest)
-    ran = run_ctes(entry, context, relation, roles, params, declaring, layout)
+    coded = coded_infos(roles)
+    decoder = Decoder(looked_up(layout, coded, sent(entry.name, context.catalog, relation, coded)))
+    taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
+    columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
+    declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
+    ran = run_ctes(entry, context, relation, roles, params, declaring, layout, decoder.looked_up)
     return f"with {before}{ran},\n{decoder.sql(columns)}"
 
 

@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine import interrupt
+from duckdb_anon.engine import held, interrupt
 from duckdb_anon.engine.coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.decode import AnswerLists, Packer
+from duckdb_anon.engine.drawn_off import ReleasedRows
 from duckdb_anon.engine.feed import Feed
 from duckdb_anon.engine.fits import MOST_ENTRIES
 from duckdb_anon.engine.layout import layout_from, length
@@ -31,19 +32,20 @@ from duckdb_anon.kernels import threads
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
 from duckdb_anon.model.cells import Whole as Numbers
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
+from duckdb_anon.model.entries import ColumnInfo, Method, Params, Report, Roles
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes import EDGES, Contents, in_doubt, read, refuse
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
 Rows: TypeAlias = Feed | pa.StructArray
-RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
+RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, rows BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
 _INTS = pa.list_(pa.list_(pa.int64()))
 _ARROW = pa.struct(
     [
         ("error", pa.string()),
         ("n", pa.int64()),
+        ("rows", pa.int64()),
         ("i", _INTS),
         ("d", pa.list_(pa.list_(pa.float64()))),
         ("s", pa.list_(pa.list_(pa.string()))),
@@ -105,6 +107,7 @@ def run_call(
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
     place: interrupt.Place | None = None,
+    statement: held.Statement = (0, 0, 0),
 ) -> pa.Array:
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
 
@@ -115,6 +118,7 @@ def run_call(
         trees: rows of each hierarchy table by its name.
         counted: row `rn` and number of rows `n` of each combination a method has asked for.
         place: the connection whose interrupt stops the call.
+        statement: the one that draws the released rows off.
     """
     _, roles, params, extra = from_json(call)
     try:
@@ -125,10 +129,11 @@ def run_call(
                     entry.name, roles, tables[0], forest, extra["conditions"],
                     canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
                 )  # fmt: skip
-                count, lists = _method(entry, params, layout_from(extra["layout"]), *rows, counted)
+                packer = _method(entry, params, extra, *rows, counted)
+                answer = _answer(entry.name, len(packer.rows.order), packer.lists, packer.rows.held_for(statement))
             else:
-                count, lists = _report(entry, roles, params, tables, forest, extra)
-            return _answer(entry.name, count, lists)
+                answer = _answer(entry.name, *_report(entry, roles, params, tables, forest, extra))
+            return answer
     except AnonError as error:
         return pa.array([{"error": of_function(entry.name, error), "n": 0}], type=_ARROW)
     except Exception as error:  # a traceback would show paths, the message might show data
@@ -138,11 +143,11 @@ def run_call(
 def _method(
     entry: Method,
     params: Params,
-    layout: Sequence[ColumnPlan],
+    extra: Mapping[str, Any],
     table: CodedTable,
     source_row: IntArray,
     counted: pa.StructArray | None,
-) -> tuple[int, AnswerLists]:
+) -> Packer:
     if counted is not None:
         table = replace(table, combinations=_combinations(counted, source_row))
     check_coded(entry, table.person)
@@ -155,13 +160,13 @@ def _method(
     count = length(next(iter(cells.values())))
     if params.get(EDGES.word) is not None:
         cells = {**cells, EDGES.key: Numbers(np.full(count, params[EDGES.word], dtype=np.int64))}
-    packer = Packer(attributes, source_row, rng.permutation(count))
-    for plan in layout:
+    packer = Packer(attributes, source_row, ReleasedRows(rng.permutation(count)), extra["looked_up"])
+    for plan in layout_from(extra["layout"]):
         given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
         if given is None:
             raise TypeError(f"{entry.name} planned the column '{plan.name}' and did not release it")
         packer.column(plan, given)
-    return count, packer.lists
+    return packer
 
 
 def _report(
@@ -307,7 +312,7 @@ def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations
     return Combinations(place[rows], counts)
 
 
-def _answer(function: str, count: int, lists: AnswerLists) -> pa.Array:
+def _answer(function: str, count: int, lists: AnswerLists, rows: int = 0) -> pa.Array:
     most = max(sum(len(a) for a in lists.i), sum(len(a) for a in lists.d), *(len(v) for _, v in lists.l), 0)
     if most > MOST_ENTRIES:
         raise RequirementError(
@@ -324,7 +329,7 @@ def _answer(function: str, count: int, lists: AnswerLists) -> pa.Array:
     nested = pa.ListArray.from_arrays(pa.array(sizes, pa.int32()), middle)
     lists_of_lists = pa.ListArray.from_arrays(pa.array([0, len(nested)], pa.int32()), nested)
     return pa.StructArray.from_arrays(
-        [pa.array([None], pa.string()), pa.array([count], pa.int64()), ints, reals, texts, lists_of_lists],
+        [pa.array([None], pa.string()), *(pa.array([n], pa.int64()) for n in (count, rows)), ints, reals, texts, lists_of_lists],
         fields=list(_ARROW),
     )
 

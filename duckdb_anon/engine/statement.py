@@ -31,6 +31,11 @@ def every_info(roles: Roles) -> tuple[ColumnInfo, ...]:
     return roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
 
 
+def coded_infos(roles: Roles) -> tuple[ColumnInfo, ...]:
+    """Every column that is coded."""
+    return roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
+
+
 def _without_unused(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
     """A column of the source; an enum as text, for its type would tell values that nobody has (any more)."""
     if is_enum(relation.columns.get(column, "")) and column not in kept_enums:
@@ -46,6 +51,7 @@ def run_ctes(
     params: Params,
     kept_enums: Collection[str] = (),
     layout: Sequence[ColumnPlan] = (),
+    looked_up: Sequence[str] = (),
 ) -> str:
     """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table.
 
@@ -57,8 +63,9 @@ def run_ctes(
         params: checked parameters of the call.
         kept_enums: columns that keep the type of their enum.
         layout: released columns of a method.
+        looked_up: those of them that are looked up by their codes, though they are the source's.
     """
-    coded = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
+    coded = coded_infos(roles)
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{_without_unused(n, relation, kept_enums)}, " for n in names)
     values = sent(entry.name, context.catalog, relation, coded)
@@ -69,7 +76,7 @@ def run_ctes(
         needed += f"coalesce((\n{condition}\n), false)::integer as _anon_x{k}, "
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
-    told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout)}
+    told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout), "looked_up": looked_up}
     part = whole.current()
     own = {} if part is None else {"part": part}
     call = to_json(entry.name, roles, params, {**told, **own, "threads": context.catalog.threads})

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from duckdb_anon.engine import feed, run
+from duckdb_anon.engine.arrow import Texts
 
 COLUMNS = {
     "small": pa.array([1, None, -128], pa.int64()),
@@ -28,9 +29,10 @@ def test_every_column_comes_back_as_it_was(name: str) -> None:
     whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
     for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
         feed.put(number, part)
-    taken = feed.taken(number)
+    _, taken = feed.taken(number)
     assert len(taken) == 5
     back = taken.field(name)
+    back = back.encoded.dictionary_decode() if isinstance(back, Texts) else back
     assert back.type == COLUMNS[name].type
     assert str(back) == str(pa.concat_arrays([COLUMNS[name], COLUMNS[name][1:]]))
 

@@ -1,0 +1,90 @@
+"""The released rows as DuckDB draws them off: a vector at a time, out of the arrays that the kernel left.
+
+Answered as lists, the obvious way, each cell would be held five times over in eight bytes (the list, its copies in arrow
+and in two materialized CTEs, the unnested vectors), and a release could not have more than 2^31 cells. Here codes stay
+in the four bytes they are made in, and rows are put in their released order as they are asked for.
+
+Cost: three calls of Python or more for each 2048 rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine import held
+from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+
+TOGETHER = 8
+"""Code columns that one call of SQL draws off."""
+
+CODES, WHOLE, REAL = "_anon_codes", "_anon_wholes", "_anon_reals"
+TYPES = {CODES: f"STRUCT({', '.join(f'c{k} INTEGER' for k in range(TOGETHER))})", WHOLE: "BIGINT", REAL: "DOUBLE"}
+_NAMES = [f"c{k}" for k in range(TOGETHER)]
+
+
+@dataclass
+class ReleasedRows:
+    """Columns with one entry a row of the kernel, and the order in which its rows are released.
+
+    Attributes:
+        order: which of the kernel's rows is released first, second, ..., shape (rows,).
+        codes: columns of codes, group numbers and row numbers below 2^31, each of shape (kernel rows,).
+        wholes: columns of whole numbers.
+        reals: columns of real numbers.
+    """
+
+    order: IntArray
+    codes: list[CodeArray] = field(default_factory=list)
+    wholes: list[IntArray] = field(default_factory=list)
+    reals: list[FloatArray] = field(default_factory=list)
+    left: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def held_for(self, statement: held.Statement) -> int:
+        """Hold the rows for a statement until each of them was drawn off; return their number."""
+        if len(self.order) < 2**31:
+            self.order = self.order.astype(np.int32)
+        calls = -(-len(self.codes) // TOGETHER) + len(self.wholes) + len(self.reals)
+        self.left = calls * len(self.order)
+        return held.hold(statement, self) if self.left else 0
+
+
+def _codes(rows: ReleasedRows, first: int, which: IntArray) -> pa.Array:
+    columns = [pa.array(codes[which]) for codes in rows.codes[first : first + TOGETHER]]
+    columns += [pa.nulls(len(which), pa.int32())] * (TOGETHER - len(columns))
+    return pa.StructArray.from_arrays(columns, _NAMES)
+
+
+def _wholes(rows: ReleasedRows, first: int, which: IntArray) -> pa.Array:
+    return pa.array(rows.wholes[first][which], pa.int64())
+
+
+def _reals(rows: ReleasedRows, first: int, which: IntArray) -> pa.Array:
+    return pa.array(rows.reals[first][which], pa.float64())
+
+
+def drawing(function: str) -> Callable[[pa.StructArray], pa.Array]:
+    """What a SQL function of `TYPES` does with a vector of {rows: number, first: column, row: place in the release}.
+
+    Args:
+        function: name of the SQL function.
+    """
+    draw = {CODES: _codes, WHOLE: _wholes, REAL: _reals}[function]
+
+    def drawn(call: pa.StructArray) -> pa.Array:
+        number, first = call.field("rows")[0].as_py(), call.field("first")[0].as_py()
+        rows = held.held(number)
+        places = call.field("row").to_numpy(zero_copy_only=False)
+        told = draw(rows, first, rows.order[places])
+        with rows.lock:
+            rows.left -= len(places)
+            if rows.left == 0:
+                held.released(number)
+        return told
+
+    return drawn
