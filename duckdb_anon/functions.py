@@ -258,7 +258,7 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    tables: list[run.Rows] = [_rows(call.field(n)) for n in names if n.startswith("t")]
+    tables: list[run.Rows] = [_table(call.field(n)) for n in names if n.startswith("t")]
     statement = (number, 0, 0)
     if "feed" in names:
         statement, fed = feed.taken(call.field("feed")[0].as_py())
@@ -267,6 +267,13 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
     counted = _rows(call.field("f")) if "f" in names else None
     place = (number, call.field("asker")[0].as_py())
     return run.run_call(entry, text, tables, trees, counted, place, statement)
+
+
+def _table(fed: pa.StructArray) -> pa.StructArray:
+    """Rows of a table that was fed."""
+    kind = fed.type.field("row").type.value_type
+    _, rows = feed.taken(fed.field("feed")[0].as_py())
+    return rows.whole(kind)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:

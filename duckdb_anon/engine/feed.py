@@ -58,6 +58,14 @@ class Feed:
             raise RequirementError(_too_long(self.rows))
         return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
 
+    def whole(self, kind: pa.StructType) -> pa.StructArray:
+        """All rows, whose type is `kind`. They are handed over: the feed has them no more."""
+        if not self.rows:
+            return pa.array([], kind)
+        columns = [self.field(one.name) for one in kind]
+        plain = [c.encoded.dictionary_decode() if isinstance(c, Texts) else c for c in columns]
+        return pa.StructArray.from_arrays(plain, fields=list(kind))
+
 
 _lock = threading.Lock()
 

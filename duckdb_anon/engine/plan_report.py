@@ -1,4 +1,4 @@
-"""Plans of reports: tables as lists of what a measure reads, and a SELECT over the columns it answers with."""
+"""Plans of reports: tables as feeds of what a measure reads, and a SELECT over the columns it answers with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from duckdb_anon.engine.roles import (
 )
 from duckdb_anon.engine.run import LIST_OF, to_json
 from duckdb_anon.engine.sent import sent_together
-from duckdb_anon.engine.statement import ASKER, run_ctes, trees_of
+from duckdb_anon.engine.statement import ASKER, fed_table, opened_feed, run_ctes, trees_of
 from duckdb_anon.model.description import is_release
 from duckdb_anon.model.entries import (
     ColumnInfo,
@@ -30,7 +30,7 @@ from duckdb_anon.model.shapes import carriers, may_carry
 
 
 def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
-    """SQL of a report: one coded table, or several tables of any shape as lists.
+    """SQL of a report: one coded table, or several tables of any shape.
 
     Args:
         entry: the function that is called.
@@ -87,13 +87,16 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     extra = {"trees": trees, "types": types, "labelled": sorted(wanted), "threads": context.catalog.threads}
     call = to_json(entry.name, roles, params, extra)
     values = sent_together(entry.name, context.catalog, relations, wanted)
-    lists = "".join(f", t{k}: {_row_list(r, wanted, context.catalog, values[k])}" for k, r in enumerate(relations))
-    run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}{lists}{tree_sql}}}) as r)"
-    return f"with {run},\n{_report_select(entry, ())}"
+    feeds = "".join(f"{opened_feed(f'_anon_fed{k}')},\n" for k in range(len(relations)))
+    fed = "".join(
+        f", t{k}: {_fed(f'_anon_fed{k}', r, wanted, context.catalog, values[k])}" for k, r in enumerate(relations)
+    )
+    run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}}) as r)"
+    return f"with {feeds}{run},\n{_report_select(entry, ())}"
 
 
-def _row_list(relation: Relation, wanted: set[str], catalog: Catalog, values: Mapping[str, str]) -> str:
-    """Subquery that lists what a measure reads: labelled names, slices that hold some, and shape columns."""
+def _fed(feed: str, relation: Relation, wanted: set[str], catalog: Catalog, values: Mapping[str, str]) -> str:
+    """Subquery that feeds what a measure reads: labelled names, slices that hold some, and shape columns."""
     folded = {w.lower() for w in wanted}
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
     if not relation.visible:
@@ -102,7 +105,7 @@ def _row_list(relation: Relation, wanted: set[str], catalog: Catalog, values: Ma
         own = literal([carrier.word for carrier in carriers()])
         chosen = f"list_contains({listed_names}, lower(_anon_c)) or list_contains({own}, rtrim(lower(_anon_c), '_'))"
         there = f"(select columns(lambda _anon_c: {chosen}) from {numbered})"
-        return f"(select list(_anon_t) from {there} as _anon_t)"
+        return fed_table(feed, "_anon_t", f"{there} as _anon_t")
     names = [
         column
         for column, kind in relation.columns.items()
@@ -113,7 +116,7 @@ def _row_list(relation: Relation, wanted: set[str], catalog: Catalog, values: Ma
     if not any(not may_carry(name) or name.lower() in folded for name in names):
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
     pairs = ", ".join(f"{ident(name)}: {values.get(name, ident(name))}" for name in names)
-    return f"(select list({{_anon_rn: _anon_rn, {pairs}}}) from {numbered})"
+    return fed_table(feed, f"{{_anon_rn: _anon_rn, {pairs}}}", numbered)
 
 
 def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:

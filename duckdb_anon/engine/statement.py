@@ -87,12 +87,29 @@ def run_ctes(
     counted = _combinations(entry, roles, params, values)
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"
-        "_anon_fed as materialized (select _anon_open({asker: current_connection_id(), statement: current_query_id()}) "
-        "as _feed),\n"
+        f"{opened_feed('_anon_fed')},\n"
         f"_anon_run as materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {ASKER}, "
         f"feed: (from _anon_fed), rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}}))"
         f"{counted}{tree_sql}}}) as r from _anon_src)"
     )
+
+
+def opened_feed(name: str) -> str:
+    """CTE that opens a feed and says its number."""
+    asked = "_anon_open({asker: current_connection_id(), statement: current_query_id()})"
+    return f"{name} as materialized (select {asked} as _feed)"
+
+
+def fed_table(feed: str, row: str, source: str) -> str:
+    """Subquery that puts the rows of a table into a feed; an empty list tells the type of a row where there are none.
+
+    Args:
+        feed: the CTE of `opened_feed`.
+        row: SQL of a row as a struct.
+        source: what follows FROM.
+    """
+    put = f"sum(_anon_feed({{feed: (from {feed}), row: {row}}}))"
+    return f"(select {{feed: (from {feed}), rows: {put}, row: list({row}) filter (where false)}} from {source})"
 
 
 def _guarded(function: str, infos: Sequence[ColumnInfo], call: str) -> str:
