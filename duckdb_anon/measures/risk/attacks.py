@@ -241,4 +241,6 @@ def wilson(successes: float, trials: int) -> tuple[float, float]:
     z, rate = 1.959963984540054, successes / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    low, high = max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    # an end that is none of the sums' rounding
+    return low if successes > 0 else 0.0, high if successes < trials else 1.0

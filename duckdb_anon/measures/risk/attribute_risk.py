@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
 from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
 from duckdb_anon.measures.risk.published import PublishedRecords
@@ -66,8 +67,8 @@ MEASURE = Report(
     name=NAME,
     summary="how often each attacker names a person's sensitive value, deFinetti's among them, beside what l bounds",
     paper="Kifer (2009), Attacks on privacy and deFinetti's theorem; see linkage_risk",
-    example="FROM attribute_risk('people', 'release', call := 'muco(0.2)', targets := 200)",
-    parameters=LINKAGE.parameters,
+    example="FROM attribute_risk('people', 'release', 'salary', call := 'muco(0.2)', targets := 200)",
+    parameters=(*(p for p in ROLE_PARAMETERS if p.name == "sensitive"), *LINKAGE.parameters),
     returns=_RETURNS,
     compute=attribute_risk,
     tables=("original", "release"),
