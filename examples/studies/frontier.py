@@ -17,12 +17,12 @@ after the tables stands what SSE groups do for slicing, merging and anatomy at t
 
 Measured (three seeds, 1,000 targets each, some 25 minutes of one core; the plot beside this file): of the sixteen
 targets one is missed, the insider on census at 1/10, .087 +- .0015 (four seeds, 8,000 targets) where .085 was asked;
-without repair .075. On the two tables nobody tuned on MDAV's clusters with permuted columns are as good or better against
-the outside attacker (randhie: error .156 at .055, muco .217 at .059), and worse against the insider (.101 where muco
-has .070; her chance there is one in k, while groups of SSE cuts hold more rows than k where values are few). What the
-paper's setting claims does not come out: error .085 at risk .18 on census. SSE groups lower the mean error of anatomy to
-a third and less on all four tables, of slicing and merging by up to a sixth on three; on randhie at l = 2 it rises from
-.091 to .098, where the median falls.
+without repair .075. On the two tables nobody tuned on MDAV's clusters with permuted columns are as good or better
+against the outside attacker (randhie: error .156 at .055, muco .217 at .059), and worse against the insider (.101
+where muco has .070; her chance there is one in k, while groups of SSE cuts hold more rows than k where values are
+few). What the paper's setting claims does not come out: error .085 at risk .18 on census. SSE groups lower the mean
+error of anatomy to a third and less on all four tables, of slicing and merging by up to a sixth on three; on randhie
+at l = 2 it rises from .091 to .098, where the median falls.
 """
 
 from __future__ import annotations
