@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import drawn_off, feed, interrupt, learnt, run
+from duckdb_anon.engine import answer, drawn_off, feed, interrupt, learnt, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
@@ -145,7 +145,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     for name, fed in (("_anon_open", opener), ("_anon_feed", feeder)):
         con.create_function(name, fed, None, "BIGINT", type=arrow, null_handling=special, side_effects=True)
     con.create_function(
-        "_anon_run", runner, None, run.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
+        "_anon_run", runner, None, answer.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
     )
     for name, kind in drawn_off.TYPES.items():
         drawer = _drawer(name)

@@ -1,47 +1,29 @@
-"""Cells to SQL: the two halves of one walk.
+"""Cells to SQL: the first half of one walk.
 
 While planning, `Decoder` walks the layout and writes the SQL that reads the lists the kernel will send.
-While running, `Packer` walks the same layout and fills those lists. Both visit the columns in the same
+While running, `packing.Packer` walks the same layout and fills those lists. Both visit the columns in the same
 order and ask for lists in the same order, so that a list's number is its meaning.
 
 The kernel's answer is one struct: `i` lists of integers, `d` lists of doubles, `s` lists of texts, `l` lists
-of integer lists, and the number under which SQL draws off what there is one of for each released row. Codes travel as the row number of a row that has the value, once a code, so every value is
-read from the source and keeps its type. New values travel as text, once a value, and are cast to the type of their
-column when the call runs.
+of integer lists, and the number under which SQL draws off what there is one of for each released row (`drawn_off`).
+Codes travel as the row number of a row that has the value, once a code, so every value is read from the source and
+keeps its type. New values travel as text, once a value, and are cast to the type of their column when the call runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from duckdb_anon.engine.drawn_off import CODES, REAL, TOGETHER, WHOLE, ReleasedRows
+from duckdb_anon.engine.drawn_off import CODES, REAL, TOGETHER, WHOLE
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.scales import texts
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
-from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
-Array = np.ndarray[Any, Any]
 _CONSTANT = "_anon_const._k"
 _RAREST = 1000
 """One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
 stores and copies a list once a row, and fewer rows than values tell nothing of a distribution anyway."""
-
-
-@dataclass
-class AnswerLists:
-    """The kernel's answer before it becomes arrow: lists by type, in the order they were asked for."""
-
-    i: list[Array] = field(default_factory=list)
-    d: list[Array] = field(default_factory=list)
-    s: list[Sequence[str | None]] = field(default_factory=list)
-    l: list[tuple[Array, Array]] = field(default_factory=list)  # noqa: E741  (named as in the SQL it becomes)
 
 
 @dataclass
@@ -183,41 +165,49 @@ class Decoder:
 
     def sql(self, columns: Mapping[str, str]) -> str:
         """CTEs and SELECT around the column expressions; `_anon_src` and `_anon_run` stand before it."""
-        values = (", _anon_dict" if self.dictionaries else "") + (", _anon_new" if self.new else "")
-        framed = "".join(f", {frame.table}" for frame in self.frames.values())
+        constant = [name for name, used in (("_anon_dict", self.dictionaries), ("_anon_new", self.new)) if used]
+        values = "".join(f", {name}" for name in constant)
         looked_up = "".join(f", {sql} as _x{k}" for k, sql in enumerate(self.row_values))
         parts = [
             "_anon_r as materialized (select r from _anon_run where "
             "case when r.error is null then true else error(r.error) end)",
             *self._new_value_ctes(),
             *self._dictionary_ctes(),
-            self._rows(),
             *(frame.sql(values) for frame in self.frames.values()),
-            f"_anon_cells as (select _ord{looked_up} from _anon_rows{values}{framed})",
         ]
-        joins = ["_anon_cells"]
         if self.constants:
             constants = ", ".join(f"{sql} as _k{k}" for k, sql in enumerate(self.constants))
             told_by = f"greatest(1, least({_RAREST}, {' + '.join(self.domains)})) as _told_by"
             parts.append(f"_anon_const as materialized (select {constants}, {told_by} from _anon_r{values})")
+        # beside rows that are to be sorted it would be sorted once a row
+        constant += ["_anon_const"] if self.constants and not self.sources else []
+        parts.append(self._rows([*constant, *(frame.table for frame in self.frames.values())]))
+        beside = ", _anon_const" if "_anon_const" in constant else ""
+        parts.append(f"_anon_cells as (select _ord{looked_up}{beside} from _anon_rows)")
+        joins = ["_anon_cells"]
         for k, source in enumerate(self.sources.values()):
             joins.append(f"left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {source}")
         varying = {name: sql for name, sql in columns.items() if not sql.startswith(_CONSTANT)}
         released = ", ".join(f"{sql} as {ident(name)}" for name, sql in varying.items())
-        released += ", _anon_cells._ord as _anon_ord" if self.constants else ""
+        released += f", _anon_cells._ord as _anon_ord{beside}" if self.constants else ""
         # joins may hand rows over in the order of the source; the kernel's order is the shuffled one
-        ordered = " order by _anon_cells._ord" if len(joins) > 1 else ""
+        ordered = " order by _anon_cells._ord" if self.sources else ""
         rows = f"select {released}\nfrom {' '.join(joins)}{ordered}"
         if self.constants:
-            # outside the sort, where one value serves every row that tells it
             told = "case when _anon_ord % _anon_const._told_by = 0 then {} end"
             each = ", ".join(f"{ident(n) if n in varying else told.format(columns[n])} as {ident(n)}" for n in columns)
-            rows = f"select {each} from ({rows}) as _anon_out cross join _anon_const"
+            rows = f"select {each} from ({rows}) as _anon_out" + ("" if beside else " cross join _anon_const")
         return ",\n".join(parts) + f"\n{rows}"
 
-    def _rows(self) -> str:
-        """The CTE of one row for each released one, with what was asked for of it."""
-        rows = ", ".join(["r.rows as _rows", "unnest(range(r.n)) as _ord", *self.row_lists])
+    def _rows(self, constant: Sequence[str]) -> str:
+        """The CTE of one row for each released one, with what was asked for of it, and `constant` beside it.
+
+        What is constant comes before the rows are unnested: of a cross join with as few rows as it expects, DuckDB may
+        materialize either side.
+        """
+        rows = ", ".join(
+            ["r.rows as _rows", "unnest(range(r.n)) as _ord", *self.row_lists, *(f"{t} as {t}" for t in constant)]
+        )
         drawn: dict[tuple[str, int], str] = {}
         cells = []
         for k, (function, number) in enumerate(self.row_cells):
@@ -230,7 +220,8 @@ class Decoder:
         )
         return (
             f"_anon_rows as (select {', '.join(['* exclude (_rows)', *cells])} from "
-            f"(select *{calls} from (select {rows} from _anon_r) as _anon_numbered) as _anon_drawn)"
+            f"(select *{calls} from (select {rows} from {', '.join(['_anon_r', *constant])}) as _anon_numbered) "
+            "as _anon_drawn)"
         )
 
     def _new_value_ctes(self) -> list[str]:
@@ -280,112 +271,3 @@ class _Frame:
         values = f"select _g{looked_up} from (select {unnested} from _anon_r) as _u{labels}{dictionary}"
         lists = ", ".join(f"list(_y{k} order by _g) as _y{k}" for k in range(len(self.values)))
         return f"{self.table} as materialized (select {lists} from ({values}) as _w)"
-
-
-@dataclass
-class Packer:
-    """Fills the lists a `Decoder` asked for, the kernel's rows being put in a new order.
-
-    Attributes:
-        attributes: those the cells' codes belong to, by name.
-        source_row: the source row number of each kernel row.
-        rows: the released rows, filled column by column.
-        looked_up: as the `Decoder` was told.
-    """
-
-    attributes: Mapping[str, Attribute]
-    source_row: IntArray
-    rows: ReleasedRows
-    looked_up: Collection[str] = ()
-    lists: AnswerLists = field(default_factory=AnswerLists)
-    frames: set[str] = field(default_factory=set)
-    dictionaries: set[str] = field(default_factory=set)
-    sources: set[str] = field(default_factory=set)
-
-    def column(self, plan: ColumnPlan, cells: Any) -> None:
-        """Add the lists of one released column, in the order `Decoder.column` asks for them."""
-        tick()
-        if not isinstance(cells, plan.cells):
-            raise TypeError(f"column '{plan.name}' was planned as {plan.cells.__name__}, got {type(cells).__name__}")
-        attribute = plan.column or plan.name
-        if isinstance(cells, c.Struct):
-            for part in plan.fields:
-                self.column(part, cells.fields[part.name])
-        elif isinstance(cells, c.Source) and attribute in self.looked_up:
-            self._dictionary(attribute)
-            codes = self.attributes[attribute].codes
-            self._codes(codes if _every(cells.rows, len(codes)) else np.where(cells.rows < 0, -1, codes[cells.rows]))
-        elif isinstance(cells, c.Source):
-            if plan.frame not in self.sources:
-                self.sources.add(plan.frame)
-                self.rows.wholes.append(np.where(cells.rows < 0, -1, self.source_row[cells.rows]))
-        elif isinstance(cells, c.Value):
-            scale = self.attributes[attribute].scale_for("Value")
-            self.lists.s.append(texts(scale, cells.numbers))
-            self._codes(cells.index)
-        elif isinstance(cells, c.Whole):
-            self.rows.wholes.append(cells.values)
-        elif isinstance(cells, c.Real):
-            self.rows.reals.append(cells.values)
-        elif isinstance(cells, (c.Node, c.NodeSet)):
-            self._nodes(plan, cells)
-        else:
-            self._valued(plan, cells, attribute)
-
-    def _nodes(self, plan: ColumnPlan, cells: c.Node | c.NodeSet) -> None:
-        groups = len(cells.node) if isinstance(cells, c.Node) else len(cells.offsets) - 1
-        self._frame(plan.frame, cells.index, groups)
-        self.lists.s.append(cells.labels)
-        if isinstance(cells, c.Node):
-            self.lists.i.append(cells.node)
-        else:
-            self.lists.l.append((cells.offsets, cells.nodes + 1))
-
-    def _valued(self, plan: ColumnPlan, cells: Any, attribute: str) -> None:
-        if self._dictionary(attribute):
-            if plan.declared_type:
-                self.lists.s.append(self.attributes[attribute].declared)
-            if isinstance(cells, c.Interval):
-                scale = self.attributes[attribute].scale
-                self.lists.s.append(texts(scale, cells.new) if scale is not None and cells.new is not None else [])
-        if isinstance(cells, c.Coded):
-            self._codes(cells.codes)
-        elif isinstance(cells, c.Channel):
-            if not plan.declared_type and (cells.codes >= self.attributes[attribute].domain).any():
-                raise ColumnError(
-                    f"column '{attribute}' declares values that no row has, but the planner cannot see its type; "
-                    "commit the table first, or take the table's values: domain := 'observed'"
-                )
-            self.lists.d.append(np.array([cells.p]))
-            self.lists.l.append((np.array([0, len(cells.codes)]), cells.codes + 1))
-        elif isinstance(cells, c.Interval):
-            self._frame(plan.frame, cells.index, len(cells.lower))
-            self.lists.i += [cells.lower, cells.upper]
-        elif isinstance(cells, c.ValueSet):
-            self._frame(plan.frame, cells.index, len(cells.offsets) - 1)
-            self.lists.l.append((cells.offsets, cells.codes + 1))
-        else:
-            self._frame(plan.frame, cells.index, len(cells.offsets) - 1)
-            self.lists.l += [(cells.offsets, cells.codes + 1), (cells.offsets, cells.counts)]
-
-    def _dictionary(self, attribute: str) -> bool:
-        """Add the rows that show the values of an attribute, the first time it is asked for; tell whether it was."""
-        if attribute in self.dictionaries:
-            return False
-        self.dictionaries.add(attribute)
-        self.lists.i.append(self.source_row[self.attributes[attribute].first_row])
-        return True
-
-    def _frame(self, frame: str, index: IntArray, groups: int) -> None:
-        if frame not in self.frames:
-            self.frames.add(frame)
-            self._codes(index)
-            self.lists.i.append(np.array([groups], dtype=np.int64))
-
-    def _codes(self, codes: CodeArray | IntArray) -> None:
-        self.rows.codes.append(codes.astype(np.int32, copy=False))
-
-
-def _every(rows: IntArray, count: int) -> bool:
-    """Whether these are all rows in their order."""
-    return len(rows) == count and bool((rows == np.arange(count)).all())

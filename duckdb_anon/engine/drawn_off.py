@@ -1,8 +1,8 @@
 """The released rows as DuckDB draws them off: a vector at a time, out of the arrays that the kernel left.
 
-Answered as lists, the obvious way, each cell would be held five times over in eight bytes (the list, its copies in arrow
-and in two materialized CTEs, the unnested vectors), and a release could not have more than 2^31 cells. Here codes stay
-in the four bytes they are made in, and rows are put in their released order as they are asked for.
+Answered as lists, the obvious way, each cell would be held five times over in eight bytes (the list, its copies in
+arrow and in two materialized CTEs, the unnested vectors), and a release could not have more than 2^31 cells. Here codes
+stay in the four bytes they are made in, and rows are put in their released order as they are asked for.
 
 Cost: three calls of Python or more for each 2048 rows.
 """

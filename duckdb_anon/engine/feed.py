@@ -47,7 +47,7 @@ class Feed:
             self.pieces.setdefault(name, []).append(_narrowed(column, self.pieces[name]))
         self.rows += len(rows)
 
-    def field(self, name: str) -> pa.Array | Texts:
+    def field(self, name: str) -> Any:
         """One column in its own type, texts as `Texts`. It is handed over: the feed has it no more."""
         tick()
         pieces, kind = self.pieces.pop(name), self.types[name]
@@ -88,7 +88,7 @@ def taken(number: int) -> tuple[held.Statement, Feed]:
 
 
 def _narrowed(column: pa.Array, before: list[pa.Array]) -> pa.Array:
-    """The same values in fewer bytes: numbers in the narrowest type that holds those of this vector, texts once each."""
+    """The same values in fewer bytes: numbers in the narrowest type that holds this vector's, texts once each."""
     kind = column.type
     if pa.types.is_dictionary(kind) and before:
         # every vector brings a copy of the names of an enum; one is enough

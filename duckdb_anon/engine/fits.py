@@ -1,7 +1,7 @@
 """A call that will not fit says so before it starts, with the command that will work.
 
-Two bounds: memory (`memory`), against DuckDB's own `memory_limit`, and the int32 offsets of the lists a call is
-answered in. Rows are estimated first, as DuckDB's planner does, and counted only where the estimate is too large.
+Two bounds: memory (`memory`), against DuckDB's own `memory_limit`, and the int32 offsets of the list that numbers the
+released rows. Rows are estimated first, as DuckDB's planner does, and counted only where the estimate is too large.
 Cost: one EXPLAIN.
 """
 
@@ -28,7 +28,7 @@ _FILTER = 5  # of so many rows DuckDB guesses that a filter lets one through
 
 
 def require_fit(
-    entry: Method, catalog: Catalog, relation: Relation, roles: Roles, released: int, arguments: Mapping[str, Any]
+    entry: Method, catalog: Catalog, relation: Relation, roles: Roles, arguments: Mapping[str, Any]
 ) -> None:
     """Refuse a call that would not fit.
 
@@ -37,7 +37,6 @@ def require_fit(
         catalog: what the planner can see.
         relation: its table.
         roles: its columns by role.
-        released: columns of the release.
         arguments: of the call, to be written again.
 
     Raises:
@@ -47,25 +46,24 @@ def require_fit(
         return
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
     limit = _memory_limit(catalog.cursor)
-    cells = released + columns
-    if _too_large(_FILTER * _estimated_rows(catalog.cursor, relation), columns, cells, limit):
+    if _too_large(_FILTER * _estimated_rows(catalog.cursor, relation), columns, limit):
         rows = _rows(catalog.cursor, relation)
-        if _too_large(rows, columns, cells, limit):
-            raise RequirementError(_told(entry, catalog, relation, rows, columns, cells, limit, arguments))
+        if _too_large(rows, columns, limit):
+            raise RequirementError(_told(entry, catalog, relation, rows, columns, limit, arguments))
 
 
-def _too_large(rows: int, columns: int, cells: int, limit: int) -> bool:
-    return needed(rows, columns) > limit or rows * cells > MOST_ENTRIES
+def _too_large(rows: int, columns: int, limit: int) -> bool:
+    return needed(rows, columns) > limit or rows > MOST_ENTRIES
 
 
 def _told(
-    entry: Method, catalog: Catalog, relation: Relation, rows: int, columns: int, cells: int, limit: int,
+    entry: Method, catalog: Catalog, relation: Relation, rows: int, columns: int, limit: int,
     arguments: Mapping[str, Any],
 ) -> str:  # fmt: skip
     why = (
         f"takes about {written(needed(rows, columns))} in one call, and memory_limit is {written(limit)}"
         if needed(rows, columns) > limit
-        else f"makes {rows * cells:,} entries in one call, and DuckDB's lists hold {MOST_ENTRIES:,}"
+        else f"is more than the {MOST_ENTRIES:,} that one call can number"
     )
     said = f"{entry.name}: {relation.given} has {rows:,} rows, which {why}"
     if entry.parts is None:

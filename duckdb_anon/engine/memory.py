@@ -6,13 +6,26 @@ as it comes, its code, and what cuts and draws need of both. Cost: none.
 
 from __future__ import annotations
 
+import ctypes
 import re
+import sys
+
+import pyarrow as pa
 
 from duckdb_anon.model.errors import ParameterError
 
 _ROW, _CELL = 60, 42
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def give_back() -> None:
+    """Give what was freed back to the system: DuckDB, whose turn is next, allocates by itself and cannot reuse it."""
+    pa.default_memory_pool().release_unused()
+    # glibc keeps arrays of many megabytes once some were freed
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def needed(rows: int, columns: int) -> int:

@@ -137,7 +137,7 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
     roles, layout = _typed(entry, roles, params)
-    require_fit(entry, context.catalog, relation, roles, len(layout), context.arguments)
+    require_fit(entry, context.catalog, relation, roles, context.arguments)
     note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
@@ -147,7 +147,7 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
     columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
     declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
-    ran = run_ctes(entry, context, relation, roles, params, declaring, layout, decoder.looked_up)
+    ran = run_ctes(entry, context, relation, roles, params, declaring, layout, tuple(decoder.looked_up))
     return f"with {before}{ran},\n{decoder.sql(columns)}"
 
 

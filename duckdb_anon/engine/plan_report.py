@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from duckdb_anon.engine.answer import LIST_OF
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.decode import Decoder
@@ -16,7 +17,7 @@ from duckdb_anon.engine.roles import (
     column_of,
     require_free_names,
 )
-from duckdb_anon.engine.run import LIST_OF, to_json
+from duckdb_anon.engine.run import to_json
 from duckdb_anon.engine.sent import sent_together
 from duckdb_anon.engine.statement import ASKER, fed_table, opened_feed, run_ctes, trees_of
 from duckdb_anon.model.description import is_release

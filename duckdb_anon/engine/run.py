@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine import held, interrupt
+from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
 from duckdb_anon.engine.coding import canonical_order, code_column, reordered
-from duckdb_anon.engine.decode import AnswerLists, Packer
 from duckdb_anon.engine.drawn_off import ReleasedRows
 from duckdb_anon.engine.feed import Feed
-from duckdb_anon.engine.fits import MOST_ENTRIES
 from duckdb_anon.engine.layout import layout_from, length
+from duckdb_anon.engine.memory import give_back
+from duckdb_anon.engine.packing import Packer
 from duckdb_anon.engine.persons import check_coded, check_persons
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
@@ -39,28 +40,6 @@ from duckdb_anon.model.shapes import EDGES, Contents, in_doubt, read, refuse
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
 Rows: TypeAlias = Feed | pa.StructArray
-RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, rows BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
-_INTS = pa.list_(pa.list_(pa.int64()))
-_ARROW = pa.struct(
-    [
-        ("error", pa.string()),
-        ("n", pa.int64()),
-        ("rows", pa.int64()),
-        ("i", _INTS),
-        ("d", pa.list_(pa.list_(pa.float64()))),
-        ("s", pa.list_(pa.list_(pa.string()))),
-        ("l", pa.list_(_INTS)),
-    ]
-)
-LIST_OF = {
-    "CODE": "i",
-    "BIGINT": "i",
-    "INTEGER": "i",
-    "BOOLEAN": "i",
-    "DOUBLE": "d",
-    "DOUBLE OR NULL": "d",
-    "VARCHAR": "s",
-}
 
 
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
@@ -129,15 +108,17 @@ def run_call(
                     entry.name, roles, tables[0], forest, extra["conditions"],
                     canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
                 )  # fmt: skip
+                give_back()
                 packer = _method(entry, params, extra, *rows, counted)
-                answer = _answer(entry.name, len(packer.rows.order), packer.lists, packer.rows.held_for(statement))
+                give_back()
+                done = answer(entry.name, len(packer.rows.order), packer.lists, packer.rows.held_for(statement))
             else:
-                answer = _answer(entry.name, *_report(entry, roles, params, tables, forest, extra))
-            return answer
+                done = answer(entry.name, *_report(entry, roles, params, tables, forest, extra))
+            return done
     except AnonError as error:
-        return pa.array([{"error": of_function(entry.name, error), "n": 0}], type=_ARROW)
+        return pa.array([{"error": of_function(entry.name, error), "n": 0}], type=ARROW)
     except Exception as error:  # a traceback would show paths, the message might show data
-        return pa.array([{"error": unexpected(entry.name, error), "n": 0}], type=_ARROW)
+        return pa.array([{"error": unexpected(entry.name, error), "n": 0}], type=ARROW)
 
 
 def _method(
@@ -310,44 +291,3 @@ def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations
     place[source_row] = np.arange(len(source_row))
     rows, counts = (counted.field(name).to_numpy(zero_copy_only=False) for name in ("rn", "n"))
     return Combinations(place[rows], counts)
-
-
-def _answer(function: str, count: int, lists: AnswerLists, rows: int = 0) -> pa.Array:
-    most = max(sum(len(a) for a in lists.i), sum(len(a) for a in lists.d), *(len(v) for _, v in lists.l), 0)
-    if most > MOST_ENTRIES:
-        raise RequirementError(
-            f"{function}: the answer has {most:,} entries and DuckDB's lists hold {MOST_ENTRIES:,}; work in parts "
-            "(duckdb-anon release ... --part-rows 1000000, or duckdb_anon.release(..., part_rows=1000000)), or name "
-            "fewer columns"
-        )
-    ints = _nested([np.asarray(a) for a in lists.i], pa.int64())
-    reals = _nested([np.asarray(a) for a in lists.d], pa.float64())
-    texts = _texts(lists.s)
-    inner = [_list_array(offsets, np.asarray(values), pa.int64()) for offsets, values in lists.l]
-    middle = pa.concat_arrays(inner) if inner else pa.array([], type=pa.list_(pa.int64()))
-    sizes = np.cumsum([0] + [len(a) for a in inner])
-    nested = pa.ListArray.from_arrays(pa.array(sizes, pa.int32()), middle)
-    lists_of_lists = pa.ListArray.from_arrays(pa.array([0, len(nested)], pa.int32()), nested)
-    return pa.StructArray.from_arrays(
-        [pa.array([None], pa.string()), *(pa.array([n], pa.int64()) for n in (count, rows)), ints, reals, texts, lists_of_lists],
-        fields=list(_ARROW),
-    )
-
-
-def _nested(arrays: list[np.ndarray[Any, Any]], kind: pa.DataType) -> pa.Array:
-    flat = np.concatenate(arrays) if arrays else np.zeros(0)
-    offsets = np.cumsum([0] + [len(a) for a in arrays])
-    inner = _list_array(offsets, flat, kind)
-    return pa.ListArray.from_arrays(pa.array([0, len(arrays)], pa.int32()), inner)
-
-
-def _texts(sequences: Sequence[Sequence[str | None]]) -> pa.Array:
-    flat = [pa.array(texts, pa.string()) for texts in sequences]
-    offsets = np.cumsum([0] + [len(a) for a in flat])
-    values = pa.concat_arrays(flat) if flat else pa.array([], pa.string())
-    inner = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-    return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), inner)
-
-
-def _list_array(offsets: IntArray, flat: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(flat, kind))

@@ -17,7 +17,7 @@ from duckdb_anon.parts.portable import l_sql, t_sql
 
 Ask = Callable[[str], Sequence[tuple[object, ...]]]
 _ALL_ROWS = ("muco", "mondrian", "anatomy", "slicing", "probabilistic", "microaggregate", "rank_swap", "rr_distort")
-_BOXES = ("mondrian", "probabilistic", "composition", "hybrid", "microaggregate")
+_BOXES = ("mondrian", "incognito", "probabilistic", "composition", "hybrid", "microaggregate")
 
 
 def check(

@@ -6,6 +6,7 @@ Works on a loaded connection, whoever holds it: DuckDB's own run, or a task of S
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import duckdb
 
@@ -17,7 +18,7 @@ from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.table import IntArray
 
 
-def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, whole: WholeTable) -> None:
+def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, whole: WholeTable | None) -> None:
     """Make the table `out` of what a call releases of one part.
 
     Args:
@@ -26,28 +27,31 @@ def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, wh
         call: the call on a table of the part's rows, numbered in `_anon_rn`, and after them those that stand for
             values; see `piece_sql`.
         out: name of the table to make, as SQL writes it.
-        whole: what is known of the whole.
+        whole: what is known of the whole; None: the part is the table.
 
     Raises:
         AnonError: the method cannot work on the part; the message is its own.
     """
-    with part_of(whole):
+    with nullcontext() if whole is None else part_of(whole):
         try:
             con.execute(f"create or replace table {out} as from {call}")
         except duckdb.Error as error:
             raise AnonError(told(error, name)) from error
 
 
-def piece_sql(rows: str, columns: list[str], count: int, told_values: str) -> str:
+def piece_sql(rows: str, columns: list[str], count: int, told_values: str | None) -> str:
     """SELECT of a part's rows, numbered from 0, and after them those that stand for values.
 
     Args:
         rows: relation of the part's rows, with `_anon_rn` of the whole.
         columns: columns the call needs.
         count: number of the part's rows.
-        told_values: relation of the rows that stand for values, numbered in `_anon_rn` from 0.
+        told_values: relation of the rows that stand for values, numbered in `_anon_rn` from 0;
+            None: the part is the table, and is not numbered.
     """
     named = ", ".join(ident(column) for column in columns)
+    if told_values is None:
+        return f"select {named} from {rows}"
     return (
         f"select {named}, row_number() over (order by {NUMBER}) - 1 as {NUMBER} from {rows} union all "
         f"select {named}, {NUMBER} + {count} as {NUMBER} from {told_values}"

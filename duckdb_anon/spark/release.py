@@ -1,6 +1,7 @@
 """A release of a DataFrame: parts planned by Spark SQL, worked by DuckDB inside its tasks, shuffled as one.
 
-Every method that can be worked in parts, the same classes as on DuckDB where cuts go by counts. What a part needs to
+Every method: those that can be worked in parts have the same classes as on DuckDB where cuts go by counts; those that
+decide for the table as a whole are worked by one task, on tables of up to `part_rows` rows. What a part needs to
 know of the whole (values, counts, hierarchies) is sent with the task. The result is computed once and kept
 (`localCheckpoint`): a DataFrame that Spark computes again would draw again, and two draws tell more than one. Rows come
 in the order of random keys, numbers of buckets and persons are random.
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine.calls import call_on
+from duckdb_anon.engine.memory import needed, written
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.trees import read_tree
@@ -36,7 +38,7 @@ from duckdb_anon.parts.tree import CODE
 from duckdb_anon.parts.values import Values, values_of
 from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.tables import Planned, planned, quoted
+from duckdb_anon.spark.tables import Planned, in_utc, planned, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +60,7 @@ def release(
     hierarchies: Mapping[str, Any] | None = None,
     part_rows: int = 1_000_000,
 ) -> DataFrame:
-    """Release a DataFrame with any method that can be worked in parts.
+    """Release a DataFrame with any method.
 
     Args:
         df: the original.
@@ -69,7 +71,8 @@ def release(
         person: column that says whose row it is, likewise.
         categorical: numbers to be taken as names.
         hierarchies: DataFrame of the hierarchy of a column (Spark, pandas or arrow; one row a leaf), by column.
-        part_rows: most rows of a part, which one task works on; 1,000 or more.
+        part_rows: most rows of a part, which one task works on; 1,000 or more. Methods that decide for the table as a
+            whole take tables of up to so many rows.
 
     Returns:
         The release, computed once; column metadata 'comment' says each column's role.
@@ -90,6 +93,10 @@ def release(
         found.con.close()
 
 
+def _empty(function: str) -> str:
+    return f"{function}: the table is empty; there is nothing to work on"
+
+
 class _Run:
     """One release of one DataFrame."""
 
@@ -107,6 +114,7 @@ class _Run:
     def run(self) -> DataFrame:
         """Code, plan, work, shuffle, check."""
         from pyspark import StorageLevel
+        from pyspark.sql.functions import lit
 
         for k in range(len(self.coded)):
             self._read_values(k)
@@ -114,10 +122,11 @@ class _Run:
         try:
             rows = coded.count()
             if rows == 0:
-                raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
+                raise RequirementError(_empty(self.name))
             coded.createOrReplaceTempView(self.view)
-            cutting = self._cutting()
-            placed = self._placed(cutting, rows)
+            cutting = self._cutting(rows)
+            placed = coded.withColumn(_PART, lit(0)) if cutting is None else self._placed(cutting, rows)
+            placed = placed.select(*(quoted(name) for name in self.columns), NUMBER, _PART)
             released = placed.groupBy(_PART).applyInArrow(self._worker(cutting), self._schema())
             result = self._labelled(released.orderBy(_KEY).drop(_KEY)).localCheckpoint(eager=True)
         finally:
@@ -137,6 +146,8 @@ class _Run:
         info, person = self.coded[k], self.roles.person
         many = f.count(f.lit(1)) if person is None else f.count_distinct(f.col(quoted(person.name)))
         found = self.df.groupBy(f.col(quoted(info.name)).alias("value")).agg(many.alias("n")).toArrow()
+        if found.num_rows == 0:
+            raise RequirementError(_empty(self.name))
         found = found.combine_chunks()
         keys, counts = found.column("value").combine_chunks(), found.column("n").to_numpy()
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
@@ -183,13 +194,18 @@ class _Run:
         )
         return int(found.to_pylist()[0]["n"]) > 1
 
-    def _cutting(self) -> Cutting:
+    def _cutting(self, rows: int) -> Cutting | None:
+        """How the table is cut into parts, None where it is worked whole."""
         entry = self.recorded.entry
-        if entry.parts is None:
+        if entry.parts is None and rows > self.part_rows:
+            needs = written(needed(rows, len(self.coded)))
             raise ParameterError(
-                f"{self.name}: decides for the table as a whole, so it cannot be worked in parts; use mondrian, muco "
-                "or anatomy, or collect the rows and use DuckDB"
+                f"{self.name}: decides for the table as a whole, so one task works all {rows:,} rows, and "
+                f"part_rows={self.part_rows:,}; give part_rows={rows} where a task may take about {needs}, or use "
+                "mondrian, muco or anatomy"
             )
+        if entry.parts is None:
+            return None
         codes, _ = self._combinations()
         attributes, q = [value.attribute for value in self.values], len(self.roles.qi)
         sensitive = tuple(replace(a, codes=codes[:, k]) for k, a in enumerate(attributes[q:]))
@@ -269,12 +285,13 @@ class _Run:
             columns[value.info.name] = keys.take(pa.array(place))
         return pa.table({**columns, NUMBER: np.arange(many, dtype=np.int64)})
 
-    def _worker(self, cutting: Cutting) -> Callable[[pa.Table], pa.Table]:
+    def _worker(self, cutting: Cutting | None) -> Callable[[pa.Table], pa.Table]:
         """What a task does with the rows of one part. Nothing of Spark may be in it."""
         name, columns, told = self.name, self.columns, self._told()
-        call = call_on(self.recorded, "piece", cutting.settled)
+        call = call_on(self.recorded, "piece", {} if cutting is None else cutting.settled)
+        in_parts = cutting is not None
         counts = {value.info.name: value.counts() for value in self.values}
-        trees, schema = dict(self.plan.trees), self.plan.columns
+        trees, schema = dict(self.plan.trees), in_utc(self.plan.columns)
         numbered = numbered_columns(self.recorded)
 
         def work(rows: pa.Table) -> pa.Table:
@@ -290,8 +307,9 @@ class _Run:
                 for column in lacking:
                     lent = lent.append_column(column, rows.column(column).slice(0, 1).take(pa.array([0] * len(told))))
                 con.register("_anon_told", lent)
-                con.execute(f"create table piece as {piece_sql('_anon_rows', columns, rows.num_rows, '_anon_told')}")
-                work_part(con, name, call, "released", whole_of_part(rows.num_rows, counts))
+                piece = piece_sql("_anon_rows", columns, rows.num_rows, "_anon_told" if in_parts else None)
+                con.execute(f"create table piece as {piece}")
+                work_part(con, name, call, "released", whole_of_part(rows.num_rows, counts) if in_parts else None)
                 out = con.sql("from released").to_arrow_table()
             rng = generator(None)
             for k in numbered:

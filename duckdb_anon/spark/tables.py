@@ -133,3 +133,22 @@ def quoted(name: str) -> str:
 
 
 __all__ = ["TABLE", "Planned", "planned", "quoted", "value_text"]
+
+
+def in_utc(schema: pa.Schema | None) -> pa.Schema | None:
+    """The schema with times that have a zone in UTC, the only one Spark takes from a task; moments stay the same.
+
+    >>> in_utc(pa.schema({"at": pa.list_(pa.timestamp("us", "Etc/UTC"))})).types
+    [ListType(list<item: timestamp[us, tz=UTC]>)]
+    """
+    return schema and pa.schema([field.with_type(_in_utc(field.type)) for field in schema])
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_in_utc(kind.key_type), _in_utc(kind.item_type))
+    return pa.list_(_in_utc(kind.value_type)) if pa.types.is_list(kind) else kind

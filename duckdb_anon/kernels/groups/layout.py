@@ -26,6 +26,8 @@ from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 UP_TO, FREQUENT, ONLY, TIES, CHILDREN, ONE_CHILD = range(6)
 # Counting into this many places a row is still cheaper than sorting.
 _DENSE = 8
+# Codes up to it take two bytes.
+_NARROW = 2**15 - 1
 
 
 class Rows(NamedTuple):
@@ -43,24 +45,25 @@ class Rows(NamedTuple):
     """
 
     codes: NDArray[Any]
-    sensitive: IntArray
-    row: IntArray
+    sensitive: CodeArray
+    row: NDArray[Any]
     next_codes: NDArray[Any]
-    next_sensitive: IntArray
-    next_row: IntArray
-    part: IntArray
+    next_sensitive: CodeArray
+    next_row: NDArray[Any]
+    part: CodeArray
     first: NDArray[np.int8]
 
     @staticmethod
     def of(qi: tuple[Attribute, ...], sensitive: CodeArray | None) -> Rows:
         """Copy a table, all rows one group."""
         rows = len(qi[0].codes)
-        codes = np.empty((rows, len(qi)), dtype=np.int32)
+        narrow = all(attribute.domain <= _NARROW for attribute in qi)
+        codes = np.empty((rows, len(qi)), dtype=np.int16 if narrow else np.int32)
         for place, attribute in enumerate(qi):
             own = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
             codes[:, place] = own
-        values = np.zeros(rows, dtype=np.int64) if sensitive is None else sensitive.astype(np.int64)
-        every = np.arange(rows, dtype=np.int64)
+        values = np.zeros(rows, dtype=np.int32) if sensitive is None else sensitive.astype(np.int32)
+        every = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
         return Rows(
             codes,
             values,
@@ -68,7 +71,7 @@ class Rows(NamedTuple):
             np.empty_like(codes),
             np.empty_like(values),
             np.empty_like(every),
-            np.empty(rows, dtype=np.int64),
+            np.empty(rows, dtype=np.int32),
             np.zeros(rows, dtype=np.int8),
         )
 

@@ -6,6 +6,9 @@ Cost: linear in the group's rows, more for what the rules of t-closeness ask of 
 from __future__ import annotations
 
 import math
+from typing import Any
+
+from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.rules import (
@@ -26,11 +29,11 @@ from duckdb_anon.kernels.groups.rules import (
     Tally,
 )
 from duckdb_anon.kernels.groups.sorting import sort_codes
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.model.table import CodeArray
 
 
 @compiled_in_place
-def satisfied(rules: Rules, tally: Tally, sensitive: IntArray, row: IntArray, start: int, stop: int) -> bool:
+def satisfied(rules: Rules, tally: Tally, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int) -> bool:
     """Say whether the rows start .. stop - 1 satisfy all rules.
 
     Args:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.compiled import compiled
 from duckdb_anon.kernels.permutation.within import rows_by_group
 from duckdb_anon.model.progress import stop_flag, tick
-from duckdb_anon.model.table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.table import Attribute, IntArray
 
 BASE = 10
 LEAST_COUNT = 50
@@ -35,6 +35,7 @@ _LEFT_ALONE = -(2**62)
 _MOST_FOR_TRIPLES = 10
 _HALF = np.uint64(0xFFFFFFFF)
 Array = NDArray[Any]
+BinArray = NDArray[np.int8]
 
 
 def repaired(
@@ -69,8 +70,9 @@ def repaired(
     above = rng.random(len(counts)) * BASE < counts % BASE
     target = (counts // BASE + above) * BASE
     dev = np.where(target >= LEAST_COUNT, tables.counted(published) - target, _LEFT_ALONE)
+    del bins
     rows, starts = rows_by_group(group_of_row)
-    published, result = published[rows], source.T[rows]
+    published, result = published[rows], np.stack([taken[rows] for taken in source], axis=1)
     for _ in range(ROUNDS):
         seed = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         _exchange(starts, published, result, tables.of_column, dev, seed, stop)
@@ -95,7 +97,7 @@ class _Marginals:
     of_column: IntArray
 
     @staticmethod
-    def of(bins: CodeArray) -> _Marginals:
+    def of(bins: BinArray) -> _Marginals:
         """Lay out the tables of some binned columns, shape (n, columns)."""
         widths = [int(column.max(initial=0)) + 1 for column in bins.T]
         many = range(len(widths))
@@ -126,17 +128,17 @@ class _Marginals:
             first.append(first[-1] + cells)
         return _Marginals(np.array(tables), np.array(first), np.array(of_column))
 
-    def counted(self, bins: CodeArray) -> IntArray:
+    def counted(self, bins: BinArray) -> IntArray:
         """Rows of each cell of all tables, end to end."""
         parts = []
         for table, lo, hi in zip(self.tables, self.first, self.first[1:], strict=False):
             tick()
-            cell = sum(bins[:, column] * step for column, step in table)
+            cell = sum(bins[:, column].astype(np.int64) * step for column, step in table)
             parts.append(np.bincount(cell, minlength=hi - lo))
         return np.concatenate(parts).astype(np.int64)
 
 
-def _binned(attribute: Attribute) -> CodeArray:
+def _binned(attribute: Attribute) -> BinArray:
     """Bin of each row: values where they are few, else the most frequent nominal ones and bins of equal frequency."""
     counts = np.bincount(attribute.codes, minlength=attribute.domain)
     if np.count_nonzero(counts) <= MOST_BINS:
@@ -151,7 +153,7 @@ def _binned(attribute: Attribute) -> CodeArray:
         bin_of_code = np.empty(len(counts), dtype=np.int64)
         bin_of_code[place] = np.minimum(share * BINS // counts.sum(), BINS - 1)
         _, bin_of_code = np.unique(bin_of_code, return_inverse=True)
-    return bin_of_code[attribute.codes].astype(np.int32)
+    return bin_of_code.astype(np.int8)[attribute.codes]
 
 
 @compiled

@@ -28,7 +28,7 @@ def rows_by_group(group_of_row: IntArray) -> tuple[IntArray, IntArray]:
     tick()
     sizes = np.bincount(group_of_row)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return np.argsort(group_of_row, kind="stable").astype(np.int64), starts
+    return np.argsort(group_of_row, kind="stable").astype(np.int64, copy=False), starts
 
 
 def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> IntArray:
@@ -47,7 +47,7 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     ([2, 2], [0, 1, 2])
     """
     rows, starts = rows_by_group(group_of_row)
-    source = np.empty((columns, len(rows)), dtype=np.int64)
+    source = np.empty((columns, len(rows)), dtype=np.int32 if len(rows) < 2**31 else np.int64)
     for own in source:
         _shuffle(rows, starts, rng.random(len(rows)), own)
     return source

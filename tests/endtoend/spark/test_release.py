@@ -103,6 +103,53 @@ OTHERS = {
 }
 
 
+def test_what_decides_for_the_whole_table_is_that_of_duckdb(con: Any, people: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    call = f"incognito('people', 4, l := 1.5, max_suppression := 0.01, {ROLES}, sensitive := 'ward')"
+    con.execute(f"create or replace table once as from {call}")
+    release = anon.release(people, "incognito(4, l := 1.5, max_suppression := 0.01)", qi=QI, sensitive="ward")
+    con.register("_levels", release.toArrow())
+    assert differing(con, "once", "_levels") == 0
+
+    pytest.importorskip("opendp")
+    noisy = anon.release(people, "diffgen(2.0, domain := 'observed')", qi=["age", "gender"], sensitive="education")
+    con.register("_noisy", noisy.toArrow())
+    total, rows = con.execute("select sum(noisy_count), count(*) from _noisy").fetchall()[0]
+    assert abs(total - 6000) < 40 * rows  # 40 scales of the noise of a cell
+    values = "select count(distinct education) from "
+    assert con.execute(values + "_noisy").fetchall() == con.execute(values + "people").fetchall()
+
+
+def test_an_empty_table_is_refused(people: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    with pytest.raises(AnonError, match="mondrian: the table is empty; there is nothing to work on"):
+        anon.release(people.filter("age < 0"), "mondrian(3)", qi=QI)
+
+
+def test_moments_with_and_without_zone_come_back_as_they_were(con: Any, spark: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    moments = spark.sql("""select timestamp'2024-03-31 01:30:00 UTC' + make_interval(0, 0, 0, 0, id % 90) as zoned,
+        cast(timestamp_ntz'2024-10-27 02:30:00' + make_interval(0, 0, 0, 0, id % 70) as timestamp_ntz) as local,
+        if(id % 50 = 0, null, date_add(date'1900-01-01', cast(id % 400 as int))) as day,
+        cast(id % 13 as decimal(9, 2)) / 4 as amount, id % 3 = 0 as yes, cast(id % 7 as int) as ward
+        from range(4000)""")
+    columns = ["zoned", "local", "day", "amount", "yes"]
+    con.register("_moments", moments.toArrow())
+    con.execute("create or replace table moments as from _moments")
+    con.execute(f"create or replace table once as from mondrian('moments', 5, qi := {columns}, sensitive := 'ward')")
+    boxes = anon.release(moments, "mondrian(5)", qi=columns, sensitive="ward", part_rows=1500)
+    con.register("_boxes", boxes.toArrow())
+    assert differing(con, "once", "_boxes") == 0
+    mixed = anon.release(moments, "muco(0.2)", qi=columns, sensitive="ward", part_rows=1500)
+    assert [f.dataType for f in mixed.schema] == [moments.schema[f.name].dataType for f in mixed.schema]
+    con.register("_mixed", mixed.toArrow())
+    for column in columns:
+        assert differing(con, f"(select {column} from moments)", f"(select {column} from _mixed)") == 0
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_method_with_parts_runs(con: Any, people: Any, name: str) -> None:
     import duckdb_anon.spark as anon
@@ -148,7 +195,7 @@ def test_lists_of_persons_with_hierarchies(con: Any, spark: Any) -> None:
         ("muco(7)", {}, "delta := 7"),
         ("mondrian(3)", {"qi": ["aeg"]}, "did you mean 'age'"),
         ("mondrian(90000)", {}, "largest k this table can meet is 6000"),
-        ("incognito(3)", {}, "decides for the table as a whole"),
+        ("incognito(3)", {"part_rows": 2000}, "one task works all 6,000 rows, and part_rows=2,000"),
         ("mondrian(3, row_id := true)", {}, "row_id := true ties rows"),
         ("mondrian(3, seed := 5)", {}, "a seed repeats nothing"),
         ("mondrian(3)", {"part_rows": 5}, "part_rows=5 is too few"),

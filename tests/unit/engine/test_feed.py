@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from duckdb_anon.engine import feed, run
+from duckdb_anon.engine import answer, feed, held
 from duckdb_anon.engine.arrow import Texts
 
 COLUMNS = {
@@ -56,10 +56,39 @@ def test_two_calls_in_one_statement_do_not_mix(con: duckdb.DuckDBPyConnection) -
 def test_more_entries_than_a_list_can_hold_are_refused(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(answer, "MOST_ENTRIES", 100)
     con.execute("create table t as select range as x from range(200)")
     with pytest.raises(
         duckdb.Error, match=r"mondrian: the answer has .* entries and DuckDB's lists hold 100; work in parts"
     ):
         con.execute("create table r as from mondrian('t', 2, qi := ['x'])")
     assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
+
+
+def test_released_rows_go_once_they_are_drawn_off(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range as x, (range % 7)::varchar as s from range(5000)")
+    before = set(held._held)
+    con.execute("create table r as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
+    assert set(held._held) == before
+    con.execute("from muco('t', 0.2, qi := ['x'], sensitive := 's') limit 1").fetchall()
+    con.execute("create table q as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
+    assert set(held._held) == before
+
+
+def test_columns_released_as_they_are_keep_what_codes_do_not_tell(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t (i integer, d date, m timestamptz, t time, b boolean, f double, e enum('x', 'y', 'z'), "
+        "n varchar collate nocase, h hugeint, c decimal(9, 2), w varchar, s integer)"
+    )
+    con.execute(
+        "insert into t select i, '2024-01-01'::date + i::integer, to_timestamp(i), '10:00'::time, i % 2 = 0, "
+        "case when i % 2 = 0 then 0.0 else -0.0 end, if(i % 2 = 0, 'x', 'y'), if(i % 2 = 0, 'Flu', 'FLU'), "
+        "170141183460469231731687303715884105727 - i, i / 100, if(i % 3 = 0, null, 'w' || i % 5), i % 10 from range(200) r(i)"
+    )
+    kept = "i, d, m, t, b, f, e::varchar as e, n, h, c, w"
+    con.execute(
+        "create table r as from anatomy('t', 5, qi := ['i', 'd', 'm', 't', 'b', 'f', 'e', 'n', 'h', 'c', 'w'], sensitive := 's')"
+    )
+    for one, other in (("t", "r"), ("r", "t")):
+        texts = f"select columns(*)::varchar || typeof(columns(*)) from (select {kept} from {{}})"
+        assert con.execute(f"{texts.format(one)} except all {texts.format(other)}").fetchall() == []
