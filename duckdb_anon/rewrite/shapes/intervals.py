@@ -21,9 +21,23 @@ from sqlglot import exp
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import MOST_LISTED
 from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
-from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
+from duckdb_anon.rewrite.query.template import (
+    OWN,
+    added,
+    every,
+    kept_together,
+    mapped,
+    multiplied,
+    number,
+    own,
+    own_name,
+    select,
+    some,
+    tree,
+    truth,
+)
 from duckdb_anon.rewrite.shapes.lines import constants, is_number, linear
-from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
+from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, read, whole
 
 WHOLE = ValueRanges(EVERYTHING.intervals, True)
@@ -41,35 +55,88 @@ class IntervalPart(Part):
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """List the whole numbers or days in each box."""
-        if spread_of(self.kind) != "discrete":
-            raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
-        inside = f"range(_low::bigint, _high::bigint + 1)::{self.kind}[]"
-        if self.kind.upper() == "DATE":
-            # an infinite date is alone in its box, or with the other one
-            inside = (
-                "case when isfinite(_low) and isfinite(_high) then range(_low, _high + 1, interval 1 day)::date[] "
-                "else list_distinct([_low, _high]) end"
-            )
-        wide = "datediff('day', _low, _high)" if self.kind.upper() == "DATE" else "_high - _low"
-        far = f"{wide} >= {MOST_LISTED}"
-        if self.kind.upper() not in _NARROW:
-            far = f"_high >= 9223372036854775807 or _low < -9223372036854775808 or {far}"
-        if self.kind.upper() == "DATE":
-            far = f"isfinite(_low) and isfinite(_high) and {wide} >= {MOST_LISTED}"
         return select(
-            f"""
-            select _cell, unnest(case when _cell is null then [null::{self.kind}] when {far} then error({{many}})
-              when _unbounded then list_append({inside}, null) else {inside} end) as {{value}}
-            from {{boxes}}""",
+            "select _cell, {values} as {value} from {boxes}",
+            values=self.unlisted(self._inside()),
             value=self.columns[0],
             boxes=self.boxes(),
+        )
+
+    def opened(self, cell: exp.Expr) -> exp.Expr | None:
+        """The whole numbers or days in a box."""
+        return self._told_apart(self._inside(), cell) if self.even else None
+
+    def unlisted(self, values: exp.Expr) -> exp.Expr:
+        """One row a value, of the column's type."""
+        return tree(f"unnest({{values}})::{self.kind}", values=values)
+
+    def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
+        """The closed form of a request, where it has one."""
+        if request.wanted == "mean" and not self.even:
+            return None
+        closed = self._closed(request)
+        return self._told_apart(closed, self.key) if closed is not None else None
+
+    def ends(self, cell: exp.Expr) -> list[exp.Expr]:
+        """Low and high of a box; those of all boxes for one that could be anything."""
+        low, high = (
+            tree(f"(select {pick}({{key}}.{end}) from {{release}})", key=self.key, release=plainly(self.release))
+            for pick, end in (("min", "lower"), ("max", "upper"))
+        )
+        missing = tree("case when {cell} is not null then error({missing}) end", cell=cell, missing=self._endless())
+        found = (
+            tree("coalesce({cell}.lower, {low}, {missing})", cell=cell, low=low, missing=missing),
+            tree("coalesce({cell}.upper, {high})", cell=cell, high=high),
+        )
+        return [
+            labelled(tree(self._shown(), x=one), f"{end}_{self.name}")
+            for one, end in zip(found, ("low", "high"), strict=True)
+        ]
+
+    def _told_apart(self, node: exp.Expr, cell: exp.Expr) -> exp.Expr:
+        """An expression over a row of `boxes`, over a row that has a cell and its `ends` beside others."""
+        known = {
+            "low": own(f"low_{self.name}"),
+            "high": own(f"high_{self.name}"),
+            "cell": cell,
+            "unbounded": tree("{cell}.lower is null", cell=cell),
+        }
+
+        def change(one: exp.Expr) -> exp.Expr | None:
+            found = known.get(own_name(one)) if isinstance(one, exp.Column) and one.name.startswith(OWN) else None
+            return found if found is None or one.parent is None else kept_together(one.parent, one.arg_key, found)
+
+        return mapped(node, change)
+
+    def _inside(self) -> exp.Expr:
+        """The list of a box's values, over a row of `boxes`; of whole numbers as BIGINTs."""
+        if spread_of(self.kind) != "discrete":
+            raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
+        kind = self.kind.upper()
+        inside, null, known = "range(_low, _high + 1)", "null", "_high - _low"
+        if kind not in _NARROW:
+            inside = "range(_low::bigint, _high::bigint + 1)"
+        far = f"{known} >= {MOST_LISTED}"
+        if kind not in _NARROW:
+            far = f"_high >= 9223372036854775807 or _low < -9223372036854775808 or {far}"
+        if kind == "DATE":
+            # an infinite date is alone in its box, or with the other one
+            null, known = "null::date", "isfinite(_low) and isfinite(_high)"
+            far = f"{known} and datediff('day', _low, _high) >= {MOST_LISTED}"
+            inside = (
+                f"case when {known} then range(_low, _high + 1, interval 1 day)::date[] "
+                "else list_distinct([_low, _high]) end"
+            )
+        return tree(
+            f"case when _cell is null then [{null}] when {far} then error({{many}}) "
+            f"else list_concat({inside}, case when _unbounded then [{null}] end) end",
             many=self.too_many(),
         )
 
     def too_many(self) -> exp.Literal:
         """What a query says that meets a box of too many values."""
         return exp.Literal.string(
-            when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
+            when_run(f"a box of {self.columns[0]} has over {MOST_LISTED} values")
         )
 
     def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
@@ -101,20 +168,28 @@ class IntervalPart(Part):
         Args:
             requests: what is asked of the boxes, for parts that answer some of it here.
         """
-        missing = exp.Literal.string(when_run(f"column {self.columns[0]} has no box with known ends"))
-        # moments are measured in microseconds, so that lengths are numbers; lengths need more room than ends
-        kind = self.kind.upper()
-        shown = "epoch_us({})" if is_timestamp(self.kind) else "{}"
-        if spread_of(kind) == "discrete" and kind != "DATE":
-            shown = "({})::double" if "HUGEINT" in kind else "({})::hugeint"
+        shown = self._shown()
         low = "coalesce(_cell.lower, min(_cell.lower) over (), case when _cell is not null then error({missing}) end)"
         high = "coalesce(_cell.upper, max(_cell.upper) over ())"
         return select(
-            f"select _cell, {shown.format(low)} as _low, {shown.format(high)} as _high, "
+            f"select _cell, {shown.format(x=low)} as _low, {shown.format(x=high)} as _high, "
             "_cell is not null and _cell.lower is null as _unbounded from {cells}",
             cells=self.cells(),
-            missing=missing,
+            missing=self._endless(),
         )
+
+    def _shown(self) -> str:
+        """How an end is reckoned with: moments in microseconds, so that lengths are numbers; numbers with room."""
+        kind = self.kind.upper()
+        if is_timestamp(self.kind):
+            return "epoch_us({x})"
+        if spread_of(kind) == "discrete" and kind != "DATE":
+            return f"{{x}}::{'bigint' if kind in _NARROW else 'double' if 'HUGEINT' in kind else 'hugeint'}"
+        return "{x}"
+
+    def _endless(self) -> exp.Literal:
+        """What a query says that meets no box to tell the values of one without ends."""
+        return exp.Literal.string(when_run(f"no box of {self.columns[0]} has ends"))
 
     def boundable(self, value: exp.Expr) -> bool:
         """Whether ends are known of a value in a box that could be anything: numbers only."""
@@ -150,6 +225,9 @@ class IntervalPart(Part):
             request: what is asked.
             place: its number among all requests.
         """
+        return self._closed(request)
+
+    def _closed(self, request: Request) -> exp.Expr | None:
         wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
         if wanted is None:
             return None
@@ -200,8 +278,14 @@ class Form:
         pieces = self.pieces()
         sizes = [self._size(piece) for piece in pieces]
         null = number(int(self.wanted.null))
+        if not self.discrete and any(piece.low is None and piece.high is None for piece in pieces):
+            return self._unless_null(null, number(1))
         if not self.discrete:
             return self._unless_null(null, self._point_or(self._inside_point(), sizes))
+        if len(pieces) == 1 and not self.wanted.null and (pieces[0].low is not None or pieces[0].high is not None):
+            size = tree("{high} - {low} + 1", high=self._high(pieces[0]), low=self._low(pieces[0]))
+            touched = tree(f"case when {{there}} then {{size}} / {_SIZE} else 0 end", there=self._touches(), size=size)
+            return self._unless_null(null, touched)
         if self.wanted.null:
             sizes.append(tree("_unbounded::integer"))
         inside = tree(f"{{sizes}} / {_SIZE}", sizes=added([(1, size) for size in sizes]))
@@ -224,11 +308,15 @@ class Form:
 
     def possible(self) -> exp.Expr:
         """Whether some value of the box is asked for."""
-        touches = [
-            every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
-            for p in self.pieces()
-        ]
-        return self._flag(some(touches), bool(touches) or self.wanted.null)
+        return self._flag(self._touches(), bool(self.pieces()) or self.wanted.null)
+
+    def _touches(self) -> exp.Expr:
+        return some(
+            [
+                every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
+                for p in self.pieces()
+            ]
+        )
 
     def certain(self) -> exp.Expr:
         """Whether every value of the box is asked for."""
@@ -264,7 +352,13 @@ class Form:
         )
 
     def _unless_null(self, null: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
-        return tree("case when _cell is null then {null} else {otherwise} end", null=null, otherwise=otherwise)
+        found = tree("case when _cell is null then {null} else {otherwise} end", null=null, otherwise=otherwise)
+        inner = found.args["default"]
+        if isinstance(inner, exp.Case):  # one CASE says both
+            found.set("default", inner.args["default"])
+            for when in inner.args["ifs"]:
+                found.append("ifs", when)
+        return found
 
     def _point_or(self, point: exp.Expr, sizes: list[exp.Expr]) -> exp.Expr:
         """What a box of a continuous type without length gives, and what one with length does."""
