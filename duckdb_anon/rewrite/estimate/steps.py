@@ -250,7 +250,7 @@ class Steps:
                 if (answer := _of_row(part, request, label)) is not None
             }
             if found:
-                ends += part.ends(part.key)
+                ends += _read(part.ends(part.key), [answer for answer, _ in found.values()])
                 if part.told(list(asked), list(asked.values())) is not None:
                     told.append(exp.Join(this=exp.Table(this=_told_name(part)), kind="CROSS"))
             if len(found) < len(asked):
@@ -282,7 +282,11 @@ class Steps:
 
     def _opened(self, latest: exp.Identifier, opened: list[exp.Expr]) -> exp.Select:
         """One row a released row and combination of values its cells may stand for."""
-        ends = [end for part in self.joined for end in part.ends(own(f"cell_{part.name}"))]
+        ends = [
+            end
+            for part, values in zip(self.joined, opened, strict=True)
+            for end in _read(part.ends(own(f"cell_{part.name}")), [values])
+        ]
         source: exp.Expr = exp.Column(this=taken(latest))
         if self.membership is not None:
             ends.append(tree("row_number() over () as _row"))
@@ -386,6 +390,12 @@ def append_step(query: exp.Query, step: exp.Identifier, made_of: exp.Query) -> N
 
 def _of_row(part: Part, request: Request, label: str) -> exp.Expr | None:
     return part.of_row(request, exp.Column(this=name(label), table=_told_name(part)))
+
+
+def _read(columns: list[exp.Expr], answers: list[exp.Expr]) -> list[exp.Expr]:
+    """Those of the columns that answers read."""
+    read = {column.name for answer in answers for column in answer.find_all(exp.Column)}
+    return [one for one in columns if one.args["alias"].this in read]
 
 
 def _place(column: exp.Column) -> tuple[str, str]:

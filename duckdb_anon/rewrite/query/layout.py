@@ -57,7 +57,7 @@ class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class th
 
 def _short(inner: exp.Expr) -> bool:
     """Whether a SELECT of one table fits on a line of the expression it stands in."""
-    known = {"expressions", "from_", "where"}
+    known = {"expressions", "from_", "where", "limit"}
     return isinstance(inner, exp.Select) and not any(value for key, value in inner.args.items() if key not in known)
 
 

@@ -21,10 +21,7 @@ from duckdb_anon.rewrite.query.template import column, mapped, name, select, tre
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
-NOT_TOLD = (
-    "the channels are NULL in all of these rows, so nothing tells how they were randomized; one row in as many as the "
-    "domains have values does: take the release as a whole, not a part of it"
-)
+NOT_TOLD = "no row here tells how the rows were randomized; take the release as a whole, not a part of it"
 
 
 @dataclass(frozen=True)
@@ -48,11 +45,9 @@ class RandomizedPart(Part):
         )
         domain = select(
             """
-            select unnest(_domain) as {value}, _own, _other from (
-              select _rr.{value}.domain as _domain, _rr.{value}.p as _p, len(_domain) - 1 as _others,
-                case when _others = 0 then 0 else (1 - _p) / _others end as _q,
-                case when _others = 0 then 1 else 1 / (_p - _q) end as _own, -_q * _own as _other
-              from {channels})""",
+            select unnest(_domain) as {value}, case when _size > 1 then (_p - 1) / (_p * _size - 1) else 0 end as _other,
+              1 - _size * _other as _own
+            from (select _rr.{value}.domain as _domain, array_length(_domain) as _size, _rr.{value}.p as _p from {channels})""",
             value=self.columns[0],
             channels=_CHANNELS,
         )

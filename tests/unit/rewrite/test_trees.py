@@ -127,7 +127,7 @@ def test_a_query_reads_step_by_step() -> None:
         for line in text.splitlines()
         if " AS (" in line and not line.startswith(" ")
     ]
-    assert steps == ["box_ends", "eligible", "by_value", "by_group"]
+    assert steps == ["eligible", "by_value", "by_group"]
 
 
 def _numbers(row: tuple[object, ...]) -> list[float]:
