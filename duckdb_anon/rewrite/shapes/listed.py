@@ -47,6 +47,8 @@ class SetPart(Part):
         condition = request.condition
         if request.value is not None or condition is None or condition.find(exp.Query, exp.Lambda):
             return None
+        if any(column.table for column in condition.find_all(exp.Column)):  # of a query around this one
+            return None
         if request.wanted == "mean" and not self.even:
             return None
         found = tree(
