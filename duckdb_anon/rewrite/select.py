@@ -115,7 +115,8 @@ def rewrite_select(
         appended = _append_ends(select, limits, joined)
     joined.read(steps, conditions.rest, original)
     if not _optional(select, table) or conditions.rest is not None or conditions.by_value:
-        _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model))
+        alone = not any(select.args.get(key) for key in ("group", "joins")) and not joined.nodes
+        _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model), alone)
     for node, aggregate in zip(nodes, aggregates, strict=True):
         node.replace(_in_place_of(node, estimate(aggregate, conditions.rest, steps)))
     _replace_table(select, table, steps)
@@ -262,10 +263,12 @@ def _leaves(condition: exp.Expr, homes: Homes) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bounded: bool) -> None:
+def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bounded: bool, alone: bool) -> None:
     """Keep the conditions on values and drop rows that stand for nothing, so that no empty group appears."""
     kept = [copied(c) for c in conditions.by_value]
-    if conditions.rest is not None:
+    if conditions.rest is not None and alone:
+        pass  # they add nothing to totals, and there is no group
+    elif conditions.rest is not None:
         test = tree("{mass} <> 0", mass=mass(conditions.rest, steps))
         kept.append(some([test, possible(conditions.rest, steps)]) if bounded else test)
     elif steps.membership is None and any(part.signed or isinstance(part, NodePart) for part in steps.joined):

@@ -11,11 +11,24 @@ from sqlglot.dialects.duckdb import DuckDB
 class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class that sqlglot's metaclass puts there
     """DuckDB's SQL with lists, conditions and expressions on one line."""
 
+    inline = False
+    """Whether a SELECT inside an expression is printed, which stays on its line."""
+
     def sep(self, sep: str = " ") -> str:
-        return sep or "\n"
+        return " " if self.inline else sep or "\n"
 
     def seg(self, sql: str, sep: str = " ") -> str:
-        return f"\n{sql}"
+        return f" {sql}" if self.inline else f"\n{sql}"
+
+    def subquery_sql(self, expression: exp.Subquery, sep: str = " AS ") -> str:
+        inner = expression.this
+        if self.inline or isinstance(expression.parent, (exp.From, exp.Join, exp.CTE)) or not _short(inner):
+            return str(super().subquery_sql(expression, sep))
+        self.inline = True
+        try:
+            return f"({self.sql(inner).strip()})"
+        finally:
+            self.inline = False
 
     def expressions(self, *args: Any, **options: Any) -> str:
         return str(super().expressions(*args, **{**options, "flat": True}))
@@ -40,6 +53,12 @@ class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class th
 
     def set_operation(self, expression: exp.SetOperation) -> str:
         return f"\n{super().set_operation(expression)}"
+
+
+def _short(inner: exp.Expr) -> bool:
+    """Whether a SELECT of one table fits on a line of the expression it stands in."""
+    known = {"expressions", "from_", "where", "limit"}
+    return isinstance(inner, exp.Select) and not any(value for key, value in inner.args.items() if key not in known)
 
 
 def laid_out(query: exp.Expr) -> str:

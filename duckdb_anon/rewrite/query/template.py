@@ -184,7 +184,7 @@ def _several(parent: exp.Expr, key: str, node: Any, holes: dict[str, Filling]) -
             if isinstance(node, exp.Table):
                 alias = node.args.get("alias")
                 return [_source(one, _filled(alias, holes) if alias is not None else None) for one in made]
-            return [_kept_together(parent, key, one) for one in made]
+            return [kept_together(parent, key, one) for one in made]
     return [_filled(node, holes)]
 
 
@@ -241,8 +241,14 @@ def _atomic(node: exp.Expr) -> bool:
     return isinstance(node, exp.Pow) or (isinstance(node, _ATOMS) and not isinstance(node, exp.Binary))
 
 
-def _kept_together(parent: exp.Expr, key: str, node: exp.Expr) -> exp.Expr:
-    """Put an operation into parentheses where the one around it would take it apart."""
+def kept_together(parent: exp.Expr, key: str, node: exp.Expr) -> exp.Expr:
+    """Put an operation into parentheses where the one around it would take it apart.
+
+    Args:
+        parent: what the operation is put into.
+        key: as which argument.
+        node: the operation.
+    """
     if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
         return exp.Subquery(this=node)
     inside = _rank(node)

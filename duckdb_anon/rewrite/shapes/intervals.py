@@ -21,9 +21,24 @@ from sqlglot import exp
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import MOST_LISTED
 from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
-from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
+from duckdb_anon.rewrite.query.template import (
+    OWN,
+    added,
+    every,
+    kept_together,
+    mapped,
+    multiplied,
+    name,
+    number,
+    own,
+    own_name,
+    select,
+    some,
+    tree,
+    truth,
+)
 from duckdb_anon.rewrite.shapes.lines import constants, is_number, linear
-from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
+from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, read, whole
 
 WHOLE = ValueRanges(EVERYTHING.intervals, True)
@@ -41,35 +56,148 @@ class IntervalPart(Part):
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """List the whole numbers or days in each box."""
-        if spread_of(self.kind) != "discrete":
-            raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
-        inside = f"range(_low::bigint, _high::bigint + 1)::{self.kind}[]"
-        if self.kind.upper() == "DATE":
-            # an infinite date is alone in its box, or with the other one
-            inside = (
-                "case when isfinite(_low) and isfinite(_high) then range(_low, _high + 1, interval 1 day)::date[] "
-                "else list_distinct([_low, _high]) end"
-            )
-        wide = "datediff('day', _low, _high)" if self.kind.upper() == "DATE" else "_high - _low"
-        far = f"{wide} >= {MOST_LISTED}"
-        if self.kind.upper() not in _NARROW:
-            far = f"_high >= 9223372036854775807 or _low < -9223372036854775808 or {far}"
-        if self.kind.upper() == "DATE":
-            far = f"isfinite(_low) and isfinite(_high) and {wide} >= {MOST_LISTED}"
         return select(
-            f"""
-            select _cell, unnest(case when _cell is null then [null::{self.kind}] when {far} then error({{many}})
-              when _unbounded then list_append({inside}, null) else {inside} end) as {{value}}
-            from {{boxes}}""",
+            "select _cell, {values} as {value} from {boxes}",
+            values=self.unlisted(self._inside()),
             value=self.columns[0],
             boxes=self.boxes(),
+        )
+
+    def opened(self, cell: exp.Expr) -> exp.Expr | None:
+        """The whole numbers or days in a box; where it could be anything those that boxes cover, and NULL."""
+        kind = self.kind.upper()
+        if not self.even:
+            return None
+        if kind not in _NARROW and kind not in ("BIGINT", "DATE"):
+            return self._told_apart(self._inside(), cell)
+        inside, width = "generate_series({low}, {high})", "{high} - {low}"
+        alone = ""
+        if kind == "DATE":
+            # an infinite date is alone in its box, or with the other one
+            inside = "range({low}, {high} + 1, interval 1 day)"
+            alone = "when isinf(_low) or isinf(_high) then list_distinct([_low, _high])"
+        else:
+            width = "0.0 + {high} - {low}"  # a DECIMAL, which has room
+        own_ends, all_ends = {"low": "_low", "high": "_high"}, {"low": "_least", "high": "_most"}
+        node = tree(
+            f"case when _cell is null then [null] {alone} when {width.format(**own_ends)} >= {MOST_LISTED} "
+            f"then error({{many}}) when not _unbounded then {inside.format(**own_ends)} "
+            f"else coalesce((select list_append({inside.format(**all_ends)}, null) from _every "
+            f"having {width.format(**all_ends)} < {MOST_LISTED}), error(_missing)) end",
+            many=self.too_many(),
+        )
+        return self._over_own_ends(node, cell)
+
+    def unlisted(self, values: exp.Expr) -> exp.Expr:
+        """One row a value, of the column's type."""
+        return tree(f"unnest({{values}})::{self.kind}", values=values)
+
+    def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
+        """The closed form of a request, where it has one."""
+        if request.wanted == "mean" and not self.even:
+            return None
+        wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
+        if wanted is None:
+            return None
+        form = Form(self.kind, wanted)
+        if request.wanted in ("possible", "certain"):
+            return self._over_own_ends(form.flag_of_own_ends(request.wanted == "possible"))
+        line = None if request.value is None else linear(request.value)
+        if request.wanted in ("least", "most") and line == (1, 0):
+            return self._over_own_ends(form.extreme(*line, least=request.wanted == "least"))
+        if request.wanted == "mean" and (request.value is None or line is not None):
+            own_ends = form.share_of_own_ends() if line is None else form.mean_of_own_ends(*line)
+            if own_ends is not None:
+                return self._over_own_ends(own_ends)
+        closed = self._closed(request)
+        return self._told_apart(closed, self.key) if closed is not None else None
+
+    def _over_own_ends(self, node: exp.Expr, cell: exp.Expr | None = None) -> exp.Expr:
+        """An expression over a row of `boxes` and the ends `_least` and `_most` of all boxes, over a released row."""
+        shown = "epoch_us({x})" if is_timestamp(self.kind) else "{x}::double" if "HUGEINT" in self.kind else "{x}"
+        bare = exp.Column(this=self.key.this)
+        mine = exp.Column(this=(cell or self.key).this)
+        known = {
+            "low": tree(shown, x=tree("{cell}.lower", cell=mine)),
+            "high": tree(shown, x=tree("{cell}.upper", cell=mine)),
+            "least": tree(shown, x=tree("min({cell}.lower)", cell=bare)),
+            "most": tree(shown, x=tree("max({cell}.upper)", cell=bare)),
+            "cell": cell or self.key,
+            "unbounded": tree("{cell}.lower is null", cell=mine),
+            "missing": self._endless(),
+        }
+
+        def change(one: exp.Expr) -> exp.Expr | None:
+            if isinstance(one, exp.Table) and one.name == name("every").this:
+                return plainly(self.release)
+            found = known.get(own_name(one)) if isinstance(one, exp.Column) and one.name.startswith(OWN) else None
+            return found if found is None or one.parent is None else kept_together(one.parent, one.arg_key, found)
+
+        return mapped(node, change)
+
+    def ends(self, cell: exp.Expr) -> list[exp.Expr]:
+        """Low and high of a box; those of all boxes for one that could be anything."""
+        bare = exp.Column(this=self.key.this)
+        least = "coalesce(min({key}.lower), case when count({key}) > 0 then error({missing}) end)"
+        low, high = (
+            tree(
+                f"coalesce({{cell}}.{end}, (select {all_boxes} from {{release}}))",
+                cell=cell,
+                key=bare,
+                missing=self._endless(),
+                release=plainly(self.release),
+            )
+            for end, all_boxes in (("lower", least), ("upper", "max({key}.upper)"))
+        )
+        return [
+            labelled(tree(self._shown(), x=one), f"{end}_{self.name}")
+            for one, end in ((low, "low"), (high, "high"))
+        ]
+
+    def _told_apart(self, node: exp.Expr, cell: exp.Expr) -> exp.Expr:
+        """An expression over a row of `boxes`, over a row that has a cell and its `ends` beside others."""
+        known = {
+            "low": own(f"low_{self.name}"),
+            "high": own(f"high_{self.name}"),
+            "cell": cell,
+            "unbounded": tree("{cell}.lower is null", cell=cell),
+        }
+
+        def change(one: exp.Expr) -> exp.Expr | None:
+            found = known.get(own_name(one)) if isinstance(one, exp.Column) and one.name.startswith(OWN) else None
+            return found if found is None or one.parent is None else kept_together(one.parent, one.arg_key, found)
+
+        return mapped(node, change)
+
+    def _inside(self) -> exp.Expr:
+        """The list of a box's values, over a row of `boxes`; of whole numbers as BIGINTs."""
+        if spread_of(self.kind) != "discrete":
+            raise listable(self.columns[0], "it is grouped by, joined on, or used in an expression")
+        kind = self.kind.upper()
+        inside, null, known = "range(_low, _high + 1)", "null", "_high - _low"
+        if kind not in _NARROW:
+            inside = "range(_low::bigint, _high::bigint + 1)"
+        far = f"{known} >= {MOST_LISTED}"
+        if kind not in _NARROW:
+            far = f"_high >= 9223372036854775807 or _low < -9223372036854775808 or {far}"
+        if kind == "DATE":
+            # an infinite date is alone in its box, or with the other one
+            null, known = "null::date", "isfinite(_low) and isfinite(_high)"
+            far = f"{known} and datediff('day', _low, _high) >= {MOST_LISTED}"
+            inside = (
+                f"case when {known} then range(_low, _high + 1, interval 1 day)::date[] "
+                "else list_distinct([_low, _high]) end"
+            )
+        return tree(
+            f"case when _cell is null then [{null}] when {far} then error({{many}}) "
+            f"else list_concat({inside}, case when _unbounded then [{null}] end) end",
             many=self.too_many(),
         )
 
     def too_many(self) -> exp.Literal:
         """What a query says that meets a box of too many values."""
         return exp.Literal.string(
-            when_run(f"column {self.columns[0]} has boxes of more than {MOST_LISTED} values, too many to list")
+            when_run(f"a box of {self.columns[0]} has over {MOST_LISTED} values")
         )
 
     def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
@@ -101,20 +229,28 @@ class IntervalPart(Part):
         Args:
             requests: what is asked of the boxes, for parts that answer some of it here.
         """
-        missing = exp.Literal.string(when_run(f"column {self.columns[0]} has no box with known ends"))
-        # moments are measured in microseconds, so that lengths are numbers; lengths need more room than ends
-        kind = self.kind.upper()
-        shown = "epoch_us({})" if is_timestamp(self.kind) else "{}"
-        if spread_of(kind) == "discrete" and kind != "DATE":
-            shown = "({})::double" if "HUGEINT" in kind else "({})::hugeint"
+        shown = self._shown()
         low = "coalesce(_cell.lower, min(_cell.lower) over (), case when _cell is not null then error({missing}) end)"
         high = "coalesce(_cell.upper, max(_cell.upper) over ())"
         return select(
-            f"select _cell, {shown.format(low)} as _low, {shown.format(high)} as _high, "
+            f"select _cell, {shown.format(x=low)} as _low, {shown.format(x=high)} as _high, "
             "_cell is not null and _cell.lower is null as _unbounded from {cells}",
             cells=self.cells(),
-            missing=missing,
+            missing=self._endless(),
         )
+
+    def _shown(self) -> str:
+        """How an end is reckoned with: moments in microseconds, so that lengths are numbers; numbers with room."""
+        kind = self.kind.upper()
+        if is_timestamp(self.kind):
+            return "epoch_us({x})"
+        if spread_of(kind) == "discrete" and kind != "DATE":
+            return f"{{x}}::{'bigint' if kind in _NARROW else 'double' if 'HUGEINT' in kind else 'hugeint'}"
+        return "{x}"
+
+    def _endless(self) -> exp.Literal:
+        """What a query says that meets no box to tell the values of one without ends."""
+        return exp.Literal.string(when_run(f"no box of {self.columns[0]} tells its values"))
 
     def boundable(self, value: exp.Expr) -> bool:
         """Whether ends are known of a value in a box that could be anything: numbers only."""
@@ -150,6 +286,9 @@ class IntervalPart(Part):
             request: what is asked.
             place: its number among all requests.
         """
+        return self._closed(request)
+
+    def _closed(self, request: Request) -> exp.Expr | None:
         wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
         if wanted is None:
             return None
@@ -200,12 +339,111 @@ class Form:
         pieces = self.pieces()
         sizes = [self._size(piece) for piece in pieces]
         null = number(int(self.wanted.null))
+        if not self.discrete and any(piece.low is None and piece.high is None for piece in pieces):
+            return self._unless_null(null, number(1))
         if not self.discrete:
             return self._unless_null(null, self._point_or(self._inside_point(), sizes))
         if self.wanted.null:
             sizes.append(tree("_unbounded::integer"))
         inside = tree(f"{{sizes}} / {_SIZE}", sizes=added([(1, size) for size in sizes]))
         return self._unless_null(null, inside)
+
+    def share_of_own_ends(self) -> exp.Expr | None:
+        """The share of one interval, over the ends of the box itself, or else of all boxes; None for other sets.
+
+        A box that is neither inside nor outside is no point, so that nothing is divided by 0.
+        """
+        pieces = self.pieces()
+        if len(pieces) != 1 or self.wanted.null:
+            return None
+        piece = pieces[0]
+        if piece.low is None and piece.high is None:
+            share = "1 - 1 / {all}" if self.discrete else "1"
+            return self._of_whole_boxes(number(1), share)
+        # a box that reaches over a single end does so there
+        low = self._low(piece) if piece.high is not None else printed(piece.low, self.kind)
+        high = self._high(piece) if piece.low is not None else printed(piece.high, self.kind)
+        ends = {"low": own("least"), "high": own("most")}
+
+        def of_all(one: exp.Expr) -> exp.Expr | None:
+            return ends.get(own_name(one)) if isinstance(one, exp.Column) else None
+
+        return tree(
+            "case when {inside} then 1 when {touched} then {size} / {width} when _unbounded and _cell is not null "
+            "then coalesce((select {of_all} from _every), error(_missing)) else 0 end",
+            inside=self._within(),
+            touched=self._touches(),
+            size=self._length(high, low),
+            width=self._length(own("high"), own("low")),
+            of_all=mapped(self._share_of_all(piece), of_all),
+        )
+
+    def mean_of_own_ends(self, slope: Fraction, shift: Fraction) -> exp.Expr | None:
+        """The mean of slope * value + shift, over the ends of the box itself, or of all; None where not all are asked.
+
+        Args:
+            slope: factor of the value.
+            shift: what is added.
+        """
+        if self.wanted.intervals != EVERYTHING.intervals:  # what NULL adds is 0 in any case
+            return None
+        total = "{low} + {high}"
+        if self.kind.upper() in _NARROW:
+            total = "(0.0 + {low} + {high})"
+        elif is_integer(self.kind) or decimal_type(self.kind):
+            total = "({low}::double + {high})"
+        middle = _line(slope / 2, tree(total, low=own("low"), high=own("high")), shift)
+        return self._of_whole_boxes(middle, "{of_all} * (1 - 1 / {all})" if self.discrete else "{of_all}")
+
+    def _of_whole_boxes(self, otherwise: exp.Expr, of_all: str) -> exp.Expr:
+        """What every value of a box tells; `of_all` in one that could be anything, NULL among it."""
+        if of_all == "1":
+            return tree("case when _cell is null then 0 else 1 end")
+        low, high = own("least"), own("most")
+        ends = {"low": low, "high": high}
+        every_value = tree(self._all_values(), high=high, low=low) if self.discrete else number(1)
+        return tree(
+            "case when _cell is null then 0 when _unbounded then coalesce((select {of_all} from _every), "
+            "error(_missing)) else {otherwise} end",
+            of_all=tree(
+                of_all,
+                low=low,
+                high=high,
+                all=every_value,
+                of_all=mapped(otherwise, lambda one: ends.get(own_name(one)) if isinstance(one, exp.Column) else None),
+            ),
+            otherwise=otherwise,
+        )
+
+    def _all_values(self) -> str:
+        """The number of values between two ends, and NULL."""
+        return "({high} - {low} + 2)" if self.kind.upper() == "DATE" else "(2.0 + {high} - {low})"
+
+    def _share_of_all(self, piece: ValueInterval) -> exp.Expr:
+        size = self._length(self._high(piece), self._low(piece))
+        if self.discrete:  # and NULL is one more value
+            every_value = tree(self._all_values(), high=own("high"), low=own("low"))
+            return tree("greatest({size}, 0) / {all}", size=size, all=every_value)
+        return self._point_or(self._inside_point(), [self._size(piece)])
+
+    def _length(self, high: exp.Expr, low: exp.Expr) -> exp.Expr:
+        """The length between two ends, or the number of values: of whole numbers as a DECIMAL, which has room."""
+        counted = "{high} - {low} + 1" if self.kind.upper() == "DATE" else "1.0 + {high} - {low}"
+        return tree(counted if self.discrete else "{high} - {low}", high=high, low=low)
+
+    def flag_of_own_ends(self, possible: bool) -> exp.Expr:
+        """`possible` or `certain`, over the ends of the box itself.
+
+        Args:
+            possible: which of both.
+        """
+        known = self._touches() if possible else self._within()
+        flag = self.possible() if possible else self.certain()
+        if isinstance(known, exp.Boolean):
+            return flag
+        null, unbounded = (when.args["true"].this for when in flag.args["ifs"])
+        other = truth(null) if null == unbounded else tree("_cell is null" if null else "_cell is not null")
+        return tree("coalesce({known}, {other})", known=known, other=other)
 
     def mean(self, slope: Fraction, shift: Fraction) -> exp.Expr:
         """Mean of slope * value + shift where the value is asked for, 0 elsewhere."""
@@ -224,11 +462,15 @@ class Form:
 
     def possible(self) -> exp.Expr:
         """Whether some value of the box is asked for."""
-        touches = [
-            every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
-            for p in self.pieces()
-        ]
-        return self._flag(some(touches), bool(touches) or self.wanted.null)
+        return self._flag(self._touches(), bool(self.pieces()) or self.wanted.null)
+
+    def _touches(self) -> exp.Expr:
+        return some(
+            [
+                every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
+                for p in self.pieces()
+            ]
+        )
 
     def certain(self) -> exp.Expr:
         """Whether every value of the box is asked for."""
@@ -264,7 +506,13 @@ class Form:
         )
 
     def _unless_null(self, null: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
-        return tree("case when _cell is null then {null} else {otherwise} end", null=null, otherwise=otherwise)
+        found = tree("case when _cell is null then {null} else {otherwise} end", null=null, otherwise=otherwise)
+        inner = found.args["default"]
+        if isinstance(inner, exp.Case):  # one CASE says both
+            found.set("default", inner.args["default"])
+            for when in inner.args["ifs"]:
+                found.append("ifs", when)
+        return found
 
     def _point_or(self, point: exp.Expr, sizes: list[exp.Expr]) -> exp.Expr:
         """What a box of a continuous type without length gives, and what one with length does."""

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.template import column, name, select, tree
+from duckdb_anon.rewrite.query.template import column, mapped, name, select, tree
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
-NOT_TOLD = (
-    "the channels are NULL in all of these rows, so nothing tells how they were randomized; one row in as many as the "
-    "domains have values does: take the release as a whole, not a part of it"
-)
+NOT_TOLD = "no row here tells how the rows were randomized; take the release as a whole, not a part of it"
 
 
 @dataclass(frozen=True)
@@ -41,18 +38,16 @@ class RandomizedPart(Part):
     def steps(self) -> list[tuple[exp.Identifier, exp.Query]]:
         """The channels; the domain, with the entries of the inverted channel as own * I + other * J."""
         told = select(
-            f"select case when count(*) > 0 and count({{rr}}) = 0 then error('{NOT_TOLD}') else any_value({{rr}}) end "
-            "as _rr from {release}",
+            f"select coalesce((select {{rr}} from {{release}} where {{rr}} is not null limit 1), error('{NOT_TOLD}')) "
+            "as _rr from {release} limit 1",
             rr=column(self.channels, ROW),
             release=self.source(),
         )
         domain = select(
             """
-            select unnest(_domain) as {value}, _own, _other from (
-              select _rr.{value}.domain as _domain, _rr.{value}.p as _p, len(_domain) - 1 as _others,
-                case when _others = 0 then 0 else (1 - _p) / _others end as _q,
-                case when _others = 0 then 1 else 1 / (_p - _q) end as _own, -_q * _own as _other
-              from {channels})""",
+            select unnest(_domain) as {value}, case when _size > 1 then (_p - 1) / (_p * _size - 1) else 0 end as _other,
+              1 - _size * _other as _own
+            from (select _rr.{value}.domain as _domain, array_length(_domain) as _size, _rr.{value}.p as _p from {channels})""",
             value=self.columns[0],
             channels=_CHANNELS,
         )
@@ -72,19 +67,25 @@ class RandomizedPart(Part):
             domain=self.domain,
         )
 
-    def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
-        """The released value's own answer, and the other entries of its row of the inverted channel."""
-        if any(request.wanted != "mean" for request in requests):
-            return super().shares(requests, labels)
+    def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
+        """The released value's own answer, and what the other entries of its row of the inverted channel add."""
+        if request.wanted != "mean":
+            return None
+
+        def released(one: exp.Expr) -> exp.Expr | None:
+            return self.key if isinstance(one, exp.Column) and not one.table else None
+
+        entry = exp.Column(this=name("own"), table=share.args["table"].copy())
+        return tree("{entry} * {x} + {share}", entry=entry, x=mapped(value_if(request), released), share=share)
+
+    def told(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select | None:
+        """The released value's own entry of the inverted channel, and the sum of each answer over the others."""
         answers = [
-            labelled(tree("_own * {x} + _other * sum({x}) over ()", x=value_if(request)), label)
+            labelled(tree("sum(_other * {x})", x=value_if(request)), label)
             for request, label in zip(requests, labels, strict=True)
         ]
         return select(
-            "select {value} as _cell, {answers} from {domain}",
-            value=self.columns[0],
-            answers=answers,
-            domain=self.domain,
+            "select any_value(_own) as _own, {answers} from {domain}", answers=answers, domain=self.domain
         )
 
     def inverted(

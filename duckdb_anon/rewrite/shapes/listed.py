@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.template import multiplied, name, select, tree
-from duckdb_anon.rewrite.shapes.parts import Part, aliased, labelled, same
+from duckdb_anon.rewrite.query.template import mapped, multiplied, name, own, select, tree
+from duckdb_anon.rewrite.shapes.parts import Part, Request, aliased, labelled, same
 
 NULL_LABEL = "(null)"
 
@@ -33,6 +33,33 @@ class SetPart(Part):
             value=self.columns[0],
             cells=self.cells(),
         )
+
+    def opened(self, cell: exp.Expr) -> exp.Expr | None:
+        """The members."""
+        return tree("coalesce({cell}, [null])", cell=cell) if self.even else None
+
+    def size(self, cell: exp.Expr) -> exp.Expr | None:
+        """The number of members."""
+        return tree("greatest(array_length({cell}), 1)", cell=cell)
+
+    def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
+        """How many members are asked for; None where their values are."""
+        condition = request.condition
+        if request.value is not None or condition is None or condition.find(exp.Query, exp.Lambda):
+            return None
+        if any(column.table for column in condition.find_all(exp.Column)):  # of a query around this one
+            return None
+        if request.wanted == "mean" and not self.even:
+            return None
+        found = tree(
+            "array_length(list_filter(coalesce({cell}, [null]), lambda _member: {condition}))",
+            cell=self.key,
+            condition=mapped(condition, lambda one: own("member") if isinstance(one, exp.Column) else None),
+        )
+        if request.wanted == "possible":
+            return tree("{found} > 0", found=found)
+        sign = "/" if request.wanted == "mean" else "="
+        return tree(f"{{found}} {sign} {{size}}", found=found, size=self.size(self.key))
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,56 @@ class Part:
         used = [c for c in self.columns if any(c in _columns(r) for r in requests)]
         return shares_of_values(self.values(used), requests, labels, self.counted, self.even)
 
+    def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
+        """What a request asks for, over one row of the release; None where it takes the list of values.
+
+        Args:
+            request: what is asked.
+            share: column of `told` that belongs to it.
+        """
+        return None
+
+    def told(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select | None:
+        """SELECT one row that `of_row` reads beside each row of the release, None where there is nothing to tell.
+
+        Args:
+            requests: what is asked.
+            labels: the columns' names, own ones.
+        """
+        return None
+
+    def ends(self, cell: exp.Expr) -> list[exp.Expr]:
+        """Columns that `of_row` and `opened` read beside a cell.
+
+        Args:
+            cell: the cell.
+        """
+        return []
+
+    def opened(self, cell: exp.Expr) -> exp.Expr | None:
+        """The list of the values of a cell, where all are as likely; None for parts whose `values` are joined.
+
+        Args:
+            cell: the cell.
+        """
+        return None
+
+    def unlisted(self, values: exp.Expr) -> exp.Expr:
+        """One row a value of what `opened` lists.
+
+        Args:
+            values: the list.
+        """
+        return tree("unnest({values})", values=values)
+
+    def size(self, cell: exp.Expr) -> exp.Expr | None:
+        """How many values `opened` lists; None where the list must be counted.
+
+        Args:
+            cell: the cell.
+        """
+        return None
+
     def boundable(self, value: exp.Expr) -> bool:
         """Whether the least and the most that a value of the part can be are known in every cell."""
         return True
@@ -123,6 +173,11 @@ def shares_of_values(
 def aliased(info: TableInfo, alias: exp.Identifier) -> exp.Expr:
     """A table as a FROM item under another name; the text that follows FROM stays as it is."""
     return exp.Table(this=exp.Var(this=info.sql), alias=exp.TableAlias(this=name(alias.this.lstrip("\0"))))
+
+
+def plainly(info: TableInfo) -> exp.Expr:
+    """A table as a FROM item without another name."""
+    return exp.Table(this=exp.Var(this=info.sql))
 
 
 def labelled(node: exp.Expr, label: str) -> exp.Expr:

@@ -127,7 +127,7 @@ def test_a_query_reads_step_by_step() -> None:
         for line in text.splitlines()
         if " AS (" in line and not line.startswith(" ")
     ]
-    assert steps == ["shares_of_age", "eligible", "values_of_sex", "by_value", "by_group"]
+    assert steps == ["eligible", "by_value", "by_group"]
 
 
 def _numbers(row: tuple[object, ...]) -> list[float]:
