@@ -7,6 +7,7 @@ connection and leave nothing in the file.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import weakref
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import answer, drawn_off, feed, interrupt, learnt, run
+from duckdb_anon.engine import answer, cursors, drawn_off, feed, interrupt, learnt, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
@@ -42,7 +43,8 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Make every function of the package available on `con`; calling it again is harmless.
 
     Nothing is written to the database: functions are registered in memory and macros are temporary, so it
-    works on read-only files too. A cursor of a loaded connection needs its own `load`.
+    works on read-only files too. Cursors of a loaded connection know the functions; one that changes its search path
+    (`USE`) needs a `load` of its own.
 
     Args:
         con: an open DuckDB connection.
@@ -60,6 +62,7 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     number = _instance_number(con)
     _CONNECTIONS[number].append(weakref.ref(con))
     interrupt.listen(con, number)
+    cursors.listen(con, number, load, functools.partial(macros, temporary=False))
     for name, statement in macros():
         _run(con, statement, name)
     return con
@@ -243,7 +246,7 @@ def _cursor(number: int) -> duckdb.DuckDBPyConnection | None:
         if con is None:
             continue
         try:
-            cursor = cursor or con.cursor()
+            cursor = cursor or cursors.plain(con)
         except duckdb.ConnectionException:
             continue
         alive.append(reference)

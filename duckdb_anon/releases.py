@@ -20,6 +20,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine import cursors
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.one_call import function_called
 from duckdb_anon.engine.quoting import ident, literal
@@ -240,7 +241,7 @@ def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, repla
     goal = Path(path)
     if goal.exists() and not replace:
         raise AnonError(f"write_parquet: {path} exists; give another file, or replace")
-    cursor = load(con).cursor()
+    cursor = cursors.plain(load(con))
     try:
         database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
         catalog = Catalog(cursor, database, schema)

@@ -8,7 +8,7 @@ Five kinds of entry, all plain frozen dataclasses:
 * `Task`: a function whose work is done when the call runs, with the package's own functions on a connection.
 * `PureSql`: a macro of `sql/` whose column lists are filled in from the columns' roles.
 
-An entry is whole: all that is told of a function (`anon_functions`, README, `recommend`) stands in it. `example` is a
+An entry is whole: all that is told of a function (`anon_functions`, the page, `recommend`) stands in it. `example` is a
 statement on the tables that tests/contract makes: `people`, the labelled table of README's example, `visits`, in which
 persons have several rows, and the releases that the methods' examples make of them.
 """

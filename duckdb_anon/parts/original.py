@@ -17,6 +17,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from duckdb_anon.engine import cursors
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.memory import written
 from duckdb_anon.engine.quoting import ident, idents, literal
@@ -182,7 +183,7 @@ class Original:
 
     def _catalog(self) -> Catalog:
         database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
-        return Catalog(self.con.cursor(), database, schema)
+        return Catalog(cursors.plain(self.con), database, schema)
 
     def _store_values(self, k: int, info: ColumnInfo, key: str) -> None:
         """Table v{k}: each value of a column, its key, its code, and its rows."""

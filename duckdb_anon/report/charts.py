@@ -32,14 +32,19 @@ def risk_utility_map(report: Findings) -> Spec | None:
     ]
     if not rows:
         return None
+    ends = {name: 1.15 * max(float(row[name]) for row in rows) or 1.0 for name in ("risk", "error")}
     base = alt.Chart(pd.DataFrame(rows)).encode(
-        x=alt.X("risk:Q", title="identity, strongest attacker who knows everything", scale=alt.Scale(zero=True)),
-        y=alt.Y("error:Q", title="mean relative query error", scale=alt.Scale(zero=True)),
+        x=alt.X("risk:Q", title="identity, by the strongest attacker", scale=_from_zero(ends["risk"])),
+        y=alt.Y("error:Q", title="mean relative query error", scale=_from_zero(ends["error"])),
     )
     points = base.mark_point(filled=True, size=120).encode(
         color=_by_release(report, legend=False), tooltip=["release", "risk", "error"]
     )
-    return _spec((points + base.mark_text(dx=10, align="left").encode(text="release:N")).properties(height=260))
+    middle = ends["risk"] / 2
+    near = base.transform_filter(alt.datum.risk <= middle).mark_text(dx=10, align="left")
+    far = base.transform_filter(alt.datum.risk > middle).mark_text(dx=-10, align="right")  # inside a phone's chart
+    texts = [part.encode(text="release:N") for part in (near, far)]
+    return _spec(alt.layer(points, *texts).properties(height=260))
 
 
 def risk_over_knowledge(report: Findings, kind: Literal["identity", "attribute"]) -> Spec | None:
@@ -55,7 +60,12 @@ def risk_over_knowledge(report: Findings, kind: Literal["identity", "attribute"]
     lines = alt.Chart(pd.DataFrame(rows)).mark_line(point=True)
     return _spec(
         lines.encode(
-            x=alt.X("p_match:Q", title="probability that a quasi-identifier is known", scale=alt.Scale(zero=False)),
+            x=alt.X(
+                "p_match:Q",
+                title="probability that a quasi-identifier is known",
+                scale=alt.Scale(zero=False),
+                axis=alt.Axis(values=list(P_MATCH), format=".1f"),
+            ),
             y=alt.Y("risk:Q", title=f"{kind}, strongest attacker"),
             color=_by_release(report),
             tooltip=["release", "p_match", "risk"],
@@ -79,10 +89,12 @@ def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
             frames.append(pd.DataFrame({"release": r.name, "error": errors, "share": share}))
     if not frames:
         return None
-    lines = alt.Chart(pd.concat(frames)).mark_line(interpolate="step-after", clip=True)
+    together = pd.concat(frames)
+    widest = min(1.0, float(np.ceil(together["error"].max() * _GRID + 1) / _GRID))
+    lines = alt.Chart(together).mark_line(interpolate="step-after", clip=True)
     return _spec(
         lines.encode(
-            x=alt.X("error:Q", title="relative error of a query", scale=alt.Scale(domainMax=1, domainMin=0)),
+            x=alt.X("error:Q", title="relative error of a query", scale=alt.Scale(domainMax=widest, domainMin=0)),
             y=alt.Y("share:Q", title="share of queries", axis=alt.Axis(format="%")),
             color=_by_release(report),
         )
@@ -119,7 +131,12 @@ def class_sizes(report: Findings, release: Measured) -> Spec | None:
     bars = alt.Chart(frame).mark_bar(color=_colour(report, release))
     return _spec(
         bars.encode(
-            x=alt.X("size:Q", bin=alt.Bin(maxbins=30), title="rows with the same published quasi-identifiers"),
+            x=alt.X(
+                "size:Q",
+                bin=alt.Bin(maxbins=30, minstep=1),
+                title="rows with the same published quasi-identifiers",
+                axis=alt.Axis(format="d", tickMinStep=1, labelOverlap="greedy"),
+            ),
             y=alt.Y("sum(rows):Q", title="rows"),
         )
     )
@@ -178,6 +195,10 @@ def correlation_change(report: Findings, release: Measured) -> Spec | None:
             tooltip=["given", "response", "original", "release", "change"],
         )
     )
+
+
+def _from_zero(end: float) -> alt.Scale:
+    return alt.Scale(domainMin=0, domainMax=end)
 
 
 def _by_release(report: Findings, legend: bool = True) -> alt.Color:

@@ -41,7 +41,7 @@ class Sections:
         for release in self.evidence.releases:
             if release.check.startswith("none"):
                 told = escape(shown_check(release, self.edition))
-                self.add(f'<p class="warning">{escape(release.name)}: no check release. {told}</p>')
+                self.add(f'<p class="warning">{escape(release.name)}, check release: {told}</p>')
 
     def risk(self) -> None:
         """Risk before and after, by subgroup, by WP29, in the population."""

@@ -20,18 +20,19 @@ th, td { padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; bo
 max-width: 30rem; } th { font-weight: 600; vertical-align: bottom; } th.n, td.n { text-align: right; }
 td.n { font-variant-numeric: tabular-nums; white-space: nowrap; } td.long { min-width: 14rem; }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 1.5rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 1.5rem;
+align-items: start; }
 .charts > figure { min-width: 0; } .charts > figure > div { width: 100%; }
 .tables { display: flex; flex-wrap: wrap; gap: 0 4rem; } .tables > div { max-width: 100%; }
 figure { margin: 0; padding: .8rem; overflow-x: auto; background: var(--card); border-radius: 6px; }
-figure svg { display: block; max-width: 100%; } figure svg text { fill: var(--ink); }
+figure svg { display: block; max-width: 100%; height: auto; } figure svg text { fill: var(--ink); }
 figure svg .role-axis-grid line { stroke: var(--line); } figure svg .role-axis-tick line,
 figure svg .role-axis-domain line { stroke: var(--soft); }
 figcaption { font-weight: 600; } .note { color: var(--soft); } code, pre { font-size: .9em; }
 code { overflow-wrap: anywhere; } pre { white-space: pre-wrap; background: var(--card); padding: .6rem .8rem;
 border-radius: 6px; margin: 1.4rem 0 0; }
 .warning { background: var(--warn); border-left: 4px solid var(--edge); padding: .6rem 1rem; }
-@media (max-width: 600px) { body { margin: 1rem auto; } td.long { min-width: 0; }
+@media (max-width: 600px) { body { margin: 1rem auto; } td, td.long { min-width: 0; overflow-wrap: anywhere; }
 .stack thead { display: none; } .stack, .stack tbody { display: block; }
 .stack tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
 .stack td, .stack td.n { display: flex; justify-content: space-between; gap: 1rem; border: 0; padding: .1rem 0;

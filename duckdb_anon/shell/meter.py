@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import TextIO
+from typing import TextIO, cast
 
 import duckdb
 
@@ -22,27 +23,36 @@ class Meter:
         self.con, self.err = con, err
         self.shown = err.isatty()
         self.started = 0.0
-        self.drawn = False
+        self.drawn = self.over = False
+        self._lock = threading.Lock()  # a result is written by another thread than the one that draws
 
     def start(self) -> None:
         """A statement begins."""
-        self.started = time.monotonic()
+        self.started, self.over = time.monotonic(), False
 
     def beat(self) -> None:
         """Draw, once the statement has run for a while."""
         seconds = time.monotonic() - self.started
         if not self.shown or seconds < _PATIENCE:
             return
-        self.err.write(f"{_CLEAR}{self._text()} {seconds:.0f} s")
-        self.err.flush()
-        self.drawn = True
+        with self._lock:
+            if not self.over:
+                self.err.write(f"{_CLEAR}{self._text()} {seconds:.0f} s")
+                self.err.flush()
+                self.drawn = True
 
     def stop(self) -> None:
-        """The statement has ended."""
-        if self.drawn:
-            self.err.write(_CLEAR)
-            self.err.flush()
-            self.drawn = False
+        """The statement has ended, or its result begins to be written."""
+        with self._lock:
+            self.over = True
+            if self.drawn:
+                self.err.write(_CLEAR)
+                self.err.flush()
+                self.drawn = False
+
+    def making_room(self, out: TextIO) -> TextIO:
+        """`out` itself, or where it is the terminal drawn upon, one that wipes before the first text is written."""
+        return cast(TextIO, _AfterWiping(out, self)) if self.shown and out.isatty() else out
 
     def _text(self) -> str:
         now = progress.latest()
@@ -51,3 +61,17 @@ class Meter:
             return f"{now.function}: {now.phase}{share},"
         percent = self.con.query_progress()
         return f"{percent:.0f}%," if 0 <= percent <= 100 else "running,"
+
+
+class _AfterWiping:
+    """A terminal on which a meter wipes its line before something else is written."""
+
+    def __init__(self, out: TextIO, meter: Meter) -> None:
+        self.out, self.meter = out, meter
+
+    def write(self, text: str) -> int:
+        self.meter.stop()
+        return self.out.write(text)
+
+    def flush(self) -> None:
+        self.out.flush()

@@ -123,10 +123,11 @@ class Session:
         started = time.perf_counter()
         result = self._result(statement)
         if result is not None:
+            out = self.meter.making_room(self.out)
             if statement.type == Kind.EXPLAIN:
-                show_plan(result, self.out)
+                show_plan(result, out)
             else:
-                render(result, self.mode, self.max_rows, self.out, header=self.header)
+                render(result, self.mode, self.max_rows, out, header=self.header)
         self.out.flush()
         if self.timer:
             sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")

@@ -151,38 +151,50 @@ def verdict(table: str, measurements: dict[Call, Row]) -> None:
         )
 
 
+GREY = "#9aa0a6"
+SHOWN = {
+    "muco": ("#0072b2", "o"), "muco, the paper's tables": ("#56b4e9", "o"), "slicing": ("#009e73", "v"),
+    "merging": ("#009e73", "^"), "anatomy": ("#cc79a7", "s"), "mondrian": ("#d55e00", "D"),
+    "incognito": ("#d55e00", "P"), "rr_distort": ("#e69f00", "X"), "rank_swap": ("#000000", "x"),
+    "microaggregate": ("#000000", "+"), "composition": (GREY, "<"), "probabilistic": (GREY, ">"), "hybrid": (GREY, "*"),
+}  # fmt: skip
+
+
+def named(call: Call) -> str:
+    """The line of the plot a call belongs to."""
+    return "muco, the paper's tables" if "'linear'" in call.arguments else call.method
+
+
 def plot(found: dict[str, dict[Call, Row]], file: Path) -> None:
-    """Identity against error, a panel a table: filled by the strongest attacker, hollow by exact matches."""
-    figure, panels = plt.subplots(1, len(found), figsize=(13, 5.5))
-    names = list(dict.fromkeys(call.method for call in CALLS))
-    colours = {name: plt.get_cmap("tab20")(k % 20) for k, name in enumerate(names)}
+    """Identity against error, a panel a table; a stroke below a mark ends where exact matches alone would put it."""
+    figure, panels = plt.subplots(1, len(found), figsize=(13, 5.2), sharey=True)
     for panel, (table, measurements) in zip(panels, found.items(), strict=True):
-        for call, row in measurements.items():
-            if "identity" not in row or "error" not in row:
-                continue
-            x, y = max(row["error"], 1e-3), max(row["identity"], 1e-4)
-            colour = colours[call.method]
-            panel.scatter(x, y, s=60 if call.method == "slicing" else 30, color=colour, zorder=3)
-            if "disclosure" in row:
-                below = max(row["disclosure"], 1e-4)
-                panel.plot([x, x], [below, y], color=colour, linewidth=0.7)
-                panel.scatter(x, below, s=22, facecolors="none", edgecolors=[colour])
-            short = call.arguments.replace(", sensitive_column := 'alone'", "").replace(
-                ", tables := 'linear'", " linear"
-            )
-            # two of the linear tables, and slicing and merging, lie nearly on each other
-            place = (4, -9) if short.startswith("1/5 linear") or call.method == "slicing" else (4, 3)
-            panel.annotate(short.replace(" := ", "="), (x, y), xytext=place, textcoords="offset points", fontsize=7,
-                           color=colour)  # fmt: skip
+        for name, (colour, mark) in SHOWN.items():
+            rows = [
+                (max(row["error"], 1e-3), max(row["identity"], 1e-4), max(row.get("disclosure", 1), 1e-4), call)
+                for call, row in measurements.items()
+                if named(call) == name and "identity" in row and "error" in row
+            ]
+            strong = name == "muco"
+            sizes = {"linewidth": 2.2, "markersize": 9, "zorder": 4} if strong else {"linewidth": 1, "markersize": 7}
+            x_of, y_of = [row[0] for row in rows], [row[1] for row in rows]
+            panel.plot(x_of, y_of, color=colour, marker=mark, label=name, **sizes)
+            for x, y, exact, call in rows:
+                if exact < y / 1.5:
+                    panel.plot([x, x], [exact, y], color=colour, linewidth=0.8, linestyle=":", zorder=2)
+                if name in ("muco", "mondrian", "anatomy", "rr_distort"):
+                    figures = call.arguments.replace(" := ", "=").replace("4, l=4", "l=4").replace("6, l=6", "l=6")
+                    panel.annotate(figures, (x, y), xytext=(7, 4), textcoords="offset points", fontsize=8, color=colour)
         panel.set(xscale="log", yscale="log", title=table, xlabel="mean relative error of a query")
         panel.grid(alpha=0.2)
-    shown = {call.method for measurements in found.values() for call, row in measurements.items() if "identity" in row}
-    dots = [plt.Line2D([], [], marker="o", linestyle="", color=colours[name]) for name in names if name in shown]
-    panels[0].legend(dots, [name for name in names if name in shown], fontsize=8)
-    panels[0].set_ylabel("identity: chance to find a person's row (0 is drawn at 0.0001)")
-    figure.suptitle("filled: the strongest attacker; hollow: exact matches (disclosure), the paper's measure")
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("share of persons whose row the strongest attacker finds")
+    panels[0].annotate("better", (0.02, 0.02), (0.13, 0.13), xycoords="axes fraction", color=GREY,
+                       arrowprops={"arrowstyle": "->", "color": GREY})  # fmt: skip
+    panels[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
+    figure.suptitle("Risk against error; a dotted stroke goes down to what exact matches alone would tell", fontsize=11)
     figure.tight_layout()
-    figure.savefig(file, dpi=80)
+    figure.savefig(file, dpi=90)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,37 @@ def test_cursor_works_after_its_own_load() -> None:
     assert cursor.execute(CALL).fetchone() == (600,)
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("may_attach", [True, False])
+def test_cursor_of_a_loaded_connection_knows_the_functions(tmp_path: Path, read_only: bool, may_attach: bool) -> None:
+    path = tmp_path / 'peo,ple "x".duckdb'
+    with duckdb.connect(str(path)) as writer:
+        writer.execute(PEOPLE)
+    con = duckdb_anon.connect(str(path), read_only=read_only, enable_external_access=may_attach)
+    lists = [
+        "show databases",
+        "show all tables",
+        "select database_name, schema_name from duckdb_schemas() order by all",
+        "select current_schema()",
+    ]
+    before = [con.execute(q).fetchall() for q in lists]
+    cursor = con.cursor()
+    assert cursor.execute(CALL).fetchone() == (600,)
+    assert cursor.execute("select k > 1 from k_anonymity('people', qi := ['age'])").fetchone() == (True,)
+    assert cursor.cursor().execute(CALL).fetchone() == con.duplicate().execute(CALL).fetchone() == (600,)
+    for later in (con, cursor):
+        assert [later.execute(q).fetchall() for q in lists] == before
+    if not read_only:
+        cursor.execute("create table beside as select 1 as x")
+        assert con.execute("from beside").fetchone() == (1,)
+
+
+def test_cursor_of_a_connection_nobody_loaded_is_left_alone() -> None:
+    duckdb_anon.connect()
+    with pytest.raises(duckdb.CatalogException, match="muco"):
+        duckdb.connect().cursor().execute("from muco('people', 0.2)")
+
+
 def test_cursor_outlives_the_connection_that_loaded_first() -> None:
     con = duckdb_anon.connect()
     con.execute(PEOPLE)

@@ -140,9 +140,9 @@ def _kind(facts: Facts) -> tuple[str, str]:
     if facts.looks_like in checked and facts.called not in ("fax", *_numbers_of(facts.looks_like)):
         return facts.looks_like, seen
     if is_moment(facts.type) or facts.looks_like == "date":
-        return ("date of birth", "it is called so") if facts.called == "date of birth" else ("date", "it holds days")
+        return ("date of birth", "its name says so") if facts.called == "date of birth" else ("date", "it holds days")
     if facts.called and not _contradicted(facts):
-        return facts.called, "it is called so"
+        return facts.called, "its name says so"
     if facts.looks_like:
         return facts.looks_like, seen
     return "", ""

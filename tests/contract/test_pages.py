@@ -1,0 +1,45 @@
+"""README is short, its gallery shows every example, and no page points at something that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+FOLDERS = (".github", "duckdb_anon", "examples")
+PAGES = [PROJECT / "README.md", *sorted(page for folder in FOLDERS for page in (PROJECT / folder).rglob("*.md"))]
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_gallery_shows_every_example() -> None:
+    gallery = README.split("## Gallery", 1)[1].split("\n## ", 1)[0]
+    for example in sorted((PROJECT / "examples").iterdir()):
+        if example.suffix in {".sql", ".toml", ".md"} or (example.is_dir() and example.name != "__pycache__"):
+            assert f"](examples/{example.name})" in gallery, example.name
+
+
+def test_every_page_can_be_reached_from_readme() -> None:
+    seen, todo = set(), [PROJECT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        text = page.read_text(encoding="utf-8")
+        todo += [(page.parent / to).resolve() for to in re.findall(r"\]\(([^)#\s:]+)\)", text)]
+    assert set(PAGES) <= seen
+
+
+def test_readme_stays_short_and_has_its_pictures() -> None:
+    assert len(README.splitlines()) <= 160
+    assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README) == ["examples/terminal.svg", "examples/studies/risk.png"]

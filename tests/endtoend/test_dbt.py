@@ -1,0 +1,66 @@
+"""Real dbt builds the example project, and fails the build when k or the strongest risk is off."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+pytest.importorskip("dbt.adapters.duckdb", reason="dbt-duckdb is not installed")
+PROJECT = Path(__file__).parents[2] / "examples" / "dbt"
+
+
+def build(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run `dbt build` on a copy of the project."""
+    project = folder / "project"
+    if not project.exists():
+        shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("target", "logs", "*.duckdb"))
+    command = [str(Path(sys.executable).with_name("dbt")), "build", "--profiles-dir", ".", *more]
+    told = {**os.environ, "ANON_EXAMPLE_DATABASE": str(folder / "d.duckdb"), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    return subprocess.run(command, cwd=project, env=told, capture_output=True, text=True, timeout=300)
+
+
+def tables(folder: Path) -> list[str]:
+    with duckdb.connect(str(folder / "d.duckdb"), read_only=True) as con:
+        return [row[0] for row in con.execute("show tables").fetchall()]
+
+
+def test_build_labels_releases_and_tests_on_every_cursor(tmp_path: Path) -> None:
+    done = build(tmp_path, "--threads", "4")
+    assert done.returncode == 0, done.stdout
+    assert "PASS=5 WARN=0 ERROR=0 SKIP=0" in done.stdout and "DeprecationsSummary" not in done.stdout
+    with duckdb.connect(str(tmp_path / "d.duckdb"), read_only=True) as con:
+        comments = "select column_name, comment from duckdb_columns() where table_name = 'people'"
+        said = dict(con.execute(comments).fetchall())
+        assert (said["age"], said["salary"]) == ("anon: quasi", "anon: sensitive")
+        classes = "select min(n) from (select count(*) as n from people_release group by age, gender, education)"
+        assert con.execute(classes).fetchall()[0][0] >= 10
+        carriers = "select min(n) from (select count(*) as n from people_release group by salary)"
+        assert con.execute(carriers).fetchall()[0][0] >= 10
+        described = "select comment from duckdb_tables() where table_name = 'people_release'"
+        assert con.execute(described).fetchone() == (
+            "anon: release of people by mondrian(k := 10, sensitive_edges := 10)",
+        )
+        assert "row_id" not in [row[0] for row in con.execute("describe people_release").fetchall()]
+
+
+@pytest.mark.parametrize(
+    ("off", "failed", "passed"),
+    [
+        ("{k: 2}", ["k_at_least", "strongest_risk_at_most"], []),
+        ("{max_risk: 0.001}", ["strongest_risk_at_most"], ["k_at_least"]),
+    ],
+)
+def test_build_fails_and_makes_no_release(tmp_path: Path, off: str, failed: list[str], passed: list[str]) -> None:
+    done = build(tmp_path, "--vars", off)
+    assert done.returncode == 1, done.stdout
+    for test in failed:
+        assert f"FAIL 1 {test}" in done.stdout
+    for test in passed:
+        assert f"PASS {test}" in done.stdout
+    assert "people_checked" in tables(tmp_path) and "people_release" not in tables(tmp_path)

@@ -1,0 +1,38 @@
+"""The line that says how far a statement is leaves before its result is written, and does not come back."""
+
+from __future__ import annotations
+
+import io
+
+import duckdb
+
+from duckdb_anon.shell import meter
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_result_stands_where_the_meter_was() -> None:
+    screen = Terminal()
+    drawn = meter.Meter(duckdb.connect(), screen)
+    drawn.start()
+    drawn.started -= 2 * meter._PATIENCE
+    drawn.beat()
+    out = drawn.making_room(screen)
+    out.write("first")
+    drawn.beat()
+    out.write(" second")
+    drawn.stop()
+    before, wipe, after = screen.getvalue().rpartition(meter._CLEAR)
+    assert "2 s" in before and wipe and after == "first second"
+    drawn.start()
+    drawn.started -= 2 * meter._PATIENCE
+    drawn.beat()
+    assert screen.getvalue().endswith("2 s")
+
+
+def test_what_goes_to_a_file_leaves_the_meter_alone() -> None:
+    file = io.StringIO()
+    assert meter.Meter(duckdb.connect(), Terminal()).making_room(file) is file
