@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from duckdb_anon.model.table import FloatArray
 
 _INTEGERS = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
+_EXACT = 2.0**53
+"""The largest number up to which every whole one is a double."""
 _UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 
 
@@ -90,8 +92,24 @@ def as_numbers(values: pa.Array) -> FloatArray:
     if not pa.types.is_decimal(values.type):
         plain_numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
         return plain_numbers
-    numbers: FloatArray = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    # pyarrow takes the least HUGEINT for a positive number
-    below = pc.fill_null(pc.less(values, pa.scalar(Decimal(0), values.type)), False)
-    numbers = np.where(below.to_numpy(zero_copy_only=False), -np.abs(numbers), numbers)
+    return _of_decimals(values)
+
+
+def _of_decimals(values: pa.Array) -> FloatArray:
+    """Decimals, and HUGEINT, as DuckDB casts them to DOUBLE: an end released as such holds the value it stands at.
+
+    pyarrow's own cast is off in the last bit (999.9 becomes 999.9000000000001) and takes the least HUGEINT for a
+    positive number.
+    """
+    scale = values.type.scale
+    values = pc.fill_null(values, pa.scalar(Decimal(0), values.type)).cast(pa.decimal128(38, scale))
+    words = np.frombuffer(values.buffers()[1], dtype="<i8")[2 * values.offset :][: 2 * len(values)].reshape(-1, 2)
+    low, high = words[:, 0], words[:, 1]
+    narrow = high == low >> 63
+    if not scale:
+        return np.where(narrow, low.astype(np.float64), high * 2.0**64 + low.view("<u8").astype(np.float64))
+    numbers: FloatArray = low / float(10**scale)
+    inexact = ~narrow | (np.abs(low) > _EXACT)
+    for place in np.flatnonzero(inexact):
+        numbers[place] = (int(high[place]) << 64 | int(low.view("<u8")[place])) / 10**scale
     return numbers

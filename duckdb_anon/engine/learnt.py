@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckdb_anon.engine.arrow import as_numbers
 from duckdb_anon.kernels.learnt_shares import Boxes, member_weights
 from duckdb_anon.model.learnt import MOST_LISTED
 
@@ -129,6 +130,8 @@ def _numbers(ends: pa.Array, counted: bool) -> Any:
         ends = ends.view(pa.int32())
     elif pa.types.is_timestamp(kind):
         ends = ends.cast(pa.timestamp("us", kind.tz)).view(pa.int64()).cast(pa.float64(), safe=False)
+    elif pa.types.is_decimal(kind):
+        return as_numbers(ends)
     exact = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_date(kind)
     whole = pa.int64() if counted and exact else pa.float64()
     return pc.fill_null(ends.cast(whole, safe=False), 0).to_numpy(zero_copy_only=False)

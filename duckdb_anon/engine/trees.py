@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from itertools import groupby
 
@@ -13,6 +14,11 @@ from duckdb_anon.engine.arrow import steps
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 from duckdb_anon.model.table import CodeArray
+
+_MOMENT = re.compile(
+    r"(?P<year>\d{4,7})(?P<day>-\d\d-\d\d)(?P<bc> \(BC\))?(?:[ T](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?))?"
+    r"(?:(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?)?"
+)
 
 
 def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
@@ -111,9 +117,32 @@ def _read_as(label: str, kind: pa.DataType) -> object:
             # Arrow reads no times by themselves
             moment = pc.cast(pa.array([f"1970-01-01 {label}"]), pa.timestamp(kind.unit))
             return steps(moment)[0].as_py()
+        if (far := _far_moment(label, kind)) is not None:
+            return far
         return _key(steps(pc.cast(pa.array([label]), kind))[0].as_py())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation):
         return None
+
+
+def _far_moment(label: str, kind: pa.DataType) -> int | None:
+    """The steps of a date or timestamp that DuckDB prints in a way Arrow does not read: infinite, BC, of a far year."""
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return None
+    if label.strip().lower() in ("infinity", "-infinity"):
+        greatest = 2**31 - 1 if pa.types.is_date32(kind) else 2**63 - 1
+        return -greatest if label.strip().startswith("-") else greatest
+    told = _MOMENT.fullmatch(label.strip())
+    if told is None or (len(told["year"]) == 4 and not told["bc"]):
+        return None
+    year = 1 - int(told["year"]) if told["bc"] else int(told["year"])
+    unit = "D" if pa.types.is_date(kind) else kind.unit
+    try:
+        moment = np.datetime64(f"{year:05d}{told['day']}T{told['time'] or '00:00:00'}")
+    except ValueError:
+        return None
+    hours, minutes = int(told["hours"] or 0), int(told["minutes"] or 0)
+    moment -= np.timedelta64(int(f"{told['sign'] or ''}{hours * 60 + minutes}"), "m")
+    return int(moment.astype(f"M8[{unit}]").astype(np.int64))
 
 
 def _key(value: object) -> object:

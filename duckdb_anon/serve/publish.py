@@ -30,7 +30,8 @@ from duckdb_anon.model.description import QUERY, is_release, read_description
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.shapes.types import without_enums
-from duckdb_anon.serve.refusals import CandidateTable, refuse
+from duckdb_anon.serve.held_values import CandidateTable
+from duckdb_anon.serve.refusals import refuse
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
@@ -100,7 +101,7 @@ def publish(
         releases = _releases(con)
         known = _Originals(con, releases, originals)
         for table in releases:
-            refuse(con, table, known.of(table), allow_unchanged)
+            refuse(con, table, known.of(table), known.others(table), allow_unchanged)
         trees = _CopiedTables(con, {table.name.lower() for table in releases})
         rows = {table.name: _copy(con, table, trees) for table in releases}
         shapes = known.shapes()
@@ -145,6 +146,17 @@ class _Originals:
             found = self._tables.get(last.lower())
             return _table(self._con, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
+
+    def others(self, release: CandidateTable) -> list[CandidateTable]:
+        """Tables of the file that are neither a release, nor this one's original, nor a hierarchy."""
+        own = self.of(release)
+        comments = [text or "" for r in self._releases for _, text in r.columns.values()]
+        trees = {(m.group(1) or m.group(2) or "").strip('")').lower() for c in comments for m in HIERARCHY.finditer(c)}
+        return [
+            _table(self._con, *place)
+            for name, place in self._tables.items()
+            if not is_release(place[2]) and name not in trees and (own is None or place[1] != own.name)
+        ]
 
     def shapes(self) -> list[tuple[CandidateTable, list[str]]]:
         """Each original, and its columns that some release shows."""
@@ -247,7 +259,12 @@ def _copy(con: duckdb.DuckDBPyConnection, table: CandidateTable, trees: _CopiedT
         f"{ident(name)}::{without_enums(kind)} as {ident(name)}" if "ENUM(" in kind else ident(name)
         for name, (kind, _) in table.columns.items()
     ]
-    con.execute(f"create table {target} as select {', '.join(columns)} from {table.sql}")
+    # rows in the order they were made in could be laid beside the original's; nobody knows the key of this order
+    key = secrets.token_hex(16)
+    con.execute(
+        f"create table {target} as select {', '.join(columns)} from {table.sql} "
+        f"order by sha256('{key}' || rowid::varchar)"
+    )
     con.execute(f"comment on table {target} is {literal(table.comment)}")
     _comment(con, target, ((column, text) for column, (_, text) in table.columns.items()), trees)
     return int(con.execute(f"select count(*) from {target}").fetchall()[0][0])

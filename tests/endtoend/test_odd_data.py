@@ -237,3 +237,52 @@ def test_several_connections_at_once(tmp_path: Path) -> None:
         thread.join()
     assert found == [expected] * 9
     con.close()
+
+
+@pytest.mark.parametrize("kind", ["decimal(4,1)", "decimal(18,3)", "decimal(38,10)", "hugeint"])
+def test_ends_released_as_double_hold_the_values_they_stand_at(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    con.execute(f"create table t as select 999.9::{kind} as a, range % 3 as b, 'd' || range % 2 as s from range(30)")
+    call = "diffgen('t', 1.0, domain := 'observed', qi := ['a', 'b'], sensitive := 's', seed := 1)"
+    con.execute(f"create table r as from {call}")
+    covered = "select bool_and(t.a between r.a.lower and r.a.upper) from t, (select distinct a from r) as r"
+    assert con.execute(covered).fetchone() == (True,)
+
+
+def test_columns_that_reach_both_ends_of_bigint_are_generalized(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select case when range < 3 then 9223372036854775807 when range < 50 then "
+        "-9223372036854775808 else range % 2 end as a, range % 3 as s from range(60)"
+    )
+    for call in ("hybrid('t', 5, q := 0.0, {})", "composition('t', 5, {})", "mondrian('t', 5, {})"):
+        con.execute("create or replace table r as from " + call.format("qi := ['a'], sensitive := 's'"))
+        assert con.execute("select bool_and(a.lower <= a.upper) from r where a.lower is not null").fetchone() != (
+            False,
+        )
+
+
+def test_whole_noisy_counts_of_large_numbers_are_summed(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range % 2 = 0 as a, case range % 3 when 0 then -9223372036854775808 else 7 end "
+                "as s from range(90)")  # fmt: skip
+    con.execute(
+        "create table r as from diffgen('t', 50.0, domain := 'observed', qi := ['a'], sensitive := 's', seed := 1)"
+    )
+    answer = con.execute("from estimate('select sum(s) as v from t', 'r', original := 't', qi := ['a'], "
+                         "sensitive := 's')").fetchone()  # fmt: skip
+    assert answer is not None and answer[2] == pytest.approx(-30 * 2.0**63, rel=0.05)
+
+
+def test_cells_of_noisy_counts_come_from_no_row_and_row_id_is_no_remedy(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range % 7 as a, range % 3 as b, range % 11 as s from range(330)")
+    con.execute("create table r as select distinct a, b, s, 3::bigint as noisy_count from t")
+    for measure in ("information_loss", "distortion_ratio"):
+        told = said(con, f"from {measure}('t', 'r', {ROLES})")
+        assert "noisy counts" in told and "row_id" not in told
+
+
+def test_the_least_hugeint_is_below_all_others_in_learnt_shares(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select case when range < 20 then '-170141183460469231731687303715884105728'::hugeint "
+                "else range % 9 end as a, range % 3 as s from range(60)")  # fmt: skip
+    con.execute("create table r as from mondrian('t', 5, edges := 'tight', qi := ['a'], sensitive := 's')")
+    told = con.execute("from estimate('select s, count(*) as n from t where a < 0 group by s', 'r', original := 't', "
+                       "qi := ['a'], sensitive := 's')").fetchall()  # fmt: skip
+    assert all(0 <= row[2] <= 20 for row in told)

@@ -19,7 +19,11 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray, IntArray
+
+_PIECE = 8192
+"""Counts that OpenDP is given at a time: between two pieces a call can be stopped."""
 
 
 @dataclass
@@ -82,7 +86,12 @@ class Mechanisms:
             p = -np.expm1(-epsilon / changed)
             draw = self.repeatable.geometric
             return counts + draw(p, len(counts)) - draw(p, len(counts)), loss
-        return np.array(made(counts.tolist()), dtype=np.int64), loss
+        noisy = np.empty(len(counts), dtype=np.int64)
+        for start in range(0, len(counts), _PIECE):
+            tick()
+            # noise is drawn count by count, so the pieces together are the mechanism on all counts
+            noisy[start : start + _PIECE] = made(counts[start : start + _PIECE].tolist())
+        return noisy, loss
 
     def choose(self, scores: FloatArray, epsilon: float, sensitivity: float) -> tuple[int, float]:
         """Place of the largest score after noise of scale 2 sensitivity / epsilon, and the loss.

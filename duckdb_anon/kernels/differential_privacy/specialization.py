@@ -172,6 +172,7 @@ class Search:
 
     def _score(self, p: int, place: int) -> float:
         """Score of specializing a node, -inf if it has no children."""
+        tick()
         predictor = self.predictors[p]
         node = predictor.cut[place]
         children = len(predictor.children(node))

@@ -21,6 +21,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _FINEST = 30
 """Powers of ten below the largest number at which floats are told apart no further."""
 _LARGEST = 2.0**62
+_FARTHEST_MONTH = 60_000_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,12 @@ class Grid:
             count: how many steps.
             sign: 1 upwards, -1 downwards.
         """
-        return self._number(self._index(np.asarray([start])) + sign * count)
+        index = self._index(np.asarray([start]))
+        if self.scale.line == "real":
+            return self._number(index + float(sign * count))
+        # Python's integers have no end; what is beyond the type's is far beyond them on every scale
+        far = _FARTHEST_MONTH if self.months else 2**63 - 1
+        return self._number(np.array([min(max(int(index[0]) + sign * count, -far), far)]))
 
     def _moved(self, numbers: Numbers, sign: int) -> Numbers:
         index = self._index(numbers)
@@ -89,7 +95,7 @@ class Grid:
             spelled = np.round(index * self.step, self.decimals) if abs(self.decimals) < 300 else index * self.step
             return np.clip(spelled, low, high)
         if self.months:
-            months = np.clip(index * int(self.step) - 1970 * 12, -60_000_000, 60_000_000)
+            months = np.clip(index * int(self.step) - 1970 * 12, -_FARTHEST_MONTH, _FARTHEST_MONTH)
             days = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
             return self._fitting(days, 1 if self.scale.line == "date" else 86_400 * _PER_SECOND[self.scale.unit])
         return self._fitting(index, int(self.step))

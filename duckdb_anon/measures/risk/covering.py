@@ -44,9 +44,14 @@ def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntAr
         release: the release.
 
     Raises:
-        ColumnError: when there is no row_id, or it does not number the original's rows.
+        ColumnError: when rows stand for counts, there is no row_id, or it does not number the original's rows.
     """
     number = release.sources()
+    if number is None and release.counted:
+        raise ColumnError(
+            f"{function}: the rows of the release are cells with noisy counts, which come from no row of the original; "
+            "relative_error and workload_error measure such a release"
+        )
     if number is None:
         raise ColumnError(
             f"{function}: the release has no column {SOURCE.word}, so nobody can say which original each row comes "

@@ -175,4 +175,6 @@ def _weight(weight: Weight, release: TableInfo) -> exp.Expr:
     if weight.says == "missing":
         rows = select("select count(*) from {release}", release=aliased(release, ROW))
         return tree("1 + {number} / {rows}", number=number, rows=rows)
-    return number
+    # a whole number of rows times the largest BIGINT or DECIMAL has no place in their types
+    whole = release.types.get(weight.column.lower()) != "DOUBLE"
+    return tree("{number}::double", number=number) if whole else number

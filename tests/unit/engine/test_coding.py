@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import random
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from duckdb_anon.engine.arrow import as_numbers
 from duckdb_anon.engine.coding import canonical_order, code_column
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
@@ -101,3 +104,17 @@ def test_canonical_order_ignores_row_order() -> None:
     one, two = canonical_order(first, np.arange(200)), canonical_order(second, turned)
     for a, b in zip(first, second, strict=True):
         assert (a.codes[one] == b.codes[two]).all()
+
+
+@pytest.mark.parametrize(("digits", "scale"), [(4, 1), (18, 3), (18, 0), (38, 0), (38, 10), (25, 20)])
+def test_decimals_become_the_numbers_that_duckdb_makes_of_them(digits: int, scale: int) -> None:
+    rng = random.Random(digits)
+    drawn = [rng.randrange(1 - 10**d, 10**d) for d in range(1, digits + 1) for _ in range(20)]
+    written = [f"{Decimal(number).scaleb(-scale):f}" for number in drawn]
+    con = duckdb.connect()
+    con.execute(f"create table t as select unnest({written})::decimal({digits}, {scale}) as x")
+    values = con.sql("select x from t").to_arrow_table().column("x").combine_chunks()
+    expected = [x for (x,) in con.execute("select x::double from t").fetchall()]
+    assert as_numbers(values) == pytest.approx(expected, rel=0 if scale else 4e-16, abs=0)
+    if scale:
+        assert as_numbers(values).tolist() == expected

@@ -140,6 +140,97 @@ def test_what_must_not_be_shown_is_refused(place: Path, statements: tuple[str, .
     assert sorted(p.name for p in place.iterdir()) == ["o.duckdb"]
 
 
+ROW_NUMBERS = (
+    "'r-' || n", "date '2020-01-01' + n::int", "timestamp '2020-01-01' + to_seconds(n)", "to_seconds(n)", "{a: {b: n}}",
+    "[n]", "'{\"a\": ' || n || '}'", "('00000000-0000-0000-0000-' || lpad(n::varchar, 12, '0'))::uuid", "n::varchar::blob",
+    "hex(n)", "-0.5 * n", "if(n = 1, 9999, n)", "nullif(n, 3)", "n * 1.0::decimal(9, 1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", ROW_NUMBERS)
+def test_row_numbers_are_known_in_any_dress(place: Path, number: str) -> None:
+    numbered = "(select *, row_number() over () as n from people)"
+    change(
+        place,
+        f"create table r as select age // 10 as decade, {number} as code from {numbered}",
+        "comment on table r is 'anon: release'",
+    )
+    with pytest.raises(AnonError, match="of r numbers its rows, or as good as"):
+        published(place)
+
+
+def test_part_of_the_originals_row_numbers_is_known(place: Path) -> None:
+    change(place, "create table r as select age // 10 as decade, rowid as code from people where hash(name) % 3 = 0",
+           "comment on table r is 'anon: release'")  # fmt: skip
+    with pytest.raises(AnonError, match="code of r numbers its rows"):
+        published(place)
+
+
+@pytest.mark.parametrize("spelled", ["name", "upper(name)", "{a: name}", "[name]", "md5(name)", "sha256(name)"])
+def test_names_of_people_are_known_under_another_name(place: Path, spelled: str) -> None:
+    change(
+        place,
+        f"create table r as select age // 10 as decade, {spelled} as code from people",
+        "comment on table r is 'anon: release'",
+    )
+    with pytest.raises(AnonError, match=r"name of people, which name people"):
+        published(place)
+
+
+COPIES = (
+    "age, edu, disease, ward", "age as a, edu as e, disease as d", "age::bigint as age, edu, disease",
+    "age::varchar as age, upper(edu) as edu, disease", "age + 0.0001 as age, edu, disease",
+    "{lower: age, upper: age} as age, [edu] as edu, disease", "{age: age, edu: edu, disease: disease} as row",
+    "age, edu, if(hash(name) % 10 = 0, 'd1', disease) as disease",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("columns", COPIES)
+def test_near_copies_are_known_whatever_their_types_and_whoever_they_say_they_are_of(
+    place: Path, columns: str, labelled: bool
+) -> None:
+    change(
+        place,
+        "delete from people where (age, edu, disease) in (select (age, edu, disease) from people group by all "
+        "having count(*) > 1)" if "10" in columns else "select 1",
+        f"create table r as select {columns} from people order by hash(name)",
+        "comment on table r is 'anon: release of patients by mondrian(k := 5)'" if labelled
+        else "comment on table r is 'anon: release'",
+    )  # fmt: skip
+    with pytest.raises(AnonError, match=r"equals its original people|stand in r with their own row"):
+        published(place)
+
+
+@pytest.mark.parametrize("text", ["seed => 42", "made with seed 42", "Seed: 7", "the seed was 12"])
+def test_seeds_are_known_in_any_words(place: Path, text: str) -> None:
+    change(place, call=RELEASE)
+    change(place, f"comment on column r.age is 'anon: quasi, {text}'")
+    with pytest.raises(AnonError, match="tell a seed"):
+        published(place)
+
+
+def test_rows_are_published_in_an_order_of_their_own(place: Path) -> None:
+    change(
+        place,
+        "create table r as select age // 10 as decade, disease from people",
+        "comment on table r is 'anon: release'",
+    )
+    orders = []
+    for _ in range(2):
+        with duckdb.connect(str(published(place)), read_only=True) as con:
+            orders.append(con.execute("select decade, disease from r").fetchall())
+    with duckdb.connect(str(place / "o.duckdb"), read_only=True) as con:
+        orders.append(con.execute("select decade, disease from r").fetchall())
+    assert sorted(orders[0]) == sorted(orders[1]) == sorted(orders[2])
+    assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
+
+
+def test_a_list_of_places_beside_the_release_is_no_original(place: Path) -> None:
+    change(place, "create table towns as select distinct age, edu from people", call=RELEASE)
+    assert published(place).exists()
+
+
 def test_unchanged_rows_are_published_only_when_the_risk_is_taken(place: Path) -> None:
     change(
         place,

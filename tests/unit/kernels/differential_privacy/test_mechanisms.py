@@ -7,7 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from duckdb_anon.kernels.differential_privacy import mechanisms as mechanisms_module
 from duckdb_anon.kernels.differential_privacy.mechanisms import Mechanisms
+from duckdb_anon.model.progress import Interrupted, new_flag, stopped_by
 
 
 def permute_and_flip(scores: np.ndarray, epsilon: float) -> np.ndarray:
@@ -44,3 +46,13 @@ def test_no_use_loses_more_than_it_may(epsilon: float) -> None:
     assert Mechanisms("f").choose(np.array([1e7, 1e7]), epsilon, 1.0)[1] <= epsilon
     assert Mechanisms("f").choose(np.array([0.1, 0.2]), epsilon, np.log2(3))[1] <= epsilon
     assert Mechanisms("f").counts(np.arange(3), epsilon, 2)[1] <= epsilon
+
+
+def test_counts_are_drawn_in_pieces_between_which_a_call_stops() -> None:
+    counts = np.arange(2 * mechanisms_module._PIECE + 5)
+    noisy, loss = Mechanisms("f").counts(counts, 40.0)
+    assert loss <= 40.0 and np.abs(noisy - counts).max() <= 2
+    flag = new_flag()
+    flag[0] = 1
+    with stopped_by(flag), pytest.raises(Interrupted):
+        Mechanisms("f").counts(counts, 40.0)
