@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
+from duckdb_anon.rewrite import notes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.layout import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, leftmost, outputs
@@ -225,9 +226,16 @@ def _measure(sides: _Sides, number: int) -> str:
     )
 
 
+_OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
+
+
 def _note(sides: _Sides, number: int) -> str:
     said = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
-    return literal("; ".join(said)) if said else "null::varchar"
+    told = literal("; ".join(said)) if said else "null::varchar"
+    if number >= len(sides.made_of) or not any(sides.made_of[number].find_all(*_OF_ANY_TYPE)):
+        return told
+    empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
+    return f"nullif(concat_ws('; ', {told}, case when {empty} then {literal(notes.NO_NUMBER)} end), '')"
 
 
 def _joined(sides: _Sides, keys: Sequence[int]) -> str:

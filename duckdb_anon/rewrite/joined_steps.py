@@ -92,13 +92,13 @@ class JoinedSteps:
             if asked is not None:
                 one = _Joined(node, name(f"quantile_{place}"), "middle", asked=asked)
             elif value is not None:
-                fine = _finer(select, groups.keys, value, where)
+                fine = finer(select, groups.keys, value, where)
                 found, bounded = distinct_values(fine, groups.keys, plain(node), hard, unlisted(fine, model))
                 one = _Joined(node, name(f"distinct_{place}"), "number", bounded=bounded, none=0)
                 one.made.append((one.step, found))
             else:
                 assert mode is not None  # noqa: S101 -- one of the three is there
-                fine = _finer(select, groups.keys, *mode)
+                fine = finer(select, groups.keys, *mode)
                 fine.append("expressions", labelled(tree("count(*)"), "rows"))
                 if not stands(fine, model):
                     rewrite_select(fine, model, original, "none")
@@ -158,10 +158,7 @@ class JoinedSteps:
                 one.made = one.quantile.ctes(source, condition.this if condition else None, len(self.keys))
             for step, made_of in one.made:
                 append_step(select, step, made_of)
-            mine = [tree("{step}.{k}", step=one.step, k=name(f"key_{i}")) for i in range(len(self.keys))]
-            joined = exp.Join(this=exp.Table(this=taken(one.step)), side="LEFT")
-            joined.set("on", all_same([(copied(key), k) for key, k in zip(self.keys, mine, strict=True)]))
-            select.append("joins", joined)
+            join_by_keys(select, one.step, self.keys)
             for place, projection in enumerate(select.expressions):
                 if projection.unalias() is one.node and one.bounded and bounded:
                     appended[place] = HARD
@@ -175,8 +172,32 @@ class JoinedSteps:
         return appended
 
 
+def join_by_keys(select: exp.Select, step: exp.Identifier, keys: Sequence[exp.Expr]) -> None:
+    """Join a step with columns key_i to a query that groups by the keys.
+
+    Args:
+        select: the query.
+        step: the step's name.
+        keys: the keys.
+    """
+    mine = [tree("{step}.{k}", step=step, k=name(f"key_{i}")) for i in range(len(keys))]
+    joined = exp.Join(this=exp.Table(this=taken(step)), side="LEFT")
+    joined.set("on", all_same([(copied(key), k) for key, k in zip(keys, mine, strict=True)]))
+    select.append("joins", joined)
+
+
+def group_value(step: exp.Identifier, column: str) -> exp.Expr:
+    """What a joined step says of a group.
+
+    Args:
+        step: the step's name.
+        column: its column.
+    """
+    return tree("any_value({x})", x=own(column, step.this.lstrip("\0")))
+
+
 def _of_group(one: _Joined, column: str) -> exp.Expr:
-    found = tree("any_value({x})", x=own(column, one.step.this.lstrip("\0")))
+    found = group_value(one.step, column)
     # an end that is NULL is open
     return (
         found if one.none is None or column == "high" else tree("coalesce({found}, {none})", found=found, none=one.none)
@@ -198,8 +219,15 @@ def _mode(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
     return (inner.this, where) if isinstance(inner, exp.Mode) and inner.this is not None else None
 
 
-def _finer(select: exp.Select, keys: Sequence[exp.Expr], value: exp.Expr, where: exp.Expr | None) -> exp.Select:
-    """SELECT the keys and a value from the query's rows, grouped by both."""
+def finer(select: exp.Select, keys: Sequence[exp.Expr], value: exp.Expr, where: exp.Expr | None) -> exp.Select:
+    """SELECT the keys and a value from the query's rows, grouped by both.
+
+    Args:
+        select: the query.
+        keys: what it groups by.
+        value: what else to group by; never NULL.
+        where: what a row must satisfy beside the query's conditions.
+    """
     tests = [select.args["where"].this] if select.args.get("where") else []
     tests += [one for one in (where, tree("{v} is not null", v=value)) if one is not None]
     columns = [labelled(copied(key), f"key_{i}") for i, key in enumerate(keys)]

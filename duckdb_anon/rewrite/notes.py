@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
+from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import reads_original
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.listed import NodePart
@@ -14,6 +16,9 @@ from duckdb_anon.rewrite.shapes.replaced import RetainedPart
 PRESENCE = "IN and EXISTS take a value as present from half an expected row on"
 CHOSEN = "HAVING, WHERE and LIMIT pick groups by their estimates"
 DOMAIN = "the values the release allows for; not all of them need to occur"
+
+NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
+OUTER_ENDS = "MIN and MAX of several grouping sets at once are their outer ends, not the likely values"
 
 
 def why_unbounded(model: Model) -> str:
@@ -45,3 +50,13 @@ def picks_groups(query: exp.Query) -> bool:
         if any(reads_original(one) for one in source.find_all(exp.Select)):
             return True
     return False
+
+
+def asks_outer_ends(query: exp.Query) -> bool:
+    """Whether MIN or MAX are asked of several grouping sets of the original at once."""
+    return any(
+        reads_original(select)
+        and any(isinstance(node.find(exp.Min, exp.Max), exp.Expr) for node in aggregate_nodes(select))
+        and len(groups_of(select).sets) > 1
+        for select in query.find_all(exp.Select)
+    )

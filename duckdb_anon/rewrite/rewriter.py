@@ -62,6 +62,8 @@ def estimator(
     model = model_of(release, original, spread)
     tree = collapsed(tree.copy())
     notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
+    if not all(part.signed for part in model.parts) and notes_.asks_outer_ends(tree):
+        notes.append(notes_.OUTER_ENDS)
     if isinstance(tree, exp.Select) and reads_original(tree) and lists_domain(tree):
         notes.append(notes_.DOMAIN)
     bounded: dict[int, float] = {}

@@ -25,6 +25,7 @@ from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.steps import Steps, append_step
 from duckdb_anon.rewrite.joined_steps import JoinedSteps
+from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
@@ -93,6 +94,7 @@ def rewrite_select(
     joined = JoinedSteps.of(select, list(aggregate_nodes(select)), whole, original, rewrite_select, stands)
     nodes = [node for node in aggregate_nodes(select) if not joined.reads(node)]
     aggregates = [read_aggregate(node) for node in nodes]
+    extremes = LikelyExtremes.of(select, nodes, aggregates, groups_of(select))
     _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
     joined.spell_out(homes)
     steps = Steps(homes)
@@ -114,12 +116,15 @@ def rewrite_select(
         )
         appended = _append_ends(select, limits, joined)
     joined.read(steps, conditions.rest, original)
+    extremes.read(steps, conditions.rest, original, whole, rewrite_select, stands)
     if not _optional(select, table) or conditions.rest is not None or conditions.by_value:
         alone = not any(select.args.get(key) for key in ("group", "joins")) and not joined.nodes
         _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model), alone)
     for node, aggregate in zip(nodes, aggregates, strict=True):
-        node.replace(_in_place_of(node, estimate(aggregate, conditions.rest, steps)))
+        found = extremes.estimate(node) or estimate(aggregate, conditions.rest, steps)
+        node.replace(_in_place_of(node, found))
     _replace_table(select, table, steps)
+    extremes.attach(select)
     appended |= joined.attach(select, bounds != "none")
     if limits is not None:
         limits.attach(select)

@@ -1,7 +1,7 @@
 """Each aggregate of a query as an expression over the released rows' shares.
 
 COUNT sums the chances that a row qualifies, SUM the expected amounts, AVG divides the two. MIN and MAX are
-the ends of what is possible.
+the ends of what is possible, where `likely_extremes` has no better for them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.shapes.types import is_moment, is_timestamp
 from duckdb_anon.rewrite.estimate.expectation import Term, amount, event, normal, presence, product, split
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import added, copied, every, some, tree, truth
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
+from duckdb_anon.rewrite.shapes.lines import linear
 from duckdb_anon.rewrite.shapes.parts import filtered
 
 _KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -80,6 +82,7 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.
         return tree("coalesce(sum({rows}), 0)", rows=_sum(steps, event(condition, home_of)))
     value = aggregate.value
     assert value is not None  # noqa: S101 -- only COUNT has none
+    _require_numbers(aggregate, value, steps)
     if aggregate.kind in ("min", "max"):
         return _extreme(aggregate, where, steps)
     qualifies = event(condition, home_of)
@@ -88,6 +91,18 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.
     mass = _sum(steps, there)
     total = tree("sum({x}) filter (where {mass} <> 0)", x=_sum(steps, amounts), mass=mass)
     return total if aggregate.kind == "sum" else tree("{total} / sum({mass})", total=total, mass=mass)
+
+
+def _require_numbers(aggregate: Aggregate, value: exp.Expr, steps: Steps) -> None:
+    """Raise for what boxes of moments cannot tell: means of them, and anything of times of day."""
+    for part in steps.model.parts:
+        kind = part.kind.upper() if isinstance(part, IntervalPart) and part.name == steps.homes.of(value) else ""
+        ordered = aggregate.kind in ("min", "max") and (kind == "DATE" or is_timestamp(kind))
+        if is_moment(kind) and not ordered and any(value.unnest().find_all(exp.Column)) and linear(value) is not None:
+            raise RewriteError(
+                f"{aggregate.kind}({plain(value)}) of intervals of {kind} cannot be estimated from the release; ask "
+                "for counts, or for min, max or median of dates"
+            )
 
 
 def mass(where: exp.Expr, steps: Steps) -> exp.Expr:

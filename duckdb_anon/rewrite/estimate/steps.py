@@ -18,7 +18,18 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.labels import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
-from duckdb_anon.rewrite.query.template import column, kept_together, mapped, multiplied, name, number, own, select, taken, tree
+from duckdb_anon.rewrite.query.template import (
+    column,
+    kept_together,
+    mapped,
+    multiplied,
+    name,
+    number,
+    own,
+    select,
+    taken,
+    tree,
+)
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
 from duckdb_anon.rewrite.shapes.released import Model

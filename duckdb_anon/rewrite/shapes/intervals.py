@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import MOST_LISTED
-from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
+from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, is_zoned, spread_of
 from duckdb_anon.rewrite.query.template import (
     OWN,
     added,
@@ -489,8 +489,10 @@ class Form:
         if not pieces:
             return tree("null::double")
         end = self._low(pieces[0]) if (slope >= 0) == least else self._high(pieces[-1])
-        kind = "date" if self.kind.upper() == "DATE" else "double"
+        kind = "date" if self.kind.upper() == "DATE" else self.kind if is_timestamp(self.kind) else "double"
         line = end if slope == 1 and shift == 0 else _line(slope, end, shift)
+        if is_timestamp(self.kind):
+            line = tree(f"{'make_timestamptz' if is_zoned(self.kind) else 'make_timestamp'}({{x}})::{kind}", x=line)
         return tree(
             f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::{kind} "
             "else {line} end",
