@@ -82,10 +82,8 @@ class Catalog:
         self._said: dict[str, list[tuple[str, str, str, str | None]]] = {}
         self._expected: set[str] = set()
         if cursor is not None:
-            # A server has locked its configuration, this setting included.
-            if cursor.execute("select current_setting('python_enable_replacements')").fetchall() != [(False,)]:
-                with suppress(duckdb.Error):
-                    cursor.execute("set python_enable_replacements = false")
+            with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
+                cursor.execute("set python_enable_replacements = false")
             if database not in ("temp", "system"):
                 cursor.execute(f"use {ident(database)}.{ident(schema)}")
 
