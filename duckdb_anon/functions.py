@@ -227,6 +227,7 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     try:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
+        catalog.expect(call["arguments"].values())
         return plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
     except AnonError as error:
         return f"!{error}"

@@ -79,11 +79,11 @@ class Catalog:
         """
         self.cursor, self.takes = cursor, takes
         self.database, self.schema = database, schema
+        self._said: dict[str, list[tuple[str, str, str, str | None]]] = {}
+        self._expected: set[str] = set()
         if cursor is not None:
-            # A server has locked its configuration, this setting included.
-            if cursor.execute("select current_setting('python_enable_replacements')").fetchall() != [(False,)]:
-                with suppress(duckdb.Error):
-                    cursor.execute("set python_enable_replacements = false")
+            with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
+                cursor.execute("set python_enable_replacements = false")
             if database not in ("temp", "system"):
                 cursor.execute(f"use {ident(database)}.{ident(schema)}")
 
@@ -182,19 +182,38 @@ class Catalog:
         """Comments of a table's columns as they are written, and of the table itself."""
         if self.cursor is None:
             return {}, ""
-        parts = [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_PART, sql)]
-        names = [n.lower() for n in parts]
-        named = f"where lower(table_name) = {literal(names[-1])}"
-        columns = self.cursor.execute(
-            "select database_name, schema_name, column_name, comment from duckdb_columns() "
-            f"{named} order by column_index"
+        *qualifiers, table = _names(sql)
+        if table not in self._said:
+            self._read_comments({table, *self._expected} - set(self._said))
+        rows = self._said[table]
+        columns, tables = ([row for row in rows if bool(row[2]) is of_column] for of_column in (True, False))
+        return self._nearest(columns, qualifiers), self._nearest(tables, qualifiers).get("", "")
+
+    def expect(self, given: Iterable[object]) -> None:
+        """Let the comments of several tables be read in one statement, once those of one of them are asked for.
+
+        Args:
+            given: arguments of a call, of which some may be names of tables.
+        """
+        named = [text for text in given if isinstance(text, str) and _QUALIFIED.fullmatch(text)]
+        self._expected |= {_names(text)[-1] for text in named}
+
+    def _read_comments(self, tables: Collection[str]) -> None:
+        """Comments of all tables and views with these names: ('' for the table itself) as `_nearest` reads them."""
+        if self.cursor is None:
+            return
+        named = f"in ({', '.join(literal(table) for table in sorted(tables))})"
+        found = self.cursor.execute(
+            "select lower(table_name), database_name, schema_name, column_name, comment from duckdb_columns() "
+            f"where not internal and lower(table_name) {named} union all "
+            "select lower(table_name), database_name, schema_name, '', comment from duckdb_tables() "
+            f"where lower(table_name) {named} union all "
+            "select lower(view_name), database_name, schema_name, '', comment from duckdb_views() "
+            f"where not internal and lower(view_name) {named}"
         ).fetchall()
-        tables = self.cursor.execute(
-            f"select database_name, schema_name, '', comment from duckdb_tables() {named} union all "
-            "select database_name, schema_name, '', comment from duckdb_views() "
-            f"where lower(view_name) = {literal(names[-1])}"
-        ).fetchall()
-        return self._nearest(columns, names[:-1]), self._nearest(tables, names[:-1]).get("", "")
+        self._said |= {table: [] for table in tables}
+        for table, *row in found:
+            self._said[table].append(tuple(row))
 
     def _nearest(self, rows: Iterable[tuple[str, str, str, str | None]], qualifiers: list[str]) -> dict[str, str]:
         """Comments by name, of the table a name with these qualifiers means: the caller's own schema comes first."""
@@ -271,6 +290,12 @@ class Catalog:
         )
         spelled = self._spellings(text)[0]
         return Relation(text, spelled, {}, {}, hint, spelled)
+
+
+def _names(sql: str) -> list[str]:
+    """The parts of a table's name, in lower case."""
+    parts = re.findall(_PART, sql)
+    return [(p[1:-1].replace('""', '"') if p.startswith('"') else p).lower() for p in parts]
 
 
 def _with_fields(comments: dict[str, str]) -> dict[str, str]:

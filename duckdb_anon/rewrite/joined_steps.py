@@ -15,7 +15,8 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.bounds.quantiles import Quantile, Quantiles, in_intervals, read_quantile
 from duckdb_anon.rewrite.estimate.homes import Homes
-from duckdb_anon.rewrite.estimate.steps import Step, Steps, append_step
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.existence import HARD, distinct_values, unlisted
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain

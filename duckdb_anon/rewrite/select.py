@@ -23,7 +23,8 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, sp
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
-from duckdb_anon.rewrite.estimate.steps import Steps, append_step
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.estimate.value_steps import append_step
 from duckdb_anon.rewrite.joined_steps import JoinedSteps
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes

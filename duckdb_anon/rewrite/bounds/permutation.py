@@ -28,7 +28,8 @@ from duckdb_anon.rewrite.bounds.hard_bounds import Pair
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate
 from duckdb_anon.rewrite.estimate.expectation import EXACT, Term, amount, event, presence, product
 from duckdb_anon.rewrite.estimate.homes import Homes
-from duckdb_anon.rewrite.estimate.steps import Step, Steps, append_step
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.template import (
     added,

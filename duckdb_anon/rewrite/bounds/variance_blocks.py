@@ -15,7 +15,8 @@ from functools import cached_property, reduce
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.estimate.steps import ROWS, Step, Steps
+from duckdb_anon.rewrite.estimate.steps import ROWS, Steps
+from duckdb_anon.rewrite.estimate.value_steps import Step
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.parse import is_original
 from duckdb_anon.rewrite.query.template import column, copied, every, multiplied, name, number, own, select, tree

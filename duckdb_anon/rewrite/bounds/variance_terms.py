@@ -24,7 +24,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.bounds.variance_blocks import Block, Question
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term, split
 from duckdb_anon.rewrite.estimate.steps import ROWS as ELIGIBLE
-from duckdb_anon.rewrite.estimate.steps import Step, append_step
+from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.template import (
     added,
     copied,

@@ -18,16 +18,16 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.labels import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
+from duckdb_anon.rewrite.estimate.row_answers import Place, answered, as_rows, columns_read, place_of, told_name
+from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
 from duckdb_anon.rewrite.query.template import (
     column,
-    kept_together,
     mapped,
     multiplied,
     name,
     number,
     own,
     select,
-    taken,
     tree,
 )
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
@@ -37,8 +37,6 @@ from duckdb_anon.rewrite.shapes.released import Model
 BOXES = name("box_ends")
 SHARES = name("shares")
 ROWS = name("eligible")
-SPREAD = name("by_value")
-Step = tuple[exp.Identifier, exp.Query]
 
 
 @dataclass
@@ -58,6 +56,7 @@ class Steps:
     membership: Membership | None = None
     requests: dict[str, dict[Request, str]] = field(default_factory=dict)
     columns: dict[tuple[str, exp.Expr], str] = field(default_factory=dict)
+    _told: dict[tuple[str, Request], exp.Expr | None] = field(default_factory=dict)
 
     @property
     def model(self) -> Model:
@@ -183,17 +182,11 @@ class Steps:
                 made += self._answers(part, asked)
         if self.inverted:
             self.column("sum", number(1))  # how many rows a true value is estimated to have, so that it is not lost
-        made += self._rows()
+        made += self._rows([step for step, _ in made])
         made += self._inversions()
-        opened = [part.opened(own(f"cell_{part.name}")) for part in self.joined]
-        if self.joined and all(one is not None for one in opened):
-            made.append((SPREAD, self._opened(made[-1][0], [one for one in opened if one is not None])))
-        elif self.joined:
-            latest = made[-1][0]
-            for part in self.joined:
-                used = sorted(self.homes.by_value & set(part.columns))
-                made.append((_values_name(part), _weighted(part, used)))
-            made.append((SPREAD, self._spread(latest)))
+        if self.joined:
+            columns = {part.name: sorted(self.homes.by_value & set(part.columns)) for part in self.joined}
+            made += value_steps(self.joined, columns, made[-1][0], self.membership is not None)
         if self.membership is not None:
             made.append((MEMBERS, members(self.membership, SPREAD)))
         return made
@@ -222,17 +215,24 @@ class Steps:
 
     def _answers(self, part: Part, asked: dict[Request, str]) -> list[Step]:
         """The steps that rows join for what is asked of a part; none where a row tells it all."""
-        of_row = {request: label for request, label in asked.items() if _of_row(part, request, label) is not None}
+        of_row = {request: label for request, label in asked.items() if self._of_row(part, request, label) is not None}
         others = {request: label for request, label in asked.items() if request not in of_row}
         made: list[Step] = []
         if others:
             made.append((_shares_name(part), part.shares(list(others), list(others.values()))))
         told = part.told(list(of_row), list(of_row.values())) if of_row else None
         if told is not None:
-            made.append((_told_name(part), told))
+            made.append((told_name(part), told))
         return made
 
-    def _rows(self) -> list[Step]:
+    def _of_row(self, part: Part, request: Request, label: str) -> exp.Expr | None:
+        """What a released row tells of a request, None where that takes a join."""
+        key = (part.name, request)
+        if key not in self._told:
+            self._told[key] = part.of_row(request, exp.Column(this=name(label), table=told_name(part)))
+        return self._told[key]
+
+    def _rows(self, steps: list[exp.Identifier]) -> list[Step]:
         summed = bool(self.spread)
         by_value = sorted(c for c in self.homes.by_value if c in self.model.exact)
         keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in by_value]
@@ -251,19 +251,19 @@ class Steps:
         source: exp.Expr = aliased(self.model.release, ROW)
         told: list[exp.Join] = []
         ends: list[exp.Expr] = []
-        answers: dict[tuple[str, str], tuple[exp.Expr, str]] = {}
+        answers: dict[Place, tuple[exp.Expr, str]] = {}
         joins: list[exp.Join] = []
         for part in self.model.parts:
             asked = self.requests.get(part.name, {})
             found = {
                 (_shares_name(part).this, name(label).this): (answer, f"{label}_of_{part.name}")
                 for request, label in asked.items()
-                if (answer := _of_row(part, request, label)) is not None
+                if (answer := self._of_row(part, request, label)) is not None
             }
             if found:
-                ends += _read(part.ends(part.key), [answer for answer, _ in found.values()])
-                if part.told(list(asked), list(asked.values())) is not None:
-                    told.append(exp.Join(this=exp.Table(this=_told_name(part)), kind="CROSS"))
+                ends += columns_read(part.ends(part.key), [answer for answer, _ in found.values()])
+                if told_name(part) in steps:
+                    told.append(exp.Join(this=exp.Table(this=told_name(part)), kind="CROSS"))
             if len(found) < len(asked):
                 shares = _shares_name(part)
                 on = same(part.key, tree("{shares}._cell", shares=shares))
@@ -271,16 +271,16 @@ class Steps:
             answers |= found
         if ends:
             made.append((BOXES, select("select *, {ends} from {release}", ends=ends, release=source)))
-            source = _as_rows(BOXES)
-        used = [_place(c) for one in columns for c in one.find_all(exp.Column) if _place(c) in answers]
+            source = as_rows(BOXES)
+        used = [place_of(c) for one in columns for c in one.find_all(exp.Column) if place_of(c) in answers]
         if len(used) > len(set(used)):
             # what several columns read is reckoned once
             shown = [labelled(answer, label) for answer, label in answers.values()]
             made.append((SHARES, select("select {r}.*, {shown} from {source}", r=ROW, shown=shown, source=source)))
             made[-1][1].set("joins", told)
-            source, told = _as_rows(SHARES), []
+            source, told = as_rows(SHARES), []
             answers = {place: (own(label), label) for place, (_, label) in answers.items()}
-        columns = [_answered(one, answers) for one in columns]
+        columns = [answered(one, answers) for one in columns]
         chosen = select(
             "select {columns} from {source}", columns=keys + columns or [labelled(number(1), "one")], source=source
         )
@@ -290,57 +290,6 @@ class Steps:
         if summed:
             chosen.set("group", exp.Group(all=True))
         return [*made, (ROWS, chosen)]
-
-    def _opened(self, latest: exp.Identifier, opened: list[exp.Expr]) -> exp.Select:
-        """One row a released row and combination of values its cells may stand for."""
-        ends = [
-            end
-            for part, values in zip(self.joined, opened, strict=True)
-            for end in _read(part.ends(own(f"cell_{part.name}")), [values])
-        ]
-        source: exp.Expr = exp.Column(this=taken(latest))
-        if self.membership is not None:
-            ends.append(tree("row_number() over () as _row"))
-        if ends:
-            source = select("select *, {ends} from {source}", ends=ends, source=source)
-        sizes: list[exp.Expr] = []
-        counted: list[exp.Expr] = []
-        for place, part in enumerate(self.joined):
-            size = part.size(own(f"cell_{part.name}"))
-            if size is None:
-                listed = f"values_of_{part.name}"
-                counted.append(labelled(opened[place], listed))
-                opened[place] = own(listed)
-                size = tree("array_length({values})", values=own(listed))
-            sizes.append(size)
-        if counted:
-            source = select("select *, {counted} from {source}", counted=counted, source=source)
-        weight = labelled(tree("1 / {size}", size=multiplied(sizes)), "weight")
-        for part, values in zip(self.joined, opened, strict=True):
-            value = tree("{values} as {value}", values=part.unlisted(values), value=part.columns[0])
-            last = [weight] * (part is self.joined[-1])
-            source = chosen = select("select *, {columns} from {source}", columns=[value, *last], source=source)
-        return chosen
-
-    def _spread(self, latest: exp.Identifier) -> exp.Select:
-        columns, weights, joins = [tree("_last.*")], [], []
-        for part in self.joined:
-            values = _values_name(part)
-            columns += [column(c, values) for c in sorted(self.homes.by_value & set(part.columns))]
-            weights.append(tree("{values}._weight", values=values))
-            on = same(own(f"cell_{part.name}", "last"), tree("{values}._cell", values=values))
-            joins.append(exp.Join(this=exp.Table(this=values), on=on))
-        source = "{latest}"
-        if self.membership is not None:
-            source = "(select *, row_number() over () as _row from {latest})"
-        chosen = select(
-            f"select {{columns}}, {{weight}} as _weight from {source} as _last",
-            columns=columns,
-            weight=multiplied(weights),
-            latest=latest,
-        )
-        chosen.set("joins", joins)
-        return chosen
 
     def exact(self, term: Term) -> exp.Expr | None:
         """The factor of a product that the row itself tells, over a row of the release; None when there is none."""
@@ -385,68 +334,8 @@ class Steps:
         return mapped(node, stripped) if node is not None else None
 
 
-def append_step(query: exp.Query, step: exp.Identifier, made_of: exp.Query) -> None:
-    """Add a CTE to a query, after those it has.
-
-    Args:
-        query: the query.
-        step: the step's name.
-        made_of: its SELECT.
-    """
-    with_ = query.args.get("with_")
-    if with_ is None:
-        query.set("with_", with_ := exp.With(expressions=[]))
-    with_.append("expressions", exp.CTE(this=made_of, alias=exp.TableAlias(this=taken(step))))
-
-
-def _of_row(part: Part, request: Request, label: str) -> exp.Expr | None:
-    return part.of_row(request, exp.Column(this=name(label), table=_told_name(part)))
-
-
-def _read(columns: list[exp.Expr], answers: list[exp.Expr]) -> list[exp.Expr]:
-    """Those of the columns that answers read."""
-    read = {column.name for answer in answers for column in answer.find_all(exp.Column)}
-    return [one for one in columns if one.args["alias"].this in read]
-
-
-def _place(column: exp.Column) -> tuple[str, str]:
-    return column.table, column.this.this
-
-
-def _as_rows(step: exp.Identifier) -> exp.Expr:
-    return exp.Table(this=taken(step), alias=exp.TableAlias(this=taken(ROW)))
-
-
-def _answered(node: exp.Expr, answers: dict[tuple[str, str], tuple[exp.Expr, str]]) -> exp.Expr:
-    """An expression over joined shares, over what a row of the release tells in their place."""
-
-    def change(one: exp.Expr) -> exp.Expr | None:
-        found = answers.get(_place(one)) if isinstance(one, exp.Column) else None
-        return kept_together(one.parent, one.arg_key or "this", taken(found[0])) if found and one.parent else None
-
-    return mapped(node, change)
-
-
-def _told_name(part: Part) -> exp.Identifier:
-    return name(f"channel_of_{part.name}")
-
-
 def _shares_name(part: Part) -> exp.Identifier:
     return name(f"shares_of_{part.name}")
-
-
-def _values_name(part: Part) -> exp.Identifier:
-    return name(f"values_of_{part.name}")
-
-
-def _weighted(part: Part, used: list[str]) -> exp.Select:
-    weight = "1 / count(*)" if part.even else "_weight / sum(_weight)"
-    weight = "_weight" if part.counted else f"{weight} over (partition by _cell) as _weight"
-    return select(
-        f"select _cell, {{columns}}, {weight} from {{values}}",
-        columns=[column(one) for one in used],
-        values=part.values(used),
-    )
 
 
 def _when(condition: exp.Expr | None, value: exp.Expr | None) -> exp.Expr:

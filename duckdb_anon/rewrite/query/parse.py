@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -25,8 +26,9 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import OWN, copied, mapped
 
 
+@lru_cache(maxsize=32)
 def parse(query: str) -> exp.Query:
-    """Parse one query.
+    """Parse one query; the tree is the same for the same text, so it is read and copied, never changed.
 
     Raises:
         RewriteError: when the text is not exactly one SELECT.

@@ -241,7 +241,7 @@ def _atomic(node: exp.Expr) -> bool:
     return isinstance(node, exp.Pow) or (isinstance(node, _ATOMS) and not isinstance(node, exp.Binary))
 
 
-def kept_together(parent: exp.Expr, key: str, node: exp.Expr) -> exp.Expr:
+def kept_together(parent: exp.Expr, key: str | None, node: exp.Expr) -> exp.Expr:
     """Put an operation into parentheses where the one around it would take it apart.
 
     Args:

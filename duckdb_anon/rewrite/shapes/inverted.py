@@ -45,9 +45,10 @@ class RandomizedPart(Part):
         )
         domain = select(
             """
-            select unnest(_domain) as {value}, case when _size > 1 then (_p - 1) / (_p * _size - 1) else 0 end as _other,
-              1 - _size * _other as _own
-            from (select _rr.{value}.domain as _domain, array_length(_domain) as _size, _rr.{value}.p as _p from {channels})""",
+            select unnest(_domain) as {value},
+              case when _size > 1 then (_p - 1) / (_p * _size - 1) else 0 end as _other, 1 - _size * _other as _own
+            from (select _rr.{value}.domain as _domain, array_length(_domain) as _size, _rr.{value}.p as _p
+              from {channels})""",
             value=self.columns[0],
             channels=_CHANNELS,
         )
@@ -84,9 +85,7 @@ class RandomizedPart(Part):
             labelled(tree("sum(_other * {x})", x=value_if(request)), label)
             for request, label in zip(requests, labels, strict=True)
         ]
-        return select(
-            "select any_value(_own) as _own, {answers} from {domain}", answers=answers, domain=self.domain
-        )
+        return select("select any_value(_own) as _own, {answers} from {domain}", answers=answers, domain=self.domain)
 
     def inverted(
         self,

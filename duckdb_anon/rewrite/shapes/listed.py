@@ -40,6 +40,9 @@ class SetPart(Part):
 
     def size(self, cell: exp.Expr) -> exp.Expr | None:
         """The number of members."""
+        return self._members(cell)
+
+    def _members(self, cell: exp.Expr) -> exp.Expr:
         return tree("greatest(array_length({cell}), 1)", cell=cell)
 
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
@@ -59,7 +62,7 @@ class SetPart(Part):
         if request.wanted == "possible":
             return tree("{found} > 0", found=found)
         sign = "/" if request.wanted == "mean" else "="
-        return tree(f"{{found}} {sign} {{size}}", found=found, size=self.size(self.key))
+        return tree(f"{{found}} {sign} {{size}}", found=found, size=self._members(self.key))
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,8 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def one_row(plan: dict[str, Any]) -> bool:
     """Whether an operator gives one row at most: the ends of all boxes."""
     kind = plan["name"].strip().upper()
+    if kind == "CROSS_PRODUCT":
+        return all(one_row(child) for child in plan["children"])
     return kind == "UNGROUPED_AGGREGATE" or (kind in ("PROJECTION", "FILTER") and one_row(plan["children"][0]))
 
 

@@ -101,3 +101,13 @@ def test_a_point_release_tells_every_function_of_groups_exactly() -> None:
         truth = sorted((*row[:-1], float(row[-1])) for row in con.execute(query).fetchall())
         assert [row[:-1] for row in estimated] == [row[:-1] for row in truth], query
         assert [row[-1] for row in estimated] == pytest.approx([row[-1] for row in truth]), query
+
+
+def test_a_set_is_asked_for_the_value_of_the_row_around_the_query() -> None:
+    con = duckdb.connect()
+    con.execute("create table people as select * from (values ('n1'), ('n1'), ('n2'), ('s1')) as t(region)")
+    con.execute("create table boxes as select * from (values (['n1', 'n2']), (['n1']), (['n2']), (['s1'])) as t(region)")
+    con.execute("create table regions as select * from (values ('n1'), ('n2'), ('e1')) as t(name)")
+    query = "SELECT r.name FROM regions r WHERE EXISTS (SELECT 1 FROM people p WHERE p.region = r.name) ORDER BY 1"
+    text = rewrite(query, seen(con, "people"), seen(con, "boxes"), [seen(con, "regions")])
+    assert con.execute(text).fetchall() == [("n1",), ("n2",)]

@@ -1,0 +1,52 @@
+"""What a row of the release tells by itself, put in the place of what it would have to be joined with."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.query.template import kept_together, mapped, name, taken
+from duckdb_anon.rewrite.shapes.parts import ROW, Part
+
+Place = tuple[str, str]
+"""A step and its column that an expression reads."""
+
+
+def columns_read(columns: list[exp.Expr], answers: list[exp.Expr]) -> list[exp.Expr]:
+    """Those of the columns that answers read.
+
+    Args:
+        columns: output columns with own names.
+        answers: expressions.
+    """
+    read = {column.name for answer in answers for column in answer.find_all(exp.Column)}
+    return [one for one in columns if one.args["alias"].this in read]
+
+
+def place_of(column: exp.Column) -> Place:
+    """The step and the column."""
+    return column.table, column.this.this
+
+
+def as_rows(step: exp.Identifier) -> exp.Expr:
+    """A step in the place of the release."""
+    return exp.Table(this=taken(step), alias=exp.TableAlias(this=taken(ROW)))
+
+
+def answered(node: exp.Expr, answers: dict[Place, tuple[exp.Expr, str]]) -> exp.Expr:
+    """An expression over joined shares, over what a row of the release tells in their place.
+
+    Args:
+        node: the expression.
+        answers: what a row tells, by the place of the share.
+    """
+
+    def change(one: exp.Expr) -> exp.Expr | None:
+        found = answers.get(place_of(one)) if isinstance(one, exp.Column) else None
+        return kept_together(one.parent, one.arg_key, taken(found[0])) if found and one.parent else None
+
+    return mapped(node, change)
+
+
+def told_name(part: Part) -> exp.Identifier:
+    """The step with what a part tells beside each row."""
+    return name(f"channel_of_{part.name}")

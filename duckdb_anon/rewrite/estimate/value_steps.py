@@ -1,0 +1,118 @@
+"""The steps that spell out the values of grouped rows, one row a combination of values with its weight.
+
+Where all values of a cell are as likely, they are opened from a list beside the cell. Elsewhere the values of each
+distinct cell are joined with their weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.estimate.row_answers import columns_read
+from duckdb_anon.rewrite.query.template import column, multiplied, name, own, select, taken, tree
+from duckdb_anon.rewrite.shapes.parts import Part, labelled, same
+
+SPREAD = name("by_value")
+Step = tuple[exp.Identifier, exp.Query]
+
+
+def value_steps(
+    parts: Sequence[Part], used: Mapping[str, Sequence[str]], latest: exp.Identifier, numbered: bool
+) -> list[Step]:
+    """The steps; the last one is `SPREAD`.
+
+    Args:
+        parts: the parts whose values are spelled out.
+        used: the columns of each that are needed, by its name.
+        latest: the step with the rows, which hold a cell of each part.
+        numbered: whether each of those rows gets a number.
+    """
+    opened = [part.opened(own(f"cell_{part.name}")) for part in parts]
+    lists = [one for one in opened if one is not None]
+    if len(lists) == len(parts):
+        return [(SPREAD, _opened(parts, lists, latest, numbered))]
+    joined = [(_values_name(part), _weighted(part, used[part.name])) for part in parts]
+    return [*joined, (SPREAD, _joined(parts, used, latest, numbered))]
+
+
+def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier, numbered: bool) -> exp.Select:
+    """One row a row of the step and combination of values its cells may stand for."""
+    ends = [
+        end
+        for part, values in zip(parts, lists, strict=True)
+        for end in columns_read(part.ends(own(f"cell_{part.name}")), [values])
+    ]
+    source: exp.Expr = exp.Column(this=taken(latest))
+    if numbered:
+        ends.append(tree("row_number() over () as _row"))
+    if ends:
+        source = select("select *, {ends} from {source}", ends=ends, source=source)
+    sizes: list[exp.Expr] = []
+    counted: list[exp.Expr] = []
+    for place, part in enumerate(parts):
+        size = part.size(own(f"cell_{part.name}"))
+        if size is None:
+            listed = f"values_of_{part.name}"
+            counted.append(labelled(lists[place], listed))
+            lists[place] = own(listed)
+            size = tree("array_length({values})", values=own(listed))
+        sizes.append(size)
+    if counted:
+        source = select("select *, {counted} from {source}", counted=counted, source=source)
+    weight = labelled(tree("1 / {size}", size=multiplied(sizes)), "weight")
+    for part, values in zip(parts, lists, strict=True):
+        value = tree("{values} as {value}", values=part.unlisted(values), value=part.columns[0])
+        last = [weight] * (part is parts[-1])
+        source = chosen = select("select *, {columns} from {source}", columns=[value, *last], source=source)
+    return chosen
+
+
+def _joined(
+    parts: Sequence[Part], used: Mapping[str, Sequence[str]], latest: exp.Identifier, numbered: bool
+) -> exp.Select:
+    columns, weights, joins = [tree("_last.*")], [], []
+    for part in parts:
+        values = _values_name(part)
+        columns += [column(c, values) for c in used[part.name]]
+        weights.append(tree("{values}._weight", values=values))
+        on = same(own(f"cell_{part.name}", "last"), tree("{values}._cell", values=values))
+        joins.append(exp.Join(this=exp.Table(this=values), on=on))
+    source = "(select *, row_number() over () as _row from {latest})" if numbered else "{latest}"
+    chosen = select(
+        f"select {{columns}}, {{weight}} as _weight from {source} as _last",
+        columns=columns,
+        weight=multiplied(weights),
+        latest=latest,
+    )
+    chosen.set("joins", joins)
+    return chosen
+
+
+def _weighted(part: Part, used: Sequence[str]) -> exp.Select:
+    weight = "1 / count(*)" if part.even else "_weight / sum(_weight)"
+    weight = "_weight" if part.counted else f"{weight} over (partition by _cell) as _weight"
+    return select(
+        f"select _cell, {{columns}}, {weight} from {{values}}",
+        columns=[column(one) for one in used],
+        values=part.values(used),
+    )
+
+
+def _values_name(part: Part) -> exp.Identifier:
+    return name(f"values_of_{part.name}")
+
+
+def append_step(query: exp.Query, step: exp.Identifier, made_of: exp.Query) -> None:
+    """Add a CTE to a query, after those it has.
+
+    Args:
+        query: the query.
+        step: the step's name.
+        made_of: its SELECT.
+    """
+    with_ = query.args.get("with_")
+    if with_ is None:
+        query.set("with_", with_ := exp.With(expressions=[]))
+    with_.append("expressions", exp.CTE(this=made_of, alias=exp.TableAlias(this=taken(step))))

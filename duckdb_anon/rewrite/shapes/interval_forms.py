@@ -1,0 +1,291 @@
+"""Closed forms of what is asked of one box, by the intervals of values that are asked for.
+
+A form reads the box's ends `_low` and `_high`, and `_unbounded`, whether it could be anything; or the ends that the
+cell itself has, beside `_least` and `_most`, the ends of all boxes of the column, read from `_every`, which stand in
+for a cell that could be anything (`_missing` says that no box has ends). `intervals` puts the release's columns there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_timestamp, is_zoned, spread_of
+from duckdb_anon.rewrite.query.template import (
+    added,
+    every,
+    mapped,
+    multiplied,
+    number,
+    own,
+    own_name,
+    some,
+    tree,
+    truth,
+)
+from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, whole
+
+WHOLE = ValueRanges(EVERYTHING.intervals, True)
+"""Every value, NULL too."""
+NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
+"""Types whose values and their successors are BIGINTs."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Closed forms over the columns cell, low, high, unbounded of one box."""
+
+    kind: str
+    wanted: ValueRanges
+
+    @property
+    def discrete(self) -> bool:
+        """Whether values are counted."""
+        return spread_of(self.kind) == "discrete"
+
+    def pieces(self) -> list[ValueInterval]:
+        """The intervals asked for; for a counted type closed ones, neighbours joined."""
+        if not self.discrete:
+            return list(self.wanted.intervals)
+        joined: list[tuple[int | None, int | None]] = []
+        for low, high in whole(self.wanted):
+            last = joined[-1] if joined else None
+            if last and last[1] is not None and low == last[1] + 1:
+                joined[-1] = (last[0], high)
+            else:
+                joined.append((low, high))
+        return [
+            ValueInterval(None if low is None else Fraction(low), None if high is None else Fraction(high))
+            for low, high in joined
+        ]
+
+    def share(self) -> exp.Expr:
+        """Asked values over all values."""
+        pieces = self.pieces()
+        sizes = [self._size(piece) for piece in pieces]
+        null = number(int(self.wanted.null))
+        if not self.discrete and any(piece.low is None and piece.high is None for piece in pieces):
+            return self._unless_null(null, number(1))
+        if not self.discrete:
+            return self._unless_null(null, self._point_or(self._inside_point(), sizes))
+        if self.wanted.null:
+            sizes.append(tree("_unbounded::integer"))
+        inside = tree(f"{{sizes}} / {_SIZE}", sizes=added([(1, size) for size in sizes]))
+        return self._unless_null(null, inside)
+
+    def share_of_own_ends(self) -> exp.Expr | None:
+        """The share of one interval, over the ends of the box itself, or else of all boxes; None for other sets.
+
+        A box that is neither inside nor outside is no point, so that nothing is divided by 0.
+        """
+        pieces = self.pieces()
+        if len(pieces) != 1 or self.wanted.null:
+            return None
+        piece = pieces[0]
+        if piece.low is None and piece.high is None:
+            share = "1 - 1 / {all}" if self.discrete else "1"
+            return self._of_whole_boxes(number(1), share)
+        # a box that reaches over a single end does so there
+        low = self._low(piece) if piece.low is None or piece.high is not None else printed(piece.low, self.kind)
+        high = self._high(piece) if piece.high is None or piece.low is not None else printed(piece.high, self.kind)
+        ends = {"low": own("least"), "high": own("most")}
+
+        def of_all(one: exp.Expr) -> exp.Expr | None:
+            return ends.get(own_name(one)) if isinstance(one, exp.Column) else None
+
+        return tree(
+            "case when {inside} then 1 when {touched} then {size} / {width} when _unbounded and _cell is not null "
+            "then coalesce((select {of_all} from _every), error(_missing)) else 0 end",
+            inside=self._within(),
+            touched=self._touches(),
+            size=self._length(high, low),
+            width=self._length(own("high"), own("low")),
+            of_all=mapped(self._share_of_all(piece), of_all),
+        )
+
+    def mean_of_own_ends(self, slope: Fraction, shift: Fraction) -> exp.Expr | None:
+        """The mean of slope * value + shift, over the ends of the box itself, or of all; None where not all are asked.
+
+        Args:
+            slope: factor of the value.
+            shift: what is added.
+        """
+        if self.wanted.intervals != EVERYTHING.intervals:  # what NULL adds is 0 in any case
+            return None
+        total = "{low} + {high}"
+        if self.kind.upper() in NARROW:
+            total = "(0.0 + {low} + {high})"
+        elif is_integer(self.kind) or decimal_type(self.kind):
+            total = "({low}::double + {high})"
+        middle = _line(slope / 2, tree(total, low=own("low"), high=own("high")), shift)
+        return self._of_whole_boxes(middle, "{of_all} * (1 - 1 / {all})" if self.discrete else "{of_all}")
+
+    def _of_whole_boxes(self, otherwise: exp.Expr, of_all: str) -> exp.Expr:
+        """What every value of a box tells; `of_all` in one that could be anything, NULL among it."""
+        if of_all == "1":
+            return tree("case when _cell is null then 0 else 1 end")
+        low, high = own("least"), own("most")
+        ends = {"low": low, "high": high}
+        every_value = tree(self._all_values(), high=high, low=low) if self.discrete else number(1)
+        return tree(
+            "case when _cell is null then 0 when _unbounded then coalesce((select {of_all} from _every), "
+            "error(_missing)) else {otherwise} end",
+            of_all=tree(
+                of_all,
+                low=low,
+                high=high,
+                all=every_value,
+                of_all=mapped(otherwise, lambda one: ends.get(own_name(one)) if isinstance(one, exp.Column) else None),
+            ),
+            otherwise=otherwise,
+        )
+
+    def _all_values(self) -> str:
+        """The number of values between two ends, and NULL."""
+        return "({high} - {low} + 2)" if self.kind.upper() == "DATE" else "(2.0 + {high} - {low})"
+
+    def _share_of_all(self, piece: ValueInterval) -> exp.Expr:
+        size = self._length(self._high(piece), self._low(piece))
+        if self.discrete:  # and NULL is one more value
+            every_value = tree(self._all_values(), high=own("high"), low=own("low"))
+            return tree("greatest({size}, 0) / {all}", size=size, all=every_value)
+        return self._point_or(self._inside_point(), [self._size(piece)])
+
+    def _length(self, high: exp.Expr, low: exp.Expr) -> exp.Expr:
+        """The length between two ends, or the number of values: of whole numbers as a DECIMAL, which has room."""
+        counted = "{high} - {low} + 1" if self.kind.upper() == "DATE" else "1.0 + {high} - {low}"
+        return tree(counted if self.discrete else "{high} - {low}", high=high, low=low)
+
+    def flag_of_own_ends(self, possible: bool) -> exp.Expr:
+        """`possible` or `certain`, over the ends of the box itself.
+
+        Args:
+            possible: which of both.
+        """
+        known = self._touches() if possible else self._within()
+        flag = self.possible() if possible else self.certain()
+        if isinstance(known, exp.Boolean):
+            return flag
+        null, unbounded = (when.args["true"].this for when in flag.args["ifs"])
+        other = truth(null) if null == unbounded else tree("_cell is null" if null else "_cell is not null")
+        return tree("coalesce({known}, {other})", known=known, other=other)
+
+    def mean(self, slope: Fraction, shift: Fraction) -> exp.Expr:
+        """Mean of slope * value + shift where the value is asked for, 0 elsewhere."""
+        sums = []
+        for piece in self.pieces():
+            # a size times such sums would leave the 38 digits that DuckDB reckons in
+            narrow = self.kind.upper() in NARROW or not (is_integer(self.kind) or decimal_type(self.kind))
+            middle = tree(
+                "{low} + {high}" if narrow else "({low} + {high})::double", low=self._low(piece), high=self._high(piece)
+            )
+            sums.append(multiplied([self._size(piece), _line(slope / 2, middle, shift)]))
+        if not self.discrete:
+            at = multiplied([self._inside_point(), _line(slope, own("low"), shift)])
+            return self._unless_null(number(0), self._point_or(at, sums))
+        return self._unless_null(number(0), tree(f"{{sums}} / {_SIZE}", sums=added([(1, one) for one in sums])))
+
+    def possible(self) -> exp.Expr:
+        """Whether some value of the box is asked for."""
+        return self._flag(self._touches(), bool(self.pieces()) or self.wanted.null)
+
+    def _touches(self) -> exp.Expr:
+        return some(
+            [
+                every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
+                for p in self.pieces()
+            ]
+        )
+
+    def certain(self) -> exp.Expr:
+        """Whether every value of the box is asked for."""
+        everything = self.wanted.null and any(p.low is None and p.high is None for p in self.pieces())
+        return self._flag(self._within(), everything)
+
+    def extreme(self, slope: Fraction, shift: Fraction, least: bool) -> exp.Expr:
+        """Smallest or largest slope * value + shift among the values asked for; anything where unbounded.
+
+        Args:
+            slope: factor of the value.
+            shift: what is added.
+            least: whether the smallest is asked for.
+        """
+        pieces = self.pieces()
+        if not pieces:
+            return tree("null::double")
+        end = self._low(pieces[0]) if (slope >= 0) == least else self._high(pieces[-1])
+        kind = "date" if self.kind.upper() == "DATE" else self.kind if is_timestamp(self.kind) else "double"
+        line = end if slope == 1 and shift == 0 else _line(slope, end, shift)
+        if is_timestamp(self.kind):
+            line = tree(f"{'make_timestamptz' if is_zoned(self.kind) else 'make_timestamp'}({{x}})::{kind}", x=line)
+        return tree(
+            f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::{kind} "
+            "else {line} end",
+            line=line,
+        )
+
+    def _flag(self, known: exp.Expr, unbounded: bool) -> exp.Expr:
+        return tree(
+            "case when _cell is null then {null} when _unbounded then {unbounded} else {known} end",
+            null=truth(self.wanted.null),
+            unbounded=truth(unbounded),
+            known=known,
+        )
+
+    def _unless_null(self, null: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
+        found = tree("case when _cell is null then {null} else {otherwise} end", null=null, otherwise=otherwise)
+        inner = found.args["default"]
+        if isinstance(inner, exp.Case):  # one CASE says both
+            found.set("default", inner.args["default"])
+            for when in inner.args["ifs"]:
+                found.append("ifs", when)
+        return found
+
+    def _point_or(self, point: exp.Expr, sizes: list[exp.Expr]) -> exp.Expr:
+        """What a box of a continuous type without length gives, and what one with length does."""
+        length = added([(1, size) for size in sizes])
+        return tree(
+            "case when _low = _high then {point} else {length} / (_high - _low) end", point=point, length=length
+        )
+
+    def _size(self, piece: ValueInterval) -> exp.Expr:
+        """How many of the box's values, or how much of its length, a piece covers."""
+        step = " + 1" if self.discrete else ""
+        if piece.low is None and piece.high is None:
+            return tree(f"_high - _low{step}")
+        size = tree(f"{{high}} - {{low}}{step}", high=self._high(piece), low=self._low(piece))
+        return tree("greatest({size}, 0)", size=size)
+
+    def _low(self, piece: ValueInterval) -> exp.Expr:
+        return own("low") if piece.low is None else tree("greatest(_low, {at})", at=printed(piece.low, self.kind))
+
+    def _high(self, piece: ValueInterval) -> exp.Expr:
+        return own("high") if piece.high is None else tree("least(_high, {at})", at=printed(piece.high, self.kind))
+
+    def _within(self) -> exp.Expr:
+        return some(
+            [
+                every([self._compare("low", ">", p.low, p.low_in), self._compare("high", "<", p.high, p.high_in)])
+                for p in self.pieces()
+            ]
+        )
+
+    def _inside_point(self) -> exp.Expr:
+        within = self._within()
+        return number(int(within.this)) if isinstance(within, exp.Boolean) else tree("{x}::integer", x=within)
+
+    def _compare(self, side: str, sign: str, end: Fraction | None, included: bool) -> exp.Expr:
+        if end is None:
+            return truth(True)
+        return tree(f"_{side} {sign}{'=' if included else ''} {{end}}", end=printed(end, self.kind))
+
+
+_SIZE = "(_high - _low + 1 + _unbounded::integer)"
+"""How many values a box of a counted type has."""
+
+
+def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:
+    scaled = multiplied([number(slope), at])
+    return tree("{scaled} + {shift}", scaled=scaled, shift=number(shift)) if shift else scaled
