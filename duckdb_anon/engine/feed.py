@@ -53,10 +53,10 @@ class Feed:
         pieces, kind = self.pieces.pop(name), self.types[name]
         if pa.types.is_string(kind) and all(pa.types.is_dictionary(piece.type) for piece in pieces):
             return _together(pieces, self.rows)
-        whole = pa.chunked_array([_widened(piece, kind) for piece in pieces], kind).combine_chunks()
-        if isinstance(whole, pa.ChunkedArray) and whole.num_chunks > 1:
+        whole = _one([_widened(piece, kind) for piece in pieces], kind)
+        if whole is None:
             raise RequirementError(_too_long(self.rows))
-        return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+        return whole
 
     def whole(self, kind: pa.StructType) -> pa.StructArray:
         """All rows, whose type is `kind`. They are handed over: the feed has them no more."""
@@ -118,6 +118,17 @@ def _shorter(column: pa.Array) -> pa.Array:
     if 2 * different > len(column):
         return column
     return pa.DictionaryArray.from_arrays(_fitting(encoded.indices, 0, different), encoded.dictionary)
+
+
+def _one(pieces: list[pa.Array], kind: pa.DataType) -> pa.Array | None:
+    """One array of all pieces, None where it would hold more than its offsets reach."""
+    try:
+        whole = pa.chunked_array(pieces, kind).combine_chunks()
+    except pa.ArrowException:
+        return None
+    if not isinstance(whole, pa.ChunkedArray):
+        return whole
+    return whole.combine_chunks() if whole.num_chunks < 2 else None
 
 
 def _together(pieces: list[pa.Array], rows: int) -> Texts:

@@ -3,11 +3,13 @@
 Seconds are user and system time of all threads, less what a process takes that only connects; kernels were compiled
 before. Memory is the process's peak, Python and libraries (about 0.2 GB) with it.
 
-    python examples/benchmarks/scale.py [--rows 10000 100000 1000000] [--parts 2GB] [--peers] [--plot scale.png]
+    python examples/benchmarks/scale.py [--rows 10000 100000 1000000] [--parts 2GB] [--peers]
+        [--json scale.json] [--plot scale.png]
 
 The table is the census sample of the package, drawn again and again, ages and hours moved by up to two years and hours,
-so that larger tables have more combinations. `--parts` works larger tables in parts within that much memory. The plot
-has both axes logarithmic and the exponent of the fitted line; `--peers` adds what pycanon and anjana take.
+so that larger tables have more combinations. `--parts` works larger tables in parts within that much memory. `--json`
+names a file that keeps the figures, of earlier runs too. The plot has both axes logarithmic and the exponent of the
+fitted line; `--peers` adds what pycanon and anjana take.
 """
 
 from __future__ import annotations
@@ -120,13 +122,12 @@ def main() -> None:
     parser.add_argument("--plot", default="")
     parser.add_argument("--json", default="")
     given = parser.parse_args()
-    results: list[dict[str, float | str]] = []
+    results = json.loads(Path(given.json).read_text()) if given.json and Path(given.json).exists() else []
     print(f"{'rows':>12}  {'what':24}{'CPU s':>8}{'rows/s':>12}{'GB':>6}{'x CTAS':>8}  loss")
     with tempfile.TemporaryDirectory() as folder:
+        begun = _warmed(make(Path(folder), 20_000), given.methods)
         for rows in given.rows:
             file = make(Path(folder), rows)
-            if rows == given.rows[0]:
-                begun = _warmed(file, given.methods)
             plain, _ = measured([ONE, str(file), "", ""])
             plain = max(plain - begun, 0.01)
             for name in given.methods:
@@ -135,7 +136,10 @@ def main() -> None:
                 seconds, memory = measured([ONE, str(file), with_table, given.parts])
                 seconds = max(seconds - begun, 0.01)
                 loss = loss_of(file) if given.loss else None
-                results.append({"name": name, "rows": rows, "seconds": seconds, "memory": memory})
+                called = f"{name}, in parts" if given.parts else name
+                results = [r for r in results if (r["name"], r["rows"]) != (called, rows)]
+                results.append({"name": called, "rows": rows, "seconds": seconds, "memory": memory})
+                results.sort(key=lambda r: (r["name"], r["rows"]))
                 told = f"{loss:.4f}" if loss is not None else ""
                 cost = f"{seconds:>8.1f}{rows / seconds:>12,.0f}{memory:>6.2f}{seconds / plain:>8.0f}"
                 print(f"{rows:>12,}  {name:24}{cost}  {told}", flush=True)

@@ -21,8 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import least_squares, minimize
-from scipy.special import gammaln
 
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
@@ -42,6 +40,9 @@ def zayatz(sizes: IntArray, fraction: float) -> float:
 
 def pitman(sizes: IntArray, fraction: float) -> float:
     """Expected number of population uniques by the Ewens-Pitman formula; NaN where its fit does not converge."""
+    from scipy.optimize import minimize
+    from scipy.special import gammaln
+
     if not (sizes == 1).any():
         return 0.0
     rows, classes = int(sizes.sum()), len(sizes)
@@ -72,6 +73,8 @@ def pitman(sizes: IntArray, fraction: float) -> float:
 
 def snb(sizes: IntArray, fraction: float) -> float:
     """Expected number of population uniques by the slide negative binomial; NaN where nothing fits."""
+    from scipy.optimize import least_squares
+
     rows, classes, uniques = int(sizes.sum()), len(sizes), int((sizes == 1).sum())
     if not uniques:
         return 0.0

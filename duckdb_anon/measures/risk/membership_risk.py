@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from duckdb_anon.measures.risk.attacks import CannotAsk, Scoring, best_scores, wilson
 from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, prepared
@@ -63,6 +62,8 @@ def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
     1.0
     """
     m, n = len(inside), len(outside)
+    from scipy.stats import rankdata
+
     ranks = rankdata(np.concatenate([inside, outside]))
     auc = float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
     q1, q2 = auc / (2 - auc), 2 * auc * auc / (1 + auc)

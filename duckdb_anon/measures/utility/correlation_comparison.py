@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
@@ -62,6 +61,8 @@ def _estimate(
         known &= table.columns[name] < domains[name].special_from
     x, y = (domains[name].positions[table.columns[name][known]] for name in (first, second))
     if kind == "spearman":
+        from scipy.stats import rankdata
+
         x, y = rankdata(x), rankdata(y)
     if len(x) < 4 or x.std() == 0 or y.std() == 0:
         return float("nan"), float("nan"), float("nan")

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
-from scipy.stats import t as student
 
 from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs, value_text
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
@@ -116,6 +115,8 @@ def _fit(
     rest = y - chosen @ (solved / scale)
     inverse = np.linalg.inv(upper)
     error = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / scale
+    from scipy.stats import t as student
+
     half = float(student.ppf(0.975, free)) * error
     coefficient[told] = solved / scale
     low[told], high[told] = coefficient[told] - half, coefficient[told] + half

@@ -10,6 +10,7 @@ import pytest
 
 from duckdb_anon.engine import answer, feed, held
 from duckdb_anon.engine.arrow import Texts
+from duckdb_anon.model.errors import RequirementError
 
 COLUMNS = {
     "small": pa.array([1, None, -128], pa.int64()),
@@ -35,6 +36,24 @@ def test_every_column_comes_back_as_it_was(name: str) -> None:
     back = back.encoded.dictionary_decode() if isinstance(back, Texts) else back
     assert back.type == COLUMNS[name].type
     assert str(back) == str(pa.concat_arrays([COLUMNS[name], COLUMNS[name][1:]]))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType) -> None:
+    long = pa.array([f"{i:04}" * 256 for i in range(2048)], kind)  # 2 MB, which all vectors share
+    number = feed.opened((0, 0, 1))
+    for _ in range(1030):
+        feed.put(number, pa.StructArray.from_arrays([long], ["long"]))
+    with pytest.raises(RequirementError, match=r"2,109,440 rows holds more than 2 GB of text, .* --part-rows 1000000"):
+        feed.taken(number)[1].field("long")
+
+
+def test_much_text_with_few_values_is_held_once() -> None:
+    long = pa.array([f"{i % 3}" * 2000 for i in range(2048)])
+    number = feed.opened((0, 0, 1))
+    for _ in range(600):
+        feed.put(number, pa.StructArray.from_arrays([long], ["long"]))
+    assert feed.taken(number)[1].field("long").encoded.dictionary.to_pylist() == ["0" * 2000, "1" * 2000, "2" * 2000]
 
 
 def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection() -> None:

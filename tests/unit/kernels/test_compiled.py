@@ -134,3 +134,9 @@ def test_compiling_leaves_the_callers_settings_alone():
 
     assert compiled(quadrupled)(2) == 8
     assert (numba.config.OPT, gc.isenabled()) == before
+
+
+def test_importing_the_package_imports_nothing_that_only_some_calls_need() -> None:
+    code = "import sys, duckdb_anon; print(sorted({'numba', 'scipy.stats', 'scipy.optimize', 'sklearn', 'pyspark', 'opendp'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
