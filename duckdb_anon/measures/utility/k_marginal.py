@@ -7,7 +7,10 @@ quantiles of the original (20 bins in SDNist), the same for both. A sample of s 
 sampling costs, so a release is compared with that: `sampled` is the score of two random halves of the original.
 
 Departure: SDNist draws 50 sets with repetition; here every set of 2 and of 3 columns counts once, or, where there are
-more than `marginals`, as many drawn without. How boxes and slices are read: `measures.utility.drawn`.
+more than `marginals`, as many drawn without. Beside SDNist 2.4's own code, on 8,000 rows of a census in the same bins,
+all 28 pairs and 56 triples: muco(0.1) 976.558 and 905.339, rank_swap(15) 931.643 and 823.188, rr_distort(p := 0.6)
+733.313 and 613.634, by both; with the bins made here, in place of SDNist's percentile ranks, 976.9 and 906.6, 931.8 and
+824.7, 735.3 and 616.2. How boxes and slices are read: `measures.utility.drawn`.
 Cost: one pass over the rows a set of columns.
 """
 
