@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import MOST_LISTED
-from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, is_timestamp, spread_of
+from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_moment, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, select, some, tree, truth
 from duckdb_anon.rewrite.shapes.lines import constants, is_number, linear
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable
@@ -104,7 +104,7 @@ class IntervalPart(Part):
         missing = exp.Literal.string(when_run(f"column {self.columns[0]} has no box with known ends"))
         # moments are measured in microseconds, so that lengths are numbers; lengths need more room than ends
         kind = self.kind.upper()
-        shown = "epoch_us({})" if is_timestamp(self.kind) else "{}"
+        shown = "epoch_us({})" if is_moment(self.kind) and kind != "DATE" else "{}"
         if spread_of(kind) == "discrete" and kind != "DATE":
             shown = "({})::double" if "HUGEINT" in kind else "({})::hugeint"
         low = "coalesce(_cell.lower, min(_cell.lower) over (), case when _cell is not null then error({missing}) end)"
