@@ -34,6 +34,7 @@ Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import ceil, floor
 from typing import Any
 
@@ -78,17 +79,17 @@ GROUPING = (
 )  # fmt: skip
 
 
-def refine(params: dict[str, Any]) -> dict[str, Any]:
+def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
     """Check parameters that must fit together, and fill in those of the paper's tables."""
     if params["tables"] == "linear":
         if params.get("repair") is not None:
-            raise ParameterError("muco: repair belongs to tables := 'uniform'; leave it out")
+            raise ParameterError(f"{function}: repair belongs to tables := 'uniform'; leave it out")
         return linear_tables.refine(params)
     for name in linear_tables.DEFAULTS:
         if params.get(name) is not None:
             raise ParameterError(
-                f"muco: {name} := {params[name]!r} belongs to the paper's random output tables; say tables := 'linear' "
-                "with it, or leave it out"
+                f"{function}: {name} := {params[name]!r} belongs to the paper's random output tables; say tables := "
+                "'linear' with it, or leave it out"
             )
     if "repair" in params and params["repair"] is None:
         params["repair"] = True
@@ -262,5 +263,5 @@ TABLES = Report(
         "records": "BIGINT",
     },
     compute=random_output_tables,
-    refine=refine,
+    refine=partial(refine, function="muco_tables"),
 )

@@ -14,6 +14,7 @@ Cost: that of the groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,5 +68,5 @@ GROUPS = Report(
     parameters=(*GROUPING, MIN_CHANGED),
     returns=dict.fromkeys(("rows", "groups", "smallest", "largest", "as_they_were", "moved"), "BIGINT"),
     compute=count_groups,
-    refine=refine,
+    refine=partial(refine, function=NAME),
 )

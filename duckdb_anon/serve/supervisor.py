@@ -24,7 +24,7 @@ _BEAT = 0.1  # seconds between looks at the worker's memory
 _START = 60.0  # seconds a worker may take to start
 _CLOSE = 15.0  # seconds a worker may take to close
 _SOON = 10.0  # a worker that lives for less has failed soon
-_LONGEST_PAUSE = 5.0
+_LONGEST_PAUSE = 2.0
 # Memory that a query has given back goes to the system at once: the limit speaks of what queries take, and allocators
 # (DuckDB's jemalloc, the system's) by default keep maps that nobody uses, until nothing is left of it.
 _LEAN = {
@@ -64,6 +64,7 @@ class Supervisor:
         self._length = token_length
         self._generation = 0
         self._worker: Worker | None = None
+        self._ended: Worker | None = None
         self._ready = asyncio.Event()
         self._ending = False
         self._task: asyncio.Task[None] | None = None
@@ -95,6 +96,7 @@ class Supervisor:
         if self._worker is worker and self._ready.is_set():
             _say(f"{reason}; ending it and starting again")
             self._ready.clear()
+            self._ended = worker
             _kill(worker)
 
     async def close(self) -> None:
@@ -113,7 +115,7 @@ class Supervisor:
                 await self._task
 
     async def _keep(self) -> None:
-        """Watch the worker; when it ends, start the next, after a pause that doubles while workers fail soon."""
+        """Watch the worker; when it ends, start the next; the pause before doubles while workers fail by themselves."""
         pause = 0.0
         while not self._ending:
             worker, since = self._worker, time.monotonic()
@@ -122,8 +124,7 @@ class Supervisor:
             self._ready.clear()
             if self._ending:
                 return
-            failed_soon = time.monotonic() - since < _SOON
-            pause = min(max(2 * pause, 0.25), _LONGEST_PAUSE) if failed_soon and pause else 0.25 * failed_soon
+            pause = _pause(pause, time.monotonic() - since, ended_here=worker is not None and worker is self._ended)
             await asyncio.sleep(pause)
             try:
                 self._worker = await self._launch()
@@ -174,6 +175,22 @@ class Supervisor:
         if not said["bounded"] and self._generation == 1:
             _say("this system does not enforce --memory; only DuckDB's own accounting does")
         return Worker(self._generation, port, token.encode(), process, said["resident"])
+
+
+def _pause(before: float, lived: float, ended_here: bool) -> float:
+    """Seconds to wait before the next worker is started.
+
+    Args:
+        before: the pause before the worker that has ended.
+        lived: seconds that it lived.
+        ended_here: whether the supervisor ended it, for what a query took: then everybody else waits for the next.
+
+    >>> [_pause(0.25, 1.0, False), _pause(2.0, 1.0, False), _pause(2.0, 60.0, False), _pause(2.0, 1.0, True)]
+    [0.5, 2.0, 0.0, 0.0]
+    """
+    if ended_here or lived >= _SOON:
+        return 0.0
+    return min(2 * before, _LONGEST_PAUSE) or 0.25
 
 
 def _kill(worker: Worker) -> None:

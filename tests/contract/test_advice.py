@@ -16,9 +16,9 @@ from duckdb_anon.registry import ENTRIES
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
 TABLES = ("plain", "labelled", "empty", "missing", "unseen", "person_rows", "odd", "(from labelled)", "/no/such.csv")
 WRONG = {
-    "number": ("-1", "'x'", "1e12", "0"),
-    "fraction": ("-1", "'x'", "0"),
-    "integer": ("-1", "2.5", "100000", "0"),
+    "number": ("-1", "'x'", "1e12", "0", "'nan'::double", "true"),
+    "fraction": ("-1", "'x'", "0", "10::decimal(38,0)"),
+    "integer": ("-1", "2.5", "100000", "0", "1000000000000000000000000000000::hugeint"),
     "text": ("'nonsense'", "''"),
     "boolean": ("'x'", "true"),
     "names": ("['nowhere']", "[]", "['age', 'age']", "['name']"),

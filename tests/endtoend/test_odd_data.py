@@ -286,3 +286,16 @@ def test_the_least_hugeint_is_below_all_others_in_learnt_shares(con: duckdb.Duck
     told = con.execute("from estimate('select s, count(*) as n from t where a < 0 group by s', 'r', original := 't', "
                        "qi := ['a'], sensitive := 's')").fetchall()  # fmt: skip
     assert all(0 <= row[2] <= 20 for row in told)
+
+
+@pytest.mark.parametrize("kind", ["time", "timestamp_s", "timestamptz"])
+def test_intervals_of_times_of_day_are_asked_whether_they_are_there(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    con.execute(
+        f"create table t as select (timestamp '2020-01-01' + to_minutes((range * 7) % 1400))::{kind} as a, "
+        "range % 2 = 0 as b, range % 3 as s from range(300)"
+    )
+    roles = "qi := ['a', 'b'], sensitive := 's'"
+    con.execute(f"create table r as from mondrian('t', 5, {roles})")
+    asked = "select count(*) as n from t where a is null or b"
+    told = con.execute(f"select estimate, original from relative_error('{asked}', 't', 'r', {roles})").fetchone()
+    assert told == (pytest.approx(150), 150)

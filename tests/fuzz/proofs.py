@@ -101,6 +101,14 @@ def classes(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
             f"select count(*) from (select count(*) as n from {measured} group by {qi}) where n < {params['k']}",
             "k",
         )
+    if params.get("k") and table.of("person"):
+        who = f"select {quoted(table.of('person')[0].name)} as own_person, row_number() over () - 1 as rn from "
+        none(
+            con,
+            f"select count(*) from (select count(distinct own_person) as n from {measured} join "
+            f"({who} {quoted(table.name)}) using (rn) group by {qi}) where n < {params['k']}",
+            "k persons",
+        )
     sensitive = range(len(table.of("sensitive")))
     for s in sensitive if params.get("l") or params.get("t") is not None else ():
         counted = (
@@ -132,7 +140,9 @@ def classes(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
 
 
 def meets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any]) -> bool:
-    """Whether the whole table as one class meets what is asked."""
+    """Whether the whole table as one class meets what is asked; not where persons count, of whom more is asked."""
+    if table.of("person"):
+        return False
     rows = con.execute("select count(*) from o").fetchone()[0]
     if rows < params.get("k", 1):
         return False
@@ -201,7 +211,8 @@ def sliced(con: duckdb.DuckDBPyConnection, table: Table, release: str, params: M
     ]  # fmt: skip
     rows = con.execute(f"select {', '.join(chosen)} from {release}").fetchall()
     place = {name: k for k, (name, _) in enumerate(shown)}
-    slices = [k for k, (name, kind) in enumerate(shown) if kind.startswith("STRUCT")]
+    kept = {column.name for column in table.of("insensitive")}
+    slices = [k for k, (name, kind) in enumerate(shown) if kind.startswith("STRUCT") and name not in kept]
     bucket = next(place[name] for name in ("bucket", "bucket_") if name in place and place[name] not in slices)
     own = next(k for k in slices if any(row[k] and sensitive in row[k] for row in rows))
     members: dict[Any, list[Any]] = {}

@@ -9,6 +9,7 @@ tables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,5 +51,5 @@ MEASURE = Report(
         "expected_change": "DOUBLE",
     },
     compute=attained,
-    refine=refine,
+    refine=partial(refine, function="delta_probability"),
 )

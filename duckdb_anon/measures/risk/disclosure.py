@@ -35,7 +35,7 @@ from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
 from duckdb_anon.model.table import FloatArray, IntArray
 
 EXACT_UP_TO = 12
-_BLOCK = 4_000_000
+_BLOCK = 1_000_000
 
 
 def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import MOST_LISTED
-from duckdb_anon.model.shapes.types import is_moment, is_timestamp, spread_of
+from duckdb_anon.model.shapes.types import is_moment, spread_of
 from duckdb_anon.rewrite.query.template import (
     OWN,
     kept_together,
@@ -106,7 +106,7 @@ class IntervalPart(Part):
 
     def _over_own_ends(self, node: exp.Expr, cell: exp.Expr | None = None) -> exp.Expr:
         """An expression over a row of `boxes` and the ends `_least` and `_most` of all boxes, over a released row."""
-        shown = "epoch_us({x})" if is_timestamp(self.kind) else "{x}::double" if "HUGEINT" in self.kind else "{x}"
+        shown = "epoch_us({x})" if self._in_steps() else "{x}::double" if "HUGEINT" in self.kind else "{x}"
         bare = exp.Column(this=self.key.this)
         mine = exp.Column(this=(cell or self.key).this)
         known = {
@@ -228,10 +228,14 @@ class IntervalPart(Part):
             missing=self._endless(),
         )
 
+    def _in_steps(self) -> bool:
+        """Whether values are moments that are counted in microseconds."""
+        return is_moment(self.kind) and self.kind.upper() != "DATE"
+
     def _shown(self) -> str:
         """How an end is reckoned with: moments in microseconds, so that lengths are numbers; numbers with room."""
         kind = self.kind.upper()
-        if is_timestamp(self.kind):
+        if self._in_steps():
             return "epoch_us({x})"
         if spread_of(kind) == "discrete" and kind != "DATE":
             return f"{{x}}::{'bigint' if kind in NARROW else 'double' if 'HUGEINT' in kind else 'hugeint'}"

@@ -24,6 +24,15 @@ GREEDY = [
     "select length(repeat('abc', 700000000))",
     "select length(array_to_string(list_transform(range(400000000), lambda x: 'x'), ','))",
 ]
+ODD = [
+    "select regexp_matches(repeat('a', 5000000), '(a+)+$b')",
+    "select repeat('a', 3000000) like repeat('%a', 3000) || 'b'",
+    f"select {'abs(' * 900}1{')' * 900}",
+    "select length(format('{:>{}}', 'x', 2000000000))",
+    "select len(unnest(range(1000000000)))",
+    "with recursive t(i, s) as (select 1, 'x' union all select i + 1, s || s from t) select max(length(s)) from t",
+    "prepare p as select count(*) from covered",
+]
 ANSWER = [["2000"]]
 
 
@@ -87,6 +96,15 @@ def test_function_that_asks_for_gigabytes_is_refused_them_by_the_system(small: A
         assert small.ask(query).returncode == 1
     assert max(peaks) < max(peaks[0], 250) + 450
     assert small.rows("select count(*) from covered") == ANSWER
+
+
+def test_odd_statements_end_and_the_next_one_is_answered(small: Any) -> None:
+    worker = worker_of(small)
+    for query in ODD:
+        done = small.ask(query)
+        assert done.returncode == 0 or "Error" in done.stderr
+    assert small.rows("select count(*) from covered") == ANSWER
+    assert worker_of(small) == worker
 
 
 def test_clients_that_fill_the_memory_end_nobody_but_themselves(folder: Path, serve: Any) -> None:
