@@ -19,6 +19,7 @@ from duckdb_anon.rewrite.query.spelling import spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import tree as template
 from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
+from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
 
 
@@ -62,6 +63,8 @@ def estimator(
     model = model_of(release, original, spread)
     tree = collapsed(tree.copy())
     notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
+    if any(isinstance(part, ItemPart) for part in model.parts):
+        notes.append(notes_.RECORDS)
     if not all(part.signed for part in model.parts) and notes_.asks_outer_ends(tree):
         notes.append(notes_.OUTER_ENDS)
     if isinstance(tree, exp.Select) and reads_original(tree) and lists_domain(tree):
