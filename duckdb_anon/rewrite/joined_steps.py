@@ -19,7 +19,7 @@ from duckdb_anon.rewrite.estimate.steps import Step, Steps, append_step
 from duckdb_anon.rewrite.existence import HARD, distinct_values, unlisted
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain
-from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, name, own, taken, tree
 from duckdb_anon.rewrite.shapes.parts import Part, all_same, labelled
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
@@ -77,7 +77,7 @@ class JoinedSteps:
         joined = cls(groups.keys)
 
         def hard(one: exp.Select) -> dict[int, float] | None:
-            return None if stands(one, model) else rewrite_select(one, model, original, "hard")
+            return None if stands(one, model) else rewrite_select(one, model, original, bounds_of_groups(model))
 
         for node in nodes:
             place = len(joined.found)
@@ -179,6 +179,15 @@ class JoinedSteps:
         for end in ends:
             select.append("expressions", end)
         return appended
+
+
+def bounds_of_groups(model: Model) -> Bounds:
+    """Which bounds tell the groups that exist: none where rows have a lower one alone.
+
+    Args:
+        model: what the release says.
+    """
+    return "none" if any(isinstance(part, ItemPart) for part in model.parts) else "hard"
 
 
 def is_person(value: exp.Expr, model: Model, original: TableInfo) -> bool:

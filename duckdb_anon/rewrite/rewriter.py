@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
+from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.layout import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
@@ -76,7 +77,7 @@ def estimator(
     bounds = bounds if len(readers) == 1 else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:
-        return None if stands(select, model) else rewrite_select(select, model, original, "hard")
+        return None if stands(select, model) else rewrite_select(select, model, original, bounds_of_groups(model))
 
     done = set()
     for outer in reversed([select for select in selects if not reads_original(select)]):
