@@ -107,6 +107,7 @@ class Context:
             **dict.fromkeys((info.name for info in roles.sensitive), "sensitive"),
             **dict.fromkeys((info.name for info in roles.keep), "insensitive"),
             **dict.fromkeys(roles.identifier, "identifier"),
+            **({roles.person.name: "person"} if roles.person else {}),
         }
         infos = [*roles.qi, *roles.sensitive, *roles.keep]
         trees = self._trees({i.name: i.hierarchy for i in infos if i.hierarchy})

@@ -209,7 +209,10 @@ class Existing:
 
 
 def unlisted(select: exp.Select, model: Model) -> exp.Expr | None:
-    """Whether a cell of a column that a SELECT groups by could be anything; None where its cells list their values."""
+    """Whether there may be groups that no cell lists: of cells that could be anything, of rows that were left out.
+
+    None where that cannot be.
+    """
     keys = {c.name.lower() for key in groups_of(select).keys for c in key.find_all(exp.Column)}
     tests = [
         tree(
@@ -220,6 +223,8 @@ def unlisted(select: exp.Select, model: Model) -> exp.Expr | None:
         for part in model.parts
         if isinstance(part, IntervalPart) and keys & set(part.columns)
     ]
+    if model.missing is not None:
+        tests.append(tree("{missing} > 0", missing=model.missing))
     return some(tests) if tests else None
 
 

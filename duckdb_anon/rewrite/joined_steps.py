@@ -8,7 +8,7 @@ median, quantile      from the rows' weights and ends                     (`boun
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -20,9 +20,10 @@ from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.existence import HARD, distinct_values, unlisted
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain
-from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, name, own, taken, tree
-from duckdb_anon.rewrite.shapes.parts import all_same, labelled
+from duckdb_anon.rewrite.shapes.parts import Part, all_same, labelled
+from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released import Model
 
 RewriteSelect = Callable[..., dict[int, float]]
@@ -77,7 +78,7 @@ class JoinedSteps:
         joined = cls(groups.keys)
 
         def hard(one: exp.Select) -> dict[int, float] | None:
-            return None if stands(one, model) else rewrite_select(one, model, original, "hard")
+            return None if stands(one, model) else rewrite_select(one, model, original, bounds_of_groups(model))
 
         for node in nodes:
             place = len(joined.found)
@@ -92,6 +93,14 @@ class JoinedSteps:
                 )
             if asked is not None:
                 one = _Joined(node, name(f"quantile_{place}"), "middle", asked=asked)
+            elif value is not None and is_person(value, model, original):
+                counted, bounded = _persons(select, groups.keys, where, model)
+                rewrite_select(counted, replace(model, parts=_without_lists(model)), original, "none")
+                if bounded:
+                    ends = [labelled(copied(counted.expressions[-1].this), end) for end in ("low", "high")]
+                    counted.set("expressions", [*counted.expressions, *ends])
+                one = _Joined(node, name(f"persons_{place}"), "number", bounded=bounded, none=0)
+                one.made.append((one.step, counted))
             elif value is not None:
                 fine = finer(select, groups.keys, value, where)
                 found, bounded = distinct_values(fine, groups.keys, plain(node), hard, unlisted(fine, model))
@@ -171,6 +180,59 @@ class JoinedSteps:
         for end in ends:
             select.append("expressions", end)
         return appended
+
+
+def bounds_of_groups(model: Model) -> Bounds:
+    """Which bounds tell the groups that exist: none where rows have a lower one alone.
+
+    Args:
+        model: what the release says.
+    """
+    return "none" if any(isinstance(part, ItemPart) for part in model.parts) else "hard"
+
+
+def is_person(value: exp.Expr, model: Model, original: TableInfo) -> bool:
+    """Whether a value is the person of a row, of which the release has one row each instead.
+
+    Args:
+        value: an expression over the original.
+        model: what the release says.
+        original: the original.
+    """
+    known = {name.lower() for name, role in original.roles.items() if role == "person"} - set(model.exact)
+    lists = any(isinstance(part, ItemPart) for part in model.parts)
+    return lists and isinstance(value, exp.Column) and value.name.lower() in known
+
+
+def _without_lists(model: Model) -> tuple[Part, ...]:
+    return tuple(part for part in model.parts if not isinstance(part, ItemPart))
+
+
+def _persons(
+    select: exp.Select, keys: Sequence[exp.Expr], where: exp.Expr | None, model: Model
+) -> tuple[exp.Select, bool]:
+    """SELECT the keys and the number of persons: of released rows; whether that is certain.
+
+    It is for all persons together: a person's rows may differ in what conditions and keys ask for.
+    """
+    tests = [select.args["where"].this] if select.args.get("where") else []
+    tests += [where] if where is not None else []
+    listed = {column for part in model.parts if isinstance(part, ItemPart) for column in part.columns}
+    asked = {c.name.lower() for one in [*tests, *keys] for c in one.find_all(exp.Column)} & listed
+    if asked:
+        raise RewriteError(
+            f"persons cannot be counted by '{min(asked)}': lists of nodes do not say which persons have a value; ask "
+            "for them by quasi-identifiers, or for records: count(*)"
+        )
+    counted = exp.Select(expressions=[labelled(copied(key), f"key_{i}") for i, key in enumerate(keys)])
+    counted.append("expressions", labelled(tree("count(*)"), "number"))
+    counted.set("from_", copied(select.args["from_"]))
+    counted.set("joins", [copied(join) for join in select.args.get("joins") or []])
+    if tests:
+        counted.set("where", exp.Where(this=every(tests)))
+    if keys:
+        counted.set("group", exp.Group(expressions=[copied(key) for key in keys]))
+    return counted, not tests and not keys and not select.args.get("joins") and model.weight is None
 
 
 def join_by_keys(select: exp.Select, step: exp.Identifier, keys: Sequence[exp.Expr]) -> None:

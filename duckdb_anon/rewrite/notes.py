@@ -17,6 +17,7 @@ PRESENCE = "IN and EXISTS take a value as present from half an expected row on"
 CHOSEN = "HAVING, WHERE and LIMIT pick groups by their estimates"
 DOMAIN = "the values the release allows for; not all of them need to occur"
 
+RECORDS = "numbers of records come out low: a node may stand for several records of one person; there is no upper bound"
 NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
 OUTER_ENDS = "MIN and MAX of several grouping sets at once are their outer ends, not the likely values"
 
@@ -24,7 +25,7 @@ OUTER_ENDS = "MIN and MAX of several grouping sets at once are their outer ends,
 def why_unbounded(model: Model) -> str:
     """Why an answer from a release has no low and high."""
     if any(isinstance(part, ItemPart) for part in model.parts):
-        return "no upper bound, and low: a node may stand for several records of one person"
+        return "no bounds of this: a node may stand for several records of one person, whose other columns may differ"
     if any(isinstance(part, RetainedPart) for part in model.parts):
         return "no bounds: some sensitive values were drawn anew, and nothing tells which"
     if any(isinstance(part, RandomizedPart) for part in model.parts):

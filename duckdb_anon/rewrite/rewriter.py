@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
+from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.layout import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
@@ -19,6 +20,7 @@ from duckdb_anon.rewrite.query.spelling import spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import tree as template
 from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
+from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
 
 
@@ -62,6 +64,8 @@ def estimator(
     model = model_of(release, original, spread)
     tree = collapsed(tree.copy())
     notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
+    if any(isinstance(part, ItemPart) for part in model.parts):
+        notes.append(notes_.RECORDS)
     if not all(part.signed for part in model.parts) and notes_.asks_outer_ends(tree):
         notes.append(notes_.OUTER_ENDS)
     if isinstance(tree, exp.Select) and reads_original(tree) and lists_domain(tree):
@@ -73,7 +77,7 @@ def estimator(
     bounds = bounds if len(readers) == 1 else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:
-        return None if stands(select, model) else rewrite_select(select, model, original, "hard")
+        return None if stands(select, model) else rewrite_select(select, model, original, bounds_of_groups(model))
 
     done = set()
     for outer in reversed([select for select in selects if not reads_original(select)]):

@@ -25,7 +25,7 @@ from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import append_step
-from duckdb_anon.rewrite.joined_steps import JoinedSteps
+from duckdb_anon.rewrite.joined_steps import JoinedSteps, is_person
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
@@ -78,7 +78,7 @@ def rewrite_select(
     alias = table.alias_or_name
     whole = model
     model = unnested(select, model, alias)
-    for column in sorted(_columns_of(select, alias)):
+    for column in sorted(_columns_of(select, alias) - _counted_persons(select, model, original)):
         model.require(column, original)
     _require_groups(select, original, outermost)
     if stands(select, model):
@@ -166,6 +166,13 @@ def _optional(select: exp.Select, table: exp.Expr) -> bool:
 def _written(join: exp.Join) -> str:
     on = join.args.get("on")
     return f"{join.side} JOIN ... ON {plain(on)}" if on is not None else f"{join.side} JOIN"
+
+
+def _counted_persons(select: exp.Select, model: Model, original: TableInfo) -> set[str]:
+    """The column of the person, where all that is asked of it is how many there are."""
+    persons = [column for column in select.find_all(exp.Column) if is_person(column, model, original)]
+    inside = all(isinstance(c.parent, exp.Distinct) and isinstance(c.parent.parent, exp.Count) for c in persons)
+    return {column.name.lower() for column in persons} if inside else set()
 
 
 def lists_domain(select: exp.Select) -> bool:

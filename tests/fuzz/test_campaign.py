@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fuzz import bounds
 from tests.fuzz.campaign import campaign
 
 
@@ -19,3 +20,11 @@ def test_random_calls_are_answered_or_refused_as_they_should_be(seed: int) -> No
     print(tally.shown())
     assert not tally.faults, "\n\n".join(tally.faults)
     assert tally.proved.total() > 25
+
+
+@pytest.mark.campaign
+def test_hard_bounds_hold_of_every_cell() -> None:
+    tally = bounds.campaign(3_000, seed=1)
+    print(tally.shown())
+    assert not tally.violations, "\n\n".join(tally.violations)
+    assert tally.cells["mondrian"] > 100

@@ -20,13 +20,14 @@ from sqlglot import exp
 from duckdb_anon.model.shapes.types import is_moment
 from duckdb_anon.rewrite.bounds.delta_method import REACH
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, certain, end_of, given, possible
-from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, present
+from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, present
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.template import every, own, tree
 from duckdb_anon.rewrite.query.template import number as literal
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.lines import linear
 from duckdb_anon.rewrite.shapes.parts import Part, filtered
+from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 
 Pair = tuple[exp.Expr, exp.Expr]
 
@@ -59,6 +60,8 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: i
         steps: provides what is possible and certain.
         number: number of the grouping set.
     """
+    if any(isinstance(part, ItemPart) for part in steps.model.parts):
+        return _fewest_of_lists(aggregate, where, steps)
     missing = steps.model.missing if aggregate.kind == "count" else None
     if not steps.model.bounded or not (steps.model.complete or missing is not None):
         return None
@@ -71,6 +74,31 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: i
     if aggregate.kind in ("avg", "min", "max"):
         return _extremes(aggregate.kind, rows, steps)
     return _sums(aggregate, rows, steps, lambda amount: amount)
+
+
+def _fewest_of_lists(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> Pair | None:
+    """Fewest rows behind lists of nodes, no most: a node is one row at least, and may be any number of them.
+
+    Only conditions and keys on the listed values are sure: rows of a person may differ in the other columns, of which
+    a release may show the first one's.
+    """
+    lists = [part for part in steps.model.parts if isinstance(part, ItemPart)]
+    condition = both(where, aggregate.condition)
+    asked = steps.homes.columns(condition) | steps.homes.by_value
+    weighted = steps.model.weight is not None or not steps.model.complete
+    if aggregate.kind != "count" or len(lists) != 1 or weighted or steps.conditions or steps.homes.others:
+        return None
+    if not asked <= set(lists[0].columns) or (steps.spread and lists[0] not in steps.spread):
+        return None
+    home = steps.homes.of(condition)
+    if home not in (EXACT, BY_VALUE, lists[0].name):
+        return None
+    if steps.spread:
+        rows = steps.column("sum", literal(1))
+        there = every([condition, tree("_weight >= 1")])
+        return tree("coalesce(sum({rows}) filter (where {there}), 0)", rows=rows, there=there), exp.null()
+    fewest = steps.fewest(lists[0], condition if home == lists[0].name else None)
+    return tree("coalesce(sum({fewest}), 0)", fewest=fewest), exp.null()
 
 
 def sample_interval(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:

@@ -52,10 +52,10 @@ def read_aggregate(node: exp.Expr) -> Aggregate:
             "sum, avg, min, max, median, quantiles, mode, stddev, variance, covar, corr and regr functions"
         )
     argument = inner.this
-    if isinstance(argument, exp.Distinct) or inner.args.get("expressions"):
+    if isinstance(argument, exp.Distinct) or inner.args.get("expressions") or inner.args.get("count"):
         raise RewriteError(
             f"{plain(inner)} cannot be estimated from the release: it depends on which rows hold which value; ask for "
-            "count(DISTINCT) of one column, or for count, sum, avg, min or max without DISTINCT"
+            "count(DISTINCT) of one column, or for count, sum, avg, min or max of one value without DISTINCT"
         )
     if isinstance(inner, exp.CountIf):
         # DuckDB's count_if is a sum of ones and zeros, NULL when there is nothing to add

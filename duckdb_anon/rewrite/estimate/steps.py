@@ -157,6 +157,15 @@ class Steps:
         request = Request("least" if least else "most", self.bare(condition), self.bare(value))
         return self._share(part, request)
 
+    def fewest(self, part: Part, condition: exp.Expr | None) -> exp.Expr:
+        """Provide how many original rows of a released row surely satisfy a condition on a part that counts rows.
+
+        Args:
+            part: the part.
+            condition: what the rows must satisfy; None for anything.
+        """
+        return self.column("sum", self._share(part, Request("fewest", self.bare(condition))), "surely")
+
     def column(self, kind: str, made_of: exp.Expr, label: str = "") -> exp.Column:
         """A column of the released rows: a sum, a minimum, a maximum, or a key.
 

@@ -22,7 +22,7 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import every, name, select, taken, tree, truth
 
 ROW = name("r")
-Wanted = Literal["mean", "possible", "certain", "least", "most"]
+Wanted = Literal["mean", "possible", "certain", "least", "most", "fewest"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Request:
 
     `mean` is the expected value, 0 where the condition fails (the share when there is no value); `possible`
     and `certain` say whether some or all values satisfy the condition; `least` and `most` bound the value
-    where the condition holds. Conditions and values name original columns without a table.
+    where the condition holds; `fewest` is how many original rows surely satisfy it, of cells that stand for several.
+    Conditions and values name original columns without a table.
     """
 
     wanted: Wanted

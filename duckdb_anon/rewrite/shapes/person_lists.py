@@ -9,7 +9,8 @@ whose list has a node of n leaves has each of them with probability 1/n. Two rea
   unnests the list (FROM persons, unnest(col) AS u(x)) it reads rows of single values, as above.
 
 A node may stand for several values of a person, which nobody can tell from the release: numbers of values come
-out low, and so do chances of having a value.
+out low, and so do chances of having a value. What is sure is that it stands for one at least, so that numbers of
+values have a hard lower bound: the nodes of which every leaf is asked for.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.parse import plain
-from duckdb_anon.rewrite.query.template import multiplied, select, tree, truth
+from duckdb_anon.rewrite.query.template import multiplied, own, select, tree, truth
 from duckdb_anon.rewrite.shapes.listed import NodePart
-from duckdb_anon.rewrite.shapes.parts import Request, shares_of_values
+from duckdb_anon.rewrite.shapes.parts import Request, labelled, shares_of_values
 from duckdb_anon.rewrite.shapes.released import Model
 
 MOST_VALUES = 8
@@ -42,6 +43,38 @@ class ItemPart(NodePart):
             value=self.columns[0],
             chances=_chances(self),
         )
+
+    def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
+        """Answers from the list of values; how many rows there surely are, from the nodes."""
+        surely = [label for request, label in zip(requests, labels, strict=True) if request.wanted == "fewest"]
+        if not surely:
+            return super().shares(requests, labels)
+        told = [labelled(self._fewest(one), at) for one, at in zip(requests, labels, strict=True) if at in surely]
+        nodes = select(
+            "select _cell, {told} from (select _cell, _node, {sure} from (select _cell, _node, _leaf as {value} "
+            "from {chances} as _chances) group by _cell, _node) group by _cell",
+            told=[labelled(tree("count_if({x})", x=own(label)), label) for label in surely],
+            sure=told,
+            value=self.columns[0],
+            chances=_chances(self),
+        )
+        others = [(request, at) for request, at in zip(requests, labels, strict=True) if at not in surely]
+        if not others:
+            return nodes
+        rest = super().shares([request for request, _ in others], [at for _, at in others])
+        both = [own(label, "surely" if label in surely else "likely") for label in labels]
+        return select(
+            "select _likely._cell, {both} from {rest} as _likely join {nodes} as _surely "
+            "on _likely._cell is not distinct from _surely._cell",
+            both=both,
+            rest=rest,
+            nodes=nodes,
+        )
+
+    def _fewest(self, request: Request) -> exp.Expr:
+        """Whether a node stands for a row that satisfies a condition, whichever of its leaves it stands for."""
+        where = request.condition if request.condition is not None else truth(True)
+        return tree("bool_and({where} is true)", where=where)
 
 
 @dataclass(frozen=True)
@@ -179,7 +212,7 @@ def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None) -> exp.Sel
         wanted = tree("_leaf in ({values})", values=values) if named else truth(False)
     return select(
         f"""
-        select _nodes._cell, _leaves._leaf, _leaves._chance
+        select _nodes._cell, _nodes._node, _leaves._leaf, _leaves._chance
         from (select _cell, unnest(_cell) as _node from {{cells}} as _cells) as _nodes
         {"join" if named is None else "left join"} (
           select * from (select *, 1.0 / count(*) over (partition by _node) as _chance from {{leaves}} as _below)

@@ -121,3 +121,52 @@ def test_too_many_values_at_once_are_an_error(hospital: duckdb.DuckDBPyConnectio
     values = [f"x{i}" for i in range(9)]
     with pytest.raises(duckdb.Error, match="name 9 values; at most 8"):
         answered(hospital, f"select count(*) from persons where list_has_any(disease, {values})", "persons")
+
+
+def asked(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[object, ...]]:
+    """Truth, estimate, low, high and confidence of a query on visits, whose person is known."""
+    more = ", qi := ['age', 'gender'], sensitive := 'disease', person := 'name'"
+    text = f"select original, estimate, low, high, confidence from relative_error($${query}$$, 'visits', 'r'{more})"
+    return con.execute(text).fetchall()
+
+
+def test_persons_are_counted_as_the_release_states_them(hospital: duckdb.DuckDBPyConnection):
+    assert asked(hospital, "select count(distinct name) from visits") == [(6, 6, 6, 6, 1)]
+    both = "select gender, count(distinct name) as persons from visits group by gender order by gender"
+    assert [row[:4] for row in asked(hospital, both)] == [(3, pytest.approx(3), None, None)] * 2
+    with pytest.raises(duckdb.Error, match="persons cannot be counted by 'disease'"):
+        asked(hospital, "select count(distinct name) from visits where disease = 'a1'")
+    with pytest.raises(duckdb.Error, match="column 'name' is not in the release"):
+        asked(hospital, "select count(distinct name) from visits where name < 'C'")
+
+
+@pytest.mark.parametrize(
+    ("query", "low"),
+    [
+        ("select count(*) from visits", 2 * 2 + 4),
+        ("select count(*) from visits where disease = 'b2'", 2),
+        ("select count(*) from visits where disease in ('b1', 'b2')", 2 + 2),
+        ("select count(*) from visits where disease <> 'b1'", 2 * 2 + 2),
+        ("select count(*) from visits where disease like 'c%' or disease = 'a1'", 2),
+        ("select count(disease) from visits", 2 * 2 + 4),
+        ("select count(*) filter (where disease = 'b2') from visits", 2),
+    ],
+)
+def test_records_have_the_nodes_that_surely_stand_for_them_as_a_lower_bound(
+    hospital: duckdb.DuckDBPyConnection, query: str, low: int
+):
+    assert hospital.execute("select disease, count(*) from r group by all order by all").fetchall() == [
+        (["A", "b2"], 2), (["B"], 2), (["C"], 2),
+    ]  # fmt: skip
+    ((truth, estimate, found, high, confidence),) = asked(hospital, query)
+    assert (found, high, confidence) == (low, None, 1)
+    assert isinstance(truth, float) and isinstance(estimate, float)
+    assert found <= truth and found <= estimate + 1e-9
+
+
+def test_records_by_value_have_lower_bounds_and_other_columns_take_them_away(hospital: duckdb.DuckDBPyConnection):
+    found = asked(hospital, "select disease, count(*) from visits group by disease order by disease")
+    assert [(truth, low) for truth, _, low, _, _ in found] == [(1, 0), (2, 0), (1, 0), (3, 2), (1, 0), (2, 0)]
+    # a person's rows may differ in gender where the release shows the first row's
+    for query in ("select count(*) from visits where gender = 'M'", "select sum(age) from visits"):
+        assert asked(hospital, query)[0][2:] == (None, None, None)

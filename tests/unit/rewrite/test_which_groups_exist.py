@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+import duckdb_anon
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
@@ -111,3 +112,26 @@ def test_a_set_is_asked_for_the_value_of_the_row_around_the_query() -> None:
     query = "SELECT r.name FROM regions r WHERE EXISTS (SELECT 1 FROM people p WHERE p.region = r.name) ORDER BY 1"
     text = rewrite(query, seen(con, "people"), seen(con, "boxes"), [seen(con, "regions")])
     assert con.execute(text).fetchall() == [("n1",), ("n2",)]
+
+
+def test_rows_that_were_left_out_may_be_groups_of_their_own() -> None:
+    con = duckdb_anon.connect()
+    con.execute(
+        "create table t as select i % 40 as a, case when i = 7 then 'rare' else 'c' || i % 3 end as c, i % 5 as s "
+        "from range(120) r(i)"
+    )
+    roles = "qi := ['a', 'c'], sensitive := 's'"
+    con.execute(f"create table r as from incognito('t', 4, max_suppression := 0.2, {roles}, seed := 1)")
+    assert con.execute("select count(*) from r where suppressed > 0").fetchall()[0][0]
+    for query in ("count(distinct c) from t", "count(*) from (select c, count(*) from t group by c)"):
+        text = f"select original, low, high from relative_error('select {query}', 't', 'r', {roles})"
+        ((truth, low, high),) = con.execute(text).fetchall()
+        assert low <= truth == 4 and high is None
+
+
+def test_the_largest_values_are_not_taken_for_the_largest() -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table t as select i % 9 as a, i % 5 as s from range(60) r(i)")
+    con.execute("create table r as from mondrian('t', 4, qi := ['a'], sensitive := 's')")
+    with pytest.raises(duckdb.Error, match=r"max\(a, 3\) cannot be estimated"):
+        con.execute("from relative_error('select max(a, 3) from t', 't', 'r')")
