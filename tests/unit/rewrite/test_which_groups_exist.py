@@ -107,7 +107,9 @@ def test_a_point_release_tells_every_function_of_groups_exactly() -> None:
 def test_a_set_is_asked_for_the_value_of_the_row_around_the_query() -> None:
     con = duckdb.connect()
     con.execute("create table people as select * from (values ('n1'), ('n1'), ('n2'), ('s1')) as t(region)")
-    con.execute("create table boxes as select * from (values (['n1', 'n2']), (['n1']), (['n2']), (['s1'])) as t(region)")
+    con.execute(
+        "create table boxes as select * from (values (['n1', 'n2']), (['n1']), (['n2']), (['s1'])) as t(region)"
+    )
     con.execute("create table regions as select * from (values ('n1'), ('n2'), ('e1')) as t(name)")
     query = "SELECT r.name FROM regions r WHERE EXISTS (SELECT 1 FROM people p WHERE p.region = r.name) ORDER BY 1"
     text = rewrite(query, seen(con, "people"), seen(con, "boxes"), [seen(con, "regions")])
