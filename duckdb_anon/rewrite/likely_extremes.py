@@ -21,7 +21,8 @@ from sqlglot import exp
 from duckdb_anon.model.shapes.types import is_timestamp, is_zoned, spread_of
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, given, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT
-from duckdb_anon.rewrite.estimate.steps import Steps, append_step
+from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.estimate.value_steps import append_step
 from duckdb_anon.rewrite.joined_steps import RewriteSelect, Stands, finer, group_value, join_by_keys
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.tables import TableInfo
