@@ -53,6 +53,25 @@ _KEYS = """
 """
 
 
+class _AnsweringConnection(ConnectionWrapper):
+    """A connection whose own `execute` answers from releases, too: JupySQL runs a query again on it for a DataFrame."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, answering: Answering) -> None:
+        super().__init__(connection)  # type: ignore[no-untyped-call]
+        self._answering = answering
+
+    def execute(self, statement: str, parameters: Any = None) -> duckdb.DuckDBPyConnection:
+        """Run a statement, answered from a release where it names an original.
+
+        Args:
+            statement: SQL.
+            parameters: its values.
+        """
+        connection = _connection_of(self)
+        statement, inlined = self._answering.rewritten(statement, parameters, run(connection))
+        return connection.execute(statement) if inlined or not parameters else connection.execute(statement, parameters)
+
+
 class AnonDialect(Dialect):
     """duckdb-engine's dialect on connections that have the package's functions."""
 
@@ -69,7 +88,7 @@ class AnonDialect(Dialect):
         wrapper = super().connect(*arguments, **options)
         load(_connection_of(wrapper))
         self.answering = Answering.of(asked["answer"], asked.get("bounds", "false")) if asked else None
-        return wrapper
+        return wrapper if self.answering is None else _AnsweringConnection(_connection_of(wrapper), self.answering)
 
     def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
         """Run a statement; an argument no parameter takes is named, with the nearest one."""

@@ -158,15 +158,11 @@ def test_jupysql_answers_from_the_release(copy: Path, tmp_path: Path) -> None:
         f"%sql duckdb+anon:///{copy}?answer=people:release&bounds=true",
         "frame = %sql select sex, count(*) as n from people where age < 45 group by sex order by sex\n"
         "frame = frame.DataFrame()\n"
-        "print(list(frame.columns), bool(((frame.n_low <= 250) & (250 <= frame.n_high)).all()))",
-        "%%sql\nselect disease, avg(cost) as mean from people where age > 30 group by disease",
-        "%sql --save young select disease, age from people where age < 30",
+        "print(list(frame.columns), bool(((frame.n_low <= [260, 240]) & (frame.n_high >= [260, 240])).all()))",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the notebook machinery warns about event loops
-        runner = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
+        runner = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
         runner.execute(cwd=str(tmp_path))
     assert notebook.cells[2].outputs[-1].text.strip() == "['sex', 'n', 'n_low', 'n_high'] True"
-    assert "mean_low" in str(notebook.cells[3].outputs)
-    assert "without an aggregate" in str(notebook.cells[4].outputs)

@@ -23,7 +23,6 @@ from urllib.parse import quote
 import pytest
 
 import duckdb_anon
-from duckdb_anon.serve.publish import publish
 
 pytestmark = pytest.mark.skipif(find_spec("superset") is None, reason="Superset is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -64,16 +63,9 @@ class Superset:
     database: int
     token: str
     expected: dict[str, list[tuple[Any, ...]]]
-    releases: int
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         return called(f"{self.url}/api/v1/{path}", body, self.token)
-
-    def put(self, path: str, body: Mapping[str, Any]) -> Any:
-        return called(f"{self.url}/api/v1/{path}", body, self.token, "PUT")
-
-    def get(self, path: str) -> Any:
-        return called(f"{self.url}/api/v1/{path}", token=self.token)
 
     def dataset(self, name: str, sql: str | None = None) -> int:
         body = {"database": self.database, "schema": "main", "table_name": name}
@@ -91,10 +83,10 @@ def expression(sql: str) -> dict[str, str]:
     return {"expressionType": "SQL", "sqlExpression": sql, "label": "metric"}
 
 
-def called(url: str, body: Mapping[str, Any] | None = None, token: str = "", method: str | None = None) -> Any:
+def called(url: str, body: Mapping[str, Any] | None = None, token: str = "") -> Any:
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=60) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
         return json.loads(answer.read())
 
 
@@ -110,10 +102,6 @@ def superset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Superset]:
         "errors": con.execute(f"from ({ERRORS}) order by sex").fetchall(),
     }
     con.close()
-    with duckdb_anon.connect(str(folder / "private.duckdb")) as private:
-        private.execute(TABLES.split("create table release", maxsplit=1)[0])
-        duckdb_anon.release(private, "answers", "mondrian('people', 5)")
-    publish(str(folder / "private.duckdb"), str(folder / "releases.duckdb"))
     (folder / "superset_config.py").write_text(CONFIGURATION.format(folder=folder))
     environment = {
         **os.environ, "SUPERSET_CONFIG_PATH": str(folder / "superset_config.py"), "FLASK_APP": "superset",
@@ -150,9 +138,7 @@ def connected(url: str, folder: Path, expected: dict[str, list[tuple[Any, ...]]]
             time.sleep(0.5)
     entry = {"database_name": "anon", "sqlalchemy_uri": f"duckdb+anon:///{folder / 'people.duckdb'}"}
     made = called(f"{url}/api/v1/database/", {**entry, "expose_in_sqllab": True}, token)
-    answering = f"duckdb+anon:///{folder / 'releases.duckdb'}?answer=people:answers&bounds=true"
-    released = called(f"{url}/api/v1/database/", {"database_name": "releases", "sqlalchemy_uri": answering}, token)
-    return Superset(url, int(made["id"]), token, expected, int(released["id"]))
+    return Superset(url, int(made["id"]), token, expected)
 
 
 def test_sql_lab_runs_a_function(superset: Superset) -> None:
@@ -187,60 +173,3 @@ def test_chart_over_relative_error_draws_the_errors_and_a_browser_shows_it(super
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=40000", "--dump-dom"]
     shown = subprocess.run([*command, door.as_uri()], capture_output=True, text=True, timeout=180, check=True).stdout
     assert "<canvas" in shown and "error" in shown
-
-
-CHARTS: dict[str, dict[str, Any]] = {
-    "by sex": {"columns": ["sex"], "metrics": [("rows", "count(*)"), ("mean cost", "avg(cost)")]},
-    "by disease": {"columns": ["disease"], "metrics": [("rows", "count(*)")], "order_desc": True},
-    "by age": {"columns": [], "metrics": [("rows", "count(*)"), ("oldest", "max(age)")], "filter": ("age", "<", 25)},
-    "young women": {"columns": ["disease"], "metrics": [("cost", "sum(cost)")], "filter": ("sex", "==", 1)},
-}
-
-
-def saved(superset: Superset, name: str, dataset: int) -> int:
-    """A chart as Superset saves it: with the query it asks."""
-    chart = CHARTS[name]
-    metrics = [{**expression(sql), "label": label} for label, sql in chart["metrics"]]
-    query: dict[str, Any] = {"columns": chart["columns"], "metrics": metrics, "row_limit": 100}
-    if "filter" in chart:
-        column, sign, value = chart["filter"]
-        query["filters"] = [{"col": column, "op": sign, "val": value}]
-    context = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "result_format": "json",
-               "result_type": "full", "form_data": {}}  # fmt: skip
-    body = {
-        "slice_name": name,
-        "viz_type": "table",
-        "datasource_id": dataset,
-        "datasource_type": "table",
-        "params": "{}",
-    }
-    return int(superset.post("chart/", {**body, "query_context": json.dumps(context)})["id"])
-
-
-def drawn(superset: Superset, chart: int, key: str | None) -> dict[Any, dict[str, Any]]:
-    """What a saved chart draws, by its key."""
-    rows = superset.get(f"chart/{chart}/data/?force=true")["result"][0]["data"]
-    return {row[key] if key else None: row for row in rows}
-
-
-def test_a_dashboard_made_on_the_original_draws_from_the_release_and_has_error_bars(superset: Superset) -> None:
-    dataset = superset.dataset("people")
-    charts = {name: saved(superset, name, dataset) for name in CHARTS}
-    dashboard = superset.post("dashboard/", {"dashboard_title": "people", "published": True})["id"]
-    for chart in charts.values():
-        superset.put(f"chart/{chart}", {"dashboards": [dashboard]})
-    keys = {name: (chart["columns"] or [None])[0] for name, chart in CHARTS.items()}
-    truth = {name: drawn(superset, chart, keys[name]) for name, chart in charts.items()}
-    superset.put(f"dataset/{dataset}", {"database_id": superset.releases})
-    shown = {chart["id"] for chart in superset.get(f"dashboard/{dashboard}/charts")["result"]}
-    assert shown == set(charts.values())
-    for name, chart in charts.items():
-        estimate = drawn(superset, chart, keys[name])
-        assert set(estimate) == set(truth[name])
-        for key, row in estimate.items():
-            for label, sql in CHARTS[name]["metrics"]:
-                low, high = row[f"{label}_low"], row[f"{label}_high"]
-                assert low <= truth[name][key][label] <= high and low <= row[label] <= high, (name, key, sql)
-    # error bars: low and high are columns of the answer, which a chart draws beside the measure
-    bars = drawn(superset, charts["by disease"], "disease")
-    assert all({"rows", "rows_low", "rows_high"} <= set(row) for row in bars.values())
