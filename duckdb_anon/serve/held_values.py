@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model.shapes.types import (
-    bag_type,
     box_type,
     is_channels,
     is_integer,
     is_moment,
+    is_nested,
     is_number,
     is_text,
     list_type,
@@ -96,7 +96,7 @@ def _unwrapped(cell: HeldValue) -> Iterator[HeldValue]:
                 yield from _unwrapped(
                     HeldValue(name, cell.column, f"({x}).{ident(name)}", inner, cell.role, cell.single)
                 )
-    elif bag_type(kind) is None and not kind.upper().startswith(("MAP(", "UNION(")):
+    elif not is_nested(kind) or kind.upper() == "INTERVAL":
         yield cell
 
 
@@ -113,7 +113,7 @@ def key_of(value: str, kind: str, other: str) -> str:
     """
     if is_integer(kind) and is_integer(other):
         return f"({value})::hugeint"
-    if is_moment(kind) and is_moment(other) and not {kind[:4].upper(), other[:4].upper()} & {"TIME("}:
+    if is_moment(kind) and is_moment(other):
         return f"lower(({value})::varchar)" if kind == other else f"try_cast({value} as timestamp)::varchar"
     if (is_number(kind) or is_number(other)) and all(is_number(k) or is_text(k) for k in (kind, other)):
         number = f"try_cast({value} as double)"
@@ -129,7 +129,7 @@ def numbers_in(value: HeldValue) -> list[str]:
     if is_number(kind) or kind == "BIGNUM":
         return [f"try_cast({x} as double)"]
     if is_moment(kind) or kind == "INTERVAL":
-        return [f"epoch({x})"] if "TIME WITH" not in kind else []
+        return [f"epoch({x})"] if kind != "TIME WITH TIME ZONE" else []
     if kind in ("BOOLEAN", "BIT"):
         return []
     text = f"({x})::varchar"

@@ -32,10 +32,11 @@ from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.shapes.types import without_enums
 from duckdb_anon.serve.held_values import CandidateTable
 from duckdb_anon.serve.refusals import refuse
+from duckdb_anon.serve.source_tables import ATTACHED, all_tables, all_views, candidate
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
-_SOURCE, _TARGET = "_anon_source", "_anon_target"
+_TARGET = "_anon_target"
 STORAGE = "v1.5.0"
 
 
@@ -96,7 +97,7 @@ def publish(
     con = duckdb.connect(":memory:")
     try:
         con.execute("set python_enable_replacements = false")
-        con.execute(f"attach {literal(database)} as {_SOURCE} (read_only)")
+        con.execute(f"attach {literal(database)} as {ATTACHED} (read_only)")
         _open(con, draft, storage_version)
         releases = _releases(con)
         known = _Originals(con, releases, originals)
@@ -107,7 +108,7 @@ def publish(
         shapes = known.shapes()
         for original, shown in shapes:
             _write_shape(con, original, shown, trees)
-        con.execute(f"detach {_SOURCE}")
+        con.execute(f"detach {ATTACHED}")
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
         con.close()
@@ -135,7 +136,7 @@ class _Originals:
         self, con: duckdb.DuckDBPyConnection, releases: Sequence[CandidateTable], named: Sequence[str]
     ) -> None:
         self._con, self._releases = con, releases
-        self._tables = {name.lower(): (schema, name, comment) for schema, name, comment in _tables(con)}
+        self._tables = {name.lower(): (schema, name, comment) for schema, name, comment in all_tables(con)}
         self._named = [self._given(name) for name in named]
 
     def of(self, release: CandidateTable) -> CandidateTable | None:
@@ -144,7 +145,7 @@ class _Originals:
         if said is not None and said.original not in ("", QUERY):
             last = re.findall(r'"(?:[^"]|"")+"|[^.]+', said.original)[-1].strip('"').replace('""', '"')
             found = self._tables.get(last.lower())
-            return _table(self._con, *found) if found and not is_release(found[2]) else None
+            return candidate(self._con, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
 
     def others(self, release: CandidateTable) -> list[CandidateTable]:
@@ -153,7 +154,7 @@ class _Originals:
         comments = [text or "" for r in self._releases for _, text in r.columns.values()]
         trees = {(m.group(1) or m.group(2) or "").strip('")').lower() for c in comments for m in HIERARCHY.finditer(c)}
         return [
-            _table(self._con, *place)
+            candidate(self._con, *place)
             for name, place in self._tables.items()
             if not is_release(place[2]) and name not in trees and (own is None or place[1] != own.name)
         ]
@@ -176,7 +177,7 @@ class _Originals:
             raise AnonError(f"publish: --original {name} is not a table{nearest(name, self._tables)}")
         if is_release(found[2]):
             raise AnonError(f"publish: --original {name} is a release itself")
-        return _table(self._con, *found)
+        return candidate(self._con, *found)
 
 
 @dataclass
@@ -200,7 +201,8 @@ class _CopiedTables:
     def _copied(self, name: str) -> str:
         """Name of the copy of a hierarchy."""
         known = {
-            n.lower(): (schema, n) for schema, n in [*((s, n) for s, n, _ in _tables(self.con)), *_views(self.con)]
+            n.lower(): (schema, n)
+            for schema, n in [*((s, n) for s, n, _ in all_tables(self.con)), *all_views(self.con)]
         }
         place = known.get(name.lower())
         if place is None:
@@ -213,7 +215,7 @@ class _CopiedTables:
             while target.lower() in self.taken:
                 target += "_tree"
             self.taken.add(target.lower())
-            source, copy = f"{_SOURCE}.{ident(place[0])}.{ident(place[1])}", f"{_TARGET}.main.{ident(target)}"
+            source, copy = f"{ATTACHED}.{ident(place[0])}.{ident(place[1])}", f"{_TARGET}.main.{ident(target)}"
             self.con.execute(f"create table {copy} as from {source} order by all")
             self.con.execute(f"comment on table {copy} is {literal(_TREE)}")
             self.written[place[1]] = target
@@ -224,7 +226,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[CandidateTable]:
     views = [
         name
         for name, comment in con.execute(
-            "select view_name, comment from duckdb_views() where database_name = ? and not internal", [_SOURCE]
+            "select view_name, comment from duckdbviews() where database_name = ? and not internal", [ATTACHED]
         ).fetchall()
         if is_release(comment)
     ]
@@ -233,7 +235,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[CandidateTable]:
             f"publish: {listed(views)} is a view commented 'anon: release'. A view is worked out anew at each read, "
             "and readers could average its noise away; make it a table (CREATE TABLE ... AS FROM ...) and comment that"
         )
-    found = [_table(con, *row) for row in _tables(con) if is_release(row[2])]
+    found = [candidate(con, *row) for row in all_tables(con) if is_release(row[2])]
     if not found:
         raise AnonError(
             "publish: no table is declared a release; COMMENT ON TABLE my_release IS 'anon: release' declares one"
@@ -309,30 +311,6 @@ def _shown(con: duckdb.DuckDBPyConnection, release: CandidateTable) -> list[str]
         if kind.id == "struct":
             names += [name for name, _ in kind.children]
     return names
-
-
-def _table(con: duckdb.DuckDBPyConnection, schema: str, name: str, comment: str | None) -> CandidateTable:
-    rows = con.execute(
-        "select column_name, data_type, comment from duckdb_columns() "
-        "where database_name = ? and schema_name = ? and table_name = ? order by column_index",
-        [_SOURCE, schema, name],
-    ).fetchall()
-    columns = {column: (kind, text) for column, kind, text in rows}
-    return CandidateTable(f"{_SOURCE}.{ident(schema)}.{ident(name)}", name, comment or "", columns)
-
-
-def _tables(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:
-    return con.execute(
-        "select schema_name, table_name, comment from duckdb_tables() "
-        "where database_name = ? and not internal and not temporary order by all",
-        [_SOURCE],
-    ).fetchall()
-
-
-def _views(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    return con.execute(
-        "select schema_name, view_name from duckdb_views() where database_name = ? and not internal", [_SOURCE]
-    ).fetchall()
 
 
 def main(arguments: Sequence[str]) -> int:
