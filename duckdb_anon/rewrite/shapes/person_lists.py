@@ -56,7 +56,7 @@ class ItemPart(NodePart):
             told=[labelled(tree("count_if({x})", x=own(label)), label) for label in surely],
             sure=told,
             value=self.columns[0],
-            chances=_chances(self),
+            chances=_chances(self, nodes=True),
         )
         others = [(request, at) for request, at in zip(requests, labels, strict=True) if at not in surely]
         if not others:
@@ -204,7 +204,7 @@ def _test_around(column: exp.Column) -> exp.Expr | None:
     return test if constants and len(list(test.find_all(exp.Column))) == 1 else None
 
 
-def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None) -> exp.Select:
+def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None, nodes: bool = False) -> exp.Select:
     """SELECT cell, leaf, chance that a node of the cell stands for the leaf; a row of NULLs keeps every cell."""
     wanted: exp.Expr = truth(True)
     if named is not None:
@@ -212,7 +212,7 @@ def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None) -> exp.Sel
         wanted = tree("_leaf in ({values})", values=values) if named else truth(False)
     return select(
         f"""
-        select _nodes._cell, _nodes._node, _leaves._leaf, _leaves._chance
+        select _nodes._cell{", _nodes._node" if nodes else ""}, _leaves._leaf, _leaves._chance
         from (select _cell, unnest(_cell) as _node from {{cells}} as _cells) as _nodes
         {"join" if named is None else "left join"} (
           select * from (select *, 1.0 / count(*) over (partition by _node) as _chance from {{leaves}} as _below)
