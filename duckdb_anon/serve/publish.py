@@ -226,7 +226,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[CandidateTable]:
     views = [
         name
         for name, comment in con.execute(
-            "select view_name, comment from duckdbviews() where database_name = ? and not internal", [ATTACHED]
+            "select view_name, comment from duckdb_views() where database_name = ? and not internal", [ATTACHED]
         ).fetchall()
         if is_release(comment)
     ]
