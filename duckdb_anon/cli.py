@@ -18,7 +18,7 @@ from duckdb_anon import __version__, connect
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
-from duckdb_anon.shell import demo, release, report, run
+from duckdb_anon.shell import demo, release_command, report, run_command
 from duckdb_anon.shell.dot import Quit, StopScript
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import HEADED, MODES
@@ -27,9 +27,9 @@ from duckdb_anon.shell.session import Session
 COMMANDS = {
     "demo": demo.main,
     "publish": publish.main,
-    "release": release.main,
+    "release": release_command.main,
     "report": report.main,
-    "run": run.main,
+    "run": run_command.main,
     "serve": serve.main,
 }
 _EPILOG = """commands:

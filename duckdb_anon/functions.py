@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import answer, cursors, drawn_off, feed, interrupt, learnt, run
+from duckdb_anon.engine import answer, cursors, drawn_off, feed, interrupt, learnt_functions, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
@@ -154,7 +154,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         drawer = _drawer(name)
         _KEEP.append(drawer)
         con.create_function(name, drawer, None, kind, type=arrow, null_handling=special, side_effects=True)
-    for name, (function, kind) in learnt.FUNCTIONS.items():
+    for name, (function, kind) in learnt_functions.FUNCTIONS.items():
         con.create_function(name, function, None, kind, type=arrow, null_handling=special)
     for entry in ENTRIES:
         if isinstance(entry, Task):

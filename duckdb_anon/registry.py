@@ -15,7 +15,7 @@ from duckdb_anon.measures.queries.relative_error import MEASURE as RELATIVE_ERRO
 from duckdb_anon.measures.queries.rewrite_query import MEASURE as REWRITE_QUERY
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.queries.workload_error import WORKLOAD
-from duckdb_anon.measures.risk import classes, kl_diversity
+from duckdb_anon.measures.risk import equivalence_classes, kl_diversity
 from duckdb_anon.measures.risk.attribute_risk import MEASURE as ATTRIBUTE_RISK
 from duckdb_anon.measures.risk.composition_risk import MEASURE as COMPOSITION_RISK
 from duckdb_anon.measures.risk.delta_presence import MEASURE as DELTA_PRESENCE
@@ -88,7 +88,7 @@ METHODS: tuple[Method, ...] = (
     LAPLACE_ON_GROUPS,
 )
 MEASURES: tuple[Entry, ...] = (
-    *classes.MEASURES,
+    *equivalence_classes.MEASURES,
     *kl_diversity.MEASURES,
     FRAGMENT_RISK,
     QIT,
@@ -139,7 +139,7 @@ MEASURES: tuple[Entry, ...] = (
     REGRESSION_COMPARISON,
     DIFFGEN_PLAN,
 )
-PURE_FILES: tuple[str, ...] = (classes.FILE, kl_diversity.FILE, "randomized_response.sql")
+PURE_FILES: tuple[str, ...] = (equivalence_classes.FILE, kl_diversity.FILE, "randomized_response.sql")
 HELP: tuple[Entry, ...] = (
     describe_release.describing(lambda: ENTRIES),
     anon_functions.listing(lambda: ENTRIES),

@@ -8,7 +8,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
-from duckdb_anon.engine.labels import with_labels_of
+from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.roles import (
     ROLE_PARAMETERS,
     labels_of,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.labels import is_described
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sensitive_edges import REST
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import NULL_LEAF

@@ -10,9 +10,9 @@ from duckdb_anon.engine.answer import LIST_OF
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.decode import Decoder
-from duckdb_anon.engine.labels import with_labels_of
-from duckdb_anon.engine.persons import check_described
+from duckdb_anon.engine.one_row_each import check_described
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.roles import (
     column_of,
     require_free_names,

@@ -23,8 +23,8 @@ from duckdb_anon.engine.drawn_off import ReleasedRows
 from duckdb_anon.engine.feed import Feed
 from duckdb_anon.engine.layout import layout_from, length
 from duckdb_anon.engine.memory import give_back
+from duckdb_anon.engine.one_row_each import check_coded, check_persons
 from duckdb_anon.engine.packing import Packer
-from duckdb_anon.engine.persons import check_coded, check_persons
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import read_tree

@@ -28,7 +28,7 @@ import numpy as np
 from duckdb_anon.kernels.anatomy import anatomize
 from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, assign, sse_partition
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
-from duckdb_anon.kernels.groups.persons import diverse_persons
+from duckdb_anon.kernels.groups.whole_persons import diverse_persons
 from duckdb_anon.methods.cuts import whole_persons_by
 from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles

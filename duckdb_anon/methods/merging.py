@@ -29,18 +29,24 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.groups.edges import EDGES, with_edges
-from duckdb_anon.kernels.groups.persons import diverse_persons
 from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
+from duckdb_anon.kernels.groups.whole_persons import diverse_persons
 from duckdb_anon.kernels.slicing.covers import Cover, as_cells
 from duckdb_anon.kernels.slicing.fakes import Records, insensitive_rows, taken, with_fakes
 from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
-from duckdb_anon.kernels.slicing.layout import COLUMNS, sliced_layout
-from duckdb_anon.kernels.slicing.released import check_columns, check_covers, check_diversity, check_parts, sliced_cells
 from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
 from duckdb_anon.kernels.slicing.rule_text import parse_rules, rule_of
-from duckdb_anon.kernels.slicing.rules import ValidityRules, unseen_pairs
 from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
+from duckdb_anon.kernels.slicing.sliced_columns import COLUMNS, sliced_layout
+from duckdb_anon.kernels.slicing.sliced_release import (
+    check_columns,
+    check_covers,
+    check_diversity,
+    check_parts,
+    sliced_cells,
+)
 from duckdb_anon.kernels.slicing.swapping import swapped
+from duckdb_anon.kernels.slicing.validity_rules import ValidityRules, unseen_pairs
 from duckdb_anon.methods.cuts import CUTS, cut_groups, cutting, whole_persons_by
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.cells import Cells, Source

@@ -42,7 +42,7 @@ import numpy as np
 
 from duckdb_anon.kernels.cover import MutualCover
 from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
-from duckdb_anon.kernels.groups.persons import diverse_persons
+from duckdb_anon.kernels.groups.whole_persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.permutation import permuted, repaired, uniform_cover
 from duckdb_anon.methods import linear_tables

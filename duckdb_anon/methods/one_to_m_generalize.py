@@ -23,9 +23,9 @@ from dataclasses import replace
 import numpy as np
 
 from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
-from duckdb_anon.kernels.fingerprints.persons import fingerprints_of
-from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.fingerprints.person_release import NodeLists, layout_of_persons, person_of_row, released
 from duckdb_anon.kernels.fingerprints.top_down import publish_top_down
+from duckdb_anon.kernels.fingerprints.transformation import fingerprints_of
 from duckdb_anon.kernels.groups import (
     DistinctDiversity,
     EntropyDiversity,

@@ -21,8 +21,8 @@ from duckdb_anon.kernels.fingerprints.apriori import publish_globally
 from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
 from duckdb_anon.kernels.fingerprints.clusters import clusters_of, merge_up_to
 from duckdb_anon.kernels.fingerprints.hashing import starts
-from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
-from duckdb_anon.kernels.fingerprints.published import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.fingerprints.person_release import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.fingerprints.transformation import Persons, fingerprints_of
 from duckdb_anon.kernels.groups import KAnonymity
 from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS

@@ -31,9 +31,9 @@ from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Cutting
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.parts.check import check
+from duckdb_anon.parts.cutting import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.original import Original
 from duckdb_anon.parts.place import DATABASE, Place, fingerprint_of
-from duckdb_anon.parts.plan import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.tree import CODE
 from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
 

@@ -30,9 +30,9 @@ from duckdb_anon.model.entries import ColumnInfo, Cutting
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.parts.counted_values import Values, most_told, values_of
 from duckdb_anon.parts.place import DATABASE
 from duckdb_anon.parts.tree import CODE
-from duckdb_anon.parts.values import Values, most_told, values_of
 
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
 

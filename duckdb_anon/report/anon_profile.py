@@ -24,9 +24,9 @@ from duckdb_anon.model.entries import Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes.types import is_integer, is_number
 from duckdb_anon.model.table import IntArray
+from duckdb_anon.report.profile.looks import looks_like, require_libraries
 from duckdb_anon.report.profile.names import hinted
-from duckdb_anon.report.profile.roles import Facts, Suggestion, suggested
-from duckdb_anon.report.profile.values import looks_like, require_libraries
+from duckdb_anon.report.profile.suggestions import Facts, Suggestion, suggested
 
 _MOST_VALUES = 400
 _ARGUMENTS = {

@@ -12,8 +12,8 @@ from typing import Any
 
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.report.context import read_context
 from duckdb_anon.report.gather import Plan
+from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.write import write_page
 
 

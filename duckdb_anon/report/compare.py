@@ -19,9 +19,9 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.engine.persons import check_described, refusing
+from duckdb_anon.engine.one_row_each import check_described, refusing
 from duckdb_anon.engine.quoting import literal
-from duckdb_anon.measures.risk.classes import CLASSES, VALUES
+from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
 from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query

@@ -19,9 +19,9 @@ from duckdb_anon.model.description import Description
 from duckdb_anon.model.shapes.types import kind_of_type, without_enums
 from duckdb_anon.report.asking import Asking, Rows
 from duckdb_anon.report.checks import Check, Checks, comments, described
-from duckdb_anon.report.context import HoldersContext
 from duckdb_anon.report.gather import Findings, Measured, Plan
-from duckdb_anon.report.profile.roles import IDENTIFIERS, QUASI
+from duckdb_anon.report.profile.suggestions import IDENTIFIERS, QUASI
+from duckdb_anon.report.release_context import HoldersContext
 
 _MOST_GROUPS = 30
 _RARE = 10

@@ -11,10 +11,10 @@ import duckdb
 
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.checks import check_releases
-from duckdb_anon.report.context import HoldersContext
 from duckdb_anon.report.editions import Edition, as_json
 from duckdb_anon.report.evidence import gather_evidence
 from duckdb_anon.report.gather import Plan, gather
+from duckdb_anon.report.release_context import HoldersContext
 
 
 def write_page(

@@ -18,7 +18,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
-from duckdb_anon.rewrite.query.layout import laid_out
+from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, leftmost, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, require_table, to_sql
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo

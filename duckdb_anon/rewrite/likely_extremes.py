@@ -28,7 +28,7 @@ from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied, name, own, select, tree
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.lines import linear
+from duckdb_anon.rewrite.shapes.known_expressions import linear
 from duckdb_anon.rewrite.shapes.parts import labelled
 from duckdb_anon.rewrite.shapes.released import Model
 

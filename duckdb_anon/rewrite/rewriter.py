@@ -11,7 +11,7 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
-from duckdb_anon.rewrite.query.layout import laid_out
+from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
 from duckdb_anon.rewrite.query.outputs import leftmost, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.bounds.delta_method import randomized_only
-from duckdb_anon.rewrite.bounds.limits import HARD, Limits
+from duckdb_anon.rewrite.bounds.ends import HARD, Limits
 from duckdb_anon.rewrite.bounds.permutation import permuted
 from duckdb_anon.rewrite.bounds.variance_blocks import Question
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms

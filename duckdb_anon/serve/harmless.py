@@ -48,7 +48,7 @@ list_select list_resize list_dot_product list_distance list_cosine_similarity ra
 array_length array_to_string struct_insert struct_concat struct_values struct_keys
 """
 _LEARNT = "box_shares box_means box_values box_weights member_weights"
-"""What rewritten queries ask for (`duckdb_anon.engine.learnt`): they see the lists they are given and nothing else."""
+"""What rewritten queries ask for (`duckdb_anon.engine.learnt_functions`): they see their lists and nothing else."""
 _CHOICES = "coalesce ifnull nullif if error constant_or_null typeof try_cast cast is_distinct_from try"
 
 FUNCTIONS = frozenset(" ".join((_OPERATORS, _AGGREGATES, _NUMBERS, _TEXTS, _TIMES, _NESTED, _CHOICES, _LEARNT)).split())

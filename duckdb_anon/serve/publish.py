@@ -31,8 +31,8 @@ from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.shapes.types import without_enums
 from duckdb_anon.serve.held_values import CandidateTable
-from duckdb_anon.serve.refusals import refuse
 from duckdb_anon.serve.source_tables import ATTACHED, all_tables, all_views, candidate
+from duckdb_anon.serve.unpublishable import refuse
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"

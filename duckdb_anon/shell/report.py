@@ -9,8 +9,8 @@ from pathlib import Path
 
 from duckdb_anon.functions import connect
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report.context import read_context
 from duckdb_anon.report.gather import Plan
+from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.write import write_page
 
 

@@ -33,12 +33,12 @@ from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 from duckdb_anon.parts.check import check
-from duckdb_anon.parts.plan import PERSON, CodedPart, parts_of
+from duckdb_anon.parts.counted_values import Values, values_of
+from duckdb_anon.parts.cutting import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.tree import CODE
-from duckdb_anon.parts.values import Values, values_of
 from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.tables import Planned, in_utc, planned, quoted
+from duckdb_anon.spark.frames import Planned, in_utc, planned, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

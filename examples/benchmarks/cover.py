@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from duckdb_anon.engine.coding import code_column
 from duckdb_anon.kernels.cover import cover
-from duckdb_anon.kernels.cover.classes import find_classes
 from duckdb_anon.kernels.cover.distance import spread
+from duckdb_anon.kernels.cover.equal_values import find_classes
 from duckdb_anon.kernels.cover.patterns import find_patterns
 from duckdb_anon.kernels.groups import FrequencyDiversity, assign, partition
 from duckdb_anon.model.table import Attribute

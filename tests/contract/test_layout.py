@@ -21,6 +21,17 @@ def test_no_module_is_longer_than_one_reads() -> None:
     assert not long
 
 
+def test_no_module_is_called_as_another_one() -> None:
+    """But for a kernel that stands under the entry it works for: anatomy, mondrian, definetti, special_uniques."""
+    found = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        if path.stem != "__init__":
+            found[path.stem].append(path.relative_to(PACKAGE).parts[0])
+    twice = {stem: sorted(rooms) for stem, rooms in found.items() if len(rooms) > 1}
+    allowed = (["kernels", "methods"], ["kernels", "measures"])
+    assert {stem: rooms for stem, rooms in twice.items() if rooms not in allowed} == {}
+
+
 def test_no_class_is_called_as_another_one() -> None:
     found = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):

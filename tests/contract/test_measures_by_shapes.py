@@ -17,7 +17,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.model.entries import PureSql, Query, Report
-from duckdb_anon.model.shapes.registry import SHAPES
+from duckdb_anon.model.shapes.known_shapes import SHAPES
 from duckdb_anon.registry import MEASURES
 from tests.reference.tiny_releases import (
     NAMES,

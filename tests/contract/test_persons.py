@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.persons import MEASURES_OF_PERSONS, METHODS_OF_PERSONS
+from duckdb_anon.engine.one_row_each import MEASURES_OF_PERSONS, METHODS_OF_PERSONS
 from duckdb_anon.model.entries import Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
 

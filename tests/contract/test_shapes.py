@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.shapes import Carrier, Claims, Shape, Weight, carriers, registry
+from duckdb_anon.model.shapes import Carrier, Claims, Shape, Weight, carriers, known_shapes
 from duckdb_anon.model.shapes.types import is_integer
 
 PACKAGE = Path(duckdb_anon.__file__).parent
@@ -31,7 +31,7 @@ GROUPED = Shape("grouped", "has a row for several equal ones", _claim, (COPIES,)
 
 @pytest.fixture
 def grouped(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> duckdb.DuckDBPyConnection:
-    monkeypatch.setattr(registry, "SHAPES", (GROUPED, *registry.SHAPES))
+    monkeypatch.setattr(known_shapes, "SHAPES", (GROUPED, *known_shapes.SHAPES))
     con.execute("create table people as select (i % 3)::integer as a, i % 2 = 0 as b from range(12) t(i)")
     con.execute("comment on column people.a is 'anon: quasi'; comment on column people.b is 'anon: quasi'")
     con.execute("create table r as select a, b, count(*)::integer as copies from people group by all")
@@ -66,7 +66,7 @@ def test_no_other_module_knows_the_name_of_a_carrier(module: Path) -> None:
     tree = ast.parse(module.read_text())
     named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in words}
     # a shape may be called like its carrier, and measures name the shapes they answer
-    shapes = {shape.name for shape in registry.SHAPES} if module.is_relative_to(PACKAGE / "measures") else set()
+    shapes = {shape.name for shape in known_shapes.SHAPES} if module.is_relative_to(PACKAGE / "measures") else set()
     assert named - PARAMETERS - shapes == set()
 
 

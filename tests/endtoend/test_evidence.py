@@ -12,7 +12,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon.cli import main
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report.context import read_context
+from duckdb_anon.report.release_context import read_context
 
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, PersonShare
-from duckdb_anon.kernels.groups.persons import OfRows, diverse_persons, whole_persons
+from duckdb_anon.kernels.groups.whole_persons import OfRows, diverse_persons, whole_persons
 from duckdb_anon.methods.cuts import cut_groups
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered

@@ -21,9 +21,9 @@ from duckdb_anon.kernels.groups import (
     Requirement,
     TCloseness,
 )
-from duckdb_anon.kernels.groups.persons import OfRows, of_persons_and_rows
 from duckdb_anon.kernels.groups.rule_checks import satisfied
 from duckdb_anon.kernels.groups.rules import Rules, Tally
+from duckdb_anon.kernels.groups.whole_persons import OfRows, of_persons_and_rows
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
 from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from tests.reference import mondrian as slow

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
+from duckdb_anon.kernels.fingerprints.transformation import Persons, fingerprints_of
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import Attribute
 

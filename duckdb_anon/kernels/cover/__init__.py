@@ -18,12 +18,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from duckdb_anon.kernels.cover.classes import Classes, find_classes
 from duckdb_anon.kernels.cover.delta import Delta
+from duckdb_anon.kernels.cover.equal_values import Classes, find_classes
+from duckdb_anon.kernels.cover.output_tables import MutualCover, OutputTable
 from duckdb_anon.kernels.cover.patterns import Patterns, find_patterns
 from duckdb_anon.kernels.cover.pieces import cut_wide_groups
 from duckdb_anon.kernels.cover.solve import random_output_tables
-from duckdb_anon.kernels.cover.tables import MutualCover, OutputTable
 from duckdb_anon.kernels.cover.unchanged import randomize_unchanged
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 

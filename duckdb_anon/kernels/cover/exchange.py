@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.cover.tables import MutualCover
+from duckdb_anon.kernels.cover.output_tables import MutualCover
 from duckdb_anon.model import progress
 from duckdb_anon.model.table import FloatArray, IntArray
 

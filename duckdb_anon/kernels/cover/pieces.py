@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.cover.classes import Classes
+from duckdb_anon.kernels.cover.equal_values import Classes
 from duckdb_anon.model.table import FloatArray, IntArray
 
 

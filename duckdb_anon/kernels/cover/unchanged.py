@@ -20,10 +20,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.cover.classes import Classes
 from duckdb_anon.kernels.cover.distance import leaf_order, pair_distance
+from duckdb_anon.kernels.cover.equal_values import Classes
 from duckdb_anon.kernels.cover.exchange import exchange_values, pick_attribute
-from duckdb_anon.kernels.cover.tables import MutualCover
+from duckdb_anon.kernels.cover.output_tables import MutualCover
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray

@@ -17,8 +17,8 @@ from itertools import product
 import numpy as np
 
 from duckdb_anon.kernels.fingerprints.hashing import BoolArray
-from duckdb_anon.kernels.fingerprints.persons import Persons
 from duckdb_anon.kernels.fingerprints.supports import MOST_SUBSETS, count_subsets, lists_of, subsets, supports
+from duckdb_anon.kernels.fingerprints.transformation import Persons
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, IntArray
 

@@ -23,7 +23,7 @@ from duckdb_anon.kernels.fingerprints.hashing import (
     scrambled,
     starts,
 )
-from duckdb_anon.kernels.fingerprints.persons import Persons
+from duckdb_anon.kernels.fingerprints.transformation import Persons
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 

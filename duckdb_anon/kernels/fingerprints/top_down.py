@@ -20,8 +20,8 @@ import numpy as np
 
 from duckdb_anon.kernels.fingerprints.hashing import BoolArray, fixed_words, numbered, starts
 from duckdb_anon.kernels.fingerprints.options import Pairs, pairs_below, shared_options, unanimous
-from duckdb_anon.kernels.fingerprints.persons import Persons
 from duckdb_anon.kernels.fingerprints.settle import Options, settle
+from duckdb_anon.kernels.fingerprints.transformation import Persons
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, IntArray
 

@@ -6,7 +6,6 @@ from duckdb_anon.kernels.groups.closeness import TCloseness
 from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.marginal import OfColumn, combine
 from duckdb_anon.kernels.groups.mondrian import partition
-from duckdb_anon.kernels.groups.persons import PersonShare, whole_persons
 from duckdb_anon.kernels.groups.requirements import (
     All,
     DistinctDiversity,
@@ -17,6 +16,7 @@ from duckdb_anon.kernels.groups.requirements import (
     Requirement,
 )
 from duckdb_anon.kernels.groups.sse import sse_partition
+from duckdb_anon.kernels.groups.whole_persons import PersonShare, whole_persons
 
 __all__ = [
     "All",

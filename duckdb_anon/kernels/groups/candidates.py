@@ -14,8 +14,8 @@ import numpy as np
 
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.expected_loss import expected_loss, exponent_of
-from duckdb_anon.kernels.groups.layout import CHILDREN, FREQUENT, ONE_CHILD, ONLY, UP_TO, Space
-from duckdb_anon.kernels.groups.lines import NOMINAL, TREE, Lines, common_depth, width_of
+from duckdb_anon.kernels.groups.flat_attributes import NOMINAL, TREE, Lines, common_depth, width_of
+from duckdb_anon.kernels.groups.row_order import CHILDREN, FREQUENT, ONE_CHILD, ONLY, UP_TO, Space
 from duckdb_anon.model.table import FloatArray, IntArray
 
 # Sums of widths that differ by rounding only save nothing.

@@ -15,10 +15,10 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.candidates import Candidates, list_counted
 from duckdb_anon.kernels.groups.features import features_of
-from duckdb_anon.kernels.groups.layout import CHILDREN, FREQUENT, ONLY, UP_TO, Space
-from duckdb_anon.kernels.groups.lines import Lines
+from duckdb_anon.kernels.groups.flat_attributes import Lines
 from duckdb_anon.kernels.groups.loss_cut import COMPARED_SIZE
 from duckdb_anon.kernels.groups.median import Width
+from duckdb_anon.kernels.groups.row_order import CHILDREN, FREQUENT, ONLY, UP_TO, Space
 from duckdb_anon.kernels.groups.sse import left_to_right
 from duckdb_anon.kernels.groups.sse_candidates import candidates_of, mark
 from duckdb_anon.kernels.groups.widths import range_width

@@ -18,7 +18,9 @@ import numpy as np
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.candidates import Candidates, exponent_of_group, list_attribute
 from duckdb_anon.kernels.groups.expected_loss import expected_loss
-from duckdb_anon.kernels.groups.layout import (
+from duckdb_anon.kernels.groups.flat_attributes import NOMINAL, TREE, Lines, common_depth, width_of
+from duckdb_anon.kernels.groups.median import parts_hold
+from duckdb_anon.kernels.groups.row_order import (
     Rows,
     Space,
     carry_out,
@@ -28,8 +30,6 @@ from duckdb_anon.kernels.groups.layout import (
     push,
     values_of,
 )
-from duckdb_anon.kernels.groups.lines import NOMINAL, TREE, Lines, common_depth, width_of
-from duckdb_anon.kernels.groups.median import parts_hold
 from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.model.table import IntArray
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Literal
 
 from duckdb_anon.kernels.compiled import compiled_in_place
-from duckdb_anon.kernels.groups.layout import (
+from duckdb_anon.kernels.groups.flat_attributes import NOMINAL, TREE, Lines, common_depth, width_of
+from duckdb_anon.kernels.groups.row_order import (
     CHILDREN,
     TIES,
     UP_TO,
@@ -26,7 +27,6 @@ from duckdb_anon.kernels.groups.layout import (
     lay_out,
     push,
 )
-from duckdb_anon.kernels.groups.lines import NOMINAL, TREE, Lines, common_depth, width_of
 from duckdb_anon.kernels.groups.rule_checks import satisfied
 from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.model.table import IntArray

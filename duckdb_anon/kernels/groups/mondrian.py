@@ -19,11 +19,11 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.candidates import Candidates
 from duckdb_anon.kernels.groups.counted_groups import Groups
-from duckdb_anon.kernels.groups.layout import Rows, Space
-from duckdb_anon.kernels.groups.lines import Lines
+from duckdb_anon.kernels.groups.flat_attributes import Lines
 from duckdb_anon.kernels.groups.loss_cut import groups_by_loss
 from duckdb_anon.kernels.groups.median import WIDTHS, Width, groups_at_median
 from duckdb_anon.kernels.groups.requirements import Requirement
+from duckdb_anon.kernels.groups.row_order import Rows, Space
 from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.kernels.threads import work_off
 from duckdb_anon.model import progress

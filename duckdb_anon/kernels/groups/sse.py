@@ -22,9 +22,9 @@ import numpy as np
 from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.features import features_of
 from duckdb_anon.kernels.groups.marginal import OfColumn
-from duckdb_anon.kernels.groups.persons import OfRows, PersonShare, whole_persons
 from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, KAnonymity, Requirement
 from duckdb_anon.kernels.groups.sse_cuts import cut_piece
+from duckdb_anon.kernels.groups.whole_persons import OfRows, PersonShare, whole_persons
 from duckdb_anon.kernels.threads import work_off
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray

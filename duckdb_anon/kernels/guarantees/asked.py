@@ -27,7 +27,7 @@ from duckdb_anon.kernels.groups import (
     combine,
 )
 from duckdb_anon.kernels.groups.closeness import Ground
-from duckdb_anon.kernels.groups.persons import OfRows
+from duckdb_anon.kernels.groups.whole_persons import OfRows
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.table import Attribute, CodeArray, CodedTable

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from duckdb_anon.kernels.cover import Delta, MutualCover
-from duckdb_anon.kernels.cover.classes import find_classes
+from duckdb_anon.kernels.cover.equal_values import find_classes
 from duckdb_anon.model.table import Attribute, IntArray
 
 

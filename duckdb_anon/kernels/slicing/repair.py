@@ -22,7 +22,7 @@ from duckdb_anon.kernels.groups.requirements import BoolArray
 from duckdb_anon.kernels.keys import compact
 from duckdb_anon.kernels.slicing.cell_parts import CellRows, parts_of_cells
 from duckdb_anon.kernels.slicing.covers import EXACT, Cover, box_cover, certain, exact_cover, loss_of
-from duckdb_anon.kernels.slicing.rules import ValidityRules
+from duckdb_anon.kernels.slicing.validity_rules import ValidityRules
 from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 

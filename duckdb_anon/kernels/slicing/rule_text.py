@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.slicing.rules import ValidityRule
+from duckdb_anon.kernels.slicing.validity_rules import ValidityRule
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.table import Attribute
 

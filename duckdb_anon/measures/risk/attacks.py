@@ -20,7 +20,7 @@ from duckdb_anon.kernels.attacks.linkage import (
     vote,
 )
 from duckdb_anon.kernels.threads import threads, work_off
-from duckdb_anon.measures.risk.published import PublishedRecords
+from duckdb_anon.measures.risk.published_records import PublishedRecords
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick

@@ -21,7 +21,7 @@ import numpy as np
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
 from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
-from duckdb_anon.measures.risk.published import PublishedRecords
+from duckdb_anon.measures.risk.published_records import PublishedRecords
 from duckdb_anon.measures.risk.replay import replay_select
 from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.model.entries import Params, Report

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.attacks.guesses import naive_bayes_guesses
-from duckdb_anon.measures.risk.published import PublishedRecords
 from duckdb_anon.measures.risk.published_cells import PublishedCells
+from duckdb_anon.measures.risk.published_records import PublishedRecords
 from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.progress import stop_flag

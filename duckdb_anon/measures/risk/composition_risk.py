@@ -27,7 +27,7 @@ import numpy as np
 
 from duckdb_anon.kernels.groups.packed import ranges
 from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.risk.evidence import Evidence, evidence
+from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.reading import ReadTable

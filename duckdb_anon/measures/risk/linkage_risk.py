@@ -32,7 +32,7 @@ import numpy as np
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
 from duckdb_anon.measures.risk.baseline import guesses
-from duckdb_anon.measures.risk.published import PublishedRecords, own_rows, published
+from duckdb_anon.measures.risk.published_records import PublishedRecords, own_rows, published
 from duckdb_anon.measures.risk.replay import replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets
 from duckdb_anon.model.entries import Parameter, Params, Report

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.risk.published import PublishedRecords
+from duckdb_anon.measures.risk.published_records import PublishedRecords
 from duckdb_anon.model.entries import Params
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.reading import BoolArray, ReadTable

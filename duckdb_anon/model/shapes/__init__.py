@@ -24,12 +24,7 @@ and what the rows weigh; queries, and the measures that answer `EVERY` shape, th
 """
 
 from duckdb_anon.model.shapes.buckets import BUCKET
-from duckdb_anon.model.shapes.contents import Carrier, Cell, Claims, Content, Contents, Shape, Truth, Weight
-from duckdb_anon.model.shapes.counts import COUNT
-from duckdb_anon.model.shapes.edged import EDGES
-from duckdb_anon.model.shapes.linked import SOURCE
-from duckdb_anon.model.shapes.randomized import CHANNELS
-from duckdb_anon.model.shapes.reading import (
+from duckdb_anon.model.shapes.claims import (
     EVERY,
     carriers,
     carriers_in_doubt,
@@ -39,6 +34,11 @@ from duckdb_anon.model.shapes.reading import (
     refuse,
     released_name,
 )
+from duckdb_anon.model.shapes.contents import Carrier, Cell, Claims, Content, Contents, Shape, Truth, Weight
+from duckdb_anon.model.shapes.counts import COUNT
+from duckdb_anon.model.shapes.edged import EDGES
+from duckdb_anon.model.shapes.linked import SOURCE
+from duckdb_anon.model.shapes.randomized import CHANNELS
 from duckdb_anon.model.shapes.retained import RETENTION
 from duckdb_anon.model.shapes.sampled import RATE
 from duckdb_anon.model.shapes.suppressed import SUPPRESSED

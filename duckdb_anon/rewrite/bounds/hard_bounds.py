@@ -25,7 +25,7 @@ from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.template import every, own, tree
 from duckdb_anon.rewrite.query.template import number as literal
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.lines import linear
+from duckdb_anon.rewrite.shapes.known_expressions import linear
 from duckdb_anon.rewrite.shapes.parts import Part, filtered
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 

@@ -17,7 +17,7 @@ from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import added, copied, every, some, tree, truth
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.lines import linear
+from duckdb_anon.rewrite.shapes.known_expressions import linear
 from duckdb_anon.rewrite.shapes.parts import filtered
 
 _KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)

@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
-from duckdb_anon.rewrite.estimate.labels import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
 from duckdb_anon.rewrite.estimate.row_answers import Place, answered, as_rows, columns_read, place_of, told_name
+from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
 from duckdb_anon.rewrite.query.template import column, mapped, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart

@@ -34,7 +34,7 @@ from duckdb_anon.rewrite.query.template import (
     truth,
 )
 from duckdb_anon.rewrite.shapes.interval_forms import NARROW, WHOLE, Form
-from duckdb_anon.rewrite.shapes.lines import constants, is_number, linear
+from duckdb_anon.rewrite.shapes.known_expressions import constants, is_number, linear
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
 from duckdb_anon.rewrite.shapes.value_ranges import read
 

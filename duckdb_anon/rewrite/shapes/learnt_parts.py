@@ -18,7 +18,7 @@ from duckdb_anon.model.shapes.types import is_integer, is_number, is_timestamp
 from duckdb_anon.rewrite.query.template import number, own, select, tree, truth
 from duckdb_anon.rewrite.shapes.interval_forms import WHOLE, Form
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.lines import linear
+from duckdb_anon.rewrite.shapes.known_expressions import linear
 from duckdb_anon.rewrite.shapes.listed import NodePart, SetPart
 from duckdb_anon.rewrite.shapes.parts import Request, labelled
 from duckdb_anon.rewrite.shapes.value_ranges import ValueInterval, read

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.permutation import permuted, repaired
-from duckdb_anon.kernels.permutation.repair import BINS, LEAST_COUNT, MOST_BINS, _binned
+from duckdb_anon.kernels.permutation.marginal_repair import BINS, LEAST_COUNT, MOST_BINS, _binned
 from duckdb_anon.kernels.permutation.within import _shuffle
 from tests.reference.cover_lp import nominal, ordered
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attackers import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring
-from duckdb_anon.measures.risk.published import PublishedRecords, Replay
+from duckdb_anon.measures.risk.published_records import PublishedRecords, Replay
 
 RARE = 0.001
 

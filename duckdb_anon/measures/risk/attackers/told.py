@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from duckdb_anon.measures.risk.attackers import definetti, likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring
-from duckdb_anon.measures.risk.published import PublishedRecords
+from duckdb_anon.measures.risk.published_records import PublishedRecords
 
 
 def scoring(release: PublishedRecords) -> Scoring:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from duckdb_anon.kernels.cover import classes as module
-from duckdb_anon.kernels.cover.classes import find_classes
+from duckdb_anon.kernels.cover.equal_values import find_classes
 from tests.reference.cover_lp import in_tree, ordered
 
 

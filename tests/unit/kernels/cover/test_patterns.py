@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.cover import cover
-from duckdb_anon.kernels.cover.classes import find_classes
+from duckdb_anon.kernels.cover.equal_values import find_classes
 from duckdb_anon.kernels.cover.patterns import find_patterns
 from tests.reference.cover_lp import nominal, ordered
 

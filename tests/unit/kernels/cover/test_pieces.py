@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.cover.classes import find_classes
+from duckdb_anon.kernels.cover.equal_values import find_classes
 from duckdb_anon.kernels.cover.pieces import cut_wide_groups
 from tests.reference.cover_lp import ordered
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.fingerprints.apriori import publish_globally
-from duckdb_anon.kernels.fingerprints.persons import Persons
 from duckdb_anon.kernels.fingerprints.supports import count_subsets, lists_of, subsets, supports
+from duckdb_anon.kernels.fingerprints.transformation import Persons
 from duckdb_anon.model.errors import RequirementError
 from tests.reference import one_to_m as slow
 from tests.reference.one_to_m_example import RECORDS, persons_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.fingerprints.persons import Persons, fingerprints_of
 from duckdb_anon.kernels.fingerprints.top_down import Fingerprints, publish_top_down
+from duckdb_anon.kernels.fingerprints.transformation import Persons, fingerprints_of
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.one_to_m_example import PATHS, RECORDS, attribute_of, persons_of
 

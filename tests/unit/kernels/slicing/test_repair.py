@@ -13,7 +13,7 @@ from duckdb_anon.kernels.keys import compact
 from duckdb_anon.kernels.slicing.cell_parts import CellRows, parts_of_cells
 from duckdb_anon.kernels.slicing.covers import EXACT, Cover, as_cells, covers_codes
 from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
-from duckdb_anon.kernels.slicing.rules import PairRule, ValidityRule, ValidityRules, unseen_pairs
+from duckdb_anon.kernels.slicing.validity_rules import PairRule, ValidityRule, ValidityRules, unseen_pairs
 from duckdb_anon.model.cells import Interval, Node, ValueSet
 from duckdb_anon.model.errors import ParameterError
 from tests.reference.merging import FEMALE_DISEASES, HOSPITAL_A, HOSPITAL_B, attribute, hospital, possible, together

@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from duckdb_anon.kernels.cover.classes import Classes
 from duckdb_anon.kernels.cover.delta import Delta
 from duckdb_anon.kernels.cover.distance import pair_distance
+from duckdb_anon.kernels.cover.equal_values import Classes
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 

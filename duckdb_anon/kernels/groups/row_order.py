@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled_in_place
-from duckdb_anon.kernels.groups.lines import Lines
+from duckdb_anon.kernels.groups.flat_attributes import Lines
 from duckdb_anon.kernels.groups.sorting import sort_codes
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 

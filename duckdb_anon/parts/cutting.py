@@ -27,8 +27,8 @@ from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.model.entries import Cutting
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
-from duckdb_anon.parts.cells import Cells, sensitive_codes, summed
 from duckdb_anon.parts.tree import CODE, CutPart
+from duckdb_anon.parts.value_rows import Cells, sensitive_codes, summed
 
 PERSON = "_anon_person"
 NUMBER = "_anon_rn"

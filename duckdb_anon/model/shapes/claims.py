@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from duckdb_anon.model.errors import ColumnError, listed
-from duckdb_anon.model.shapes import registry
+from duckdb_anon.model.shapes import known_shapes
 from duckdb_anon.model.shapes.buckets import BUCKET
 from duckdb_anon.model.shapes.contents import Carrier, Claims, Contents, Shape, refuse_strangers
 from duckdb_anon.model.shapes.linked import SOURCE
@@ -17,7 +17,7 @@ EVERY = ("*",)
 
 def carriers() -> tuple[Carrier, ...]:
     """Every carrier some shape may have."""
-    return tuple(dict.fromkeys(carrier for shape in registry.SHAPES for carrier in shape.carriers))
+    return tuple(dict.fromkeys(carrier for shape in known_shapes.SHAPES for carrier in shape.carriers))
 
 
 def may_carry(name: str) -> bool:
@@ -75,7 +75,7 @@ def read(
         _folded(sensitive),
         _folded(trees),
     )
-    found = [shape for shape in registry.SHAPES if shape.claim(claims)]
+    found = [shape for shape in known_shapes.SHAPES if shape.claim(claims)]
     refuse_strangers(claims, carriers(), table, f"{function}: " if function else "")
     return Contents(
         _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
@@ -97,7 +97,9 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
         ColumnError: naming the shape and what would answer instead.
     """
     if not contents.answered(answers):
-        missing = [shape for shape in registry.SHAPES if shape.name in contents.shapes and shape.name not in answers]
+        missing = [
+            shape for shape in known_shapes.SHAPES if shape.name in contents.shapes and shape.name not in answers
+        ]
         raise ColumnError(
             f"{function}: {table} {' and '.join(shape.says for shape in missing)}, which {function} does not read "
             f"(it reads {listed(_in_order(answers))}); {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
@@ -113,7 +115,7 @@ def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
     >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
     ('bucket', 'noisy_count', 'rr', 'sensitive_edges')
     """
-    changing = {c.word for s in registry.SHAPES if s.name not in answers for c in s.carriers} - {SOURCE.word}
+    changing = {c.word for s in known_shapes.SHAPES if s.name not in answers for c in s.carriers} - {SOURCE.word}
     return tuple(sorted({*changing, BUCKET.word} if "*" not in answers else {BUCKET.word}))
 
 
@@ -149,7 +151,7 @@ def _names(found: Sequence[Shape]) -> tuple[str, ...]:
 
 
 def _in_order(answers: Collection[str]) -> list[str]:
-    return [shape.name for shape in registry.SHAPES if shape.name in answers]
+    return [shape.name for shape in known_shapes.SHAPES if shape.name in answers]
 
 
 def _folded(names: Collection[str]) -> frozenset[str]:
