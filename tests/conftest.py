@@ -11,6 +11,13 @@ import pytest
 
 import duckdb_anon
 
+CAMPAIGNS = (
+    "contract/test_advice", "contract/test_examples", "contract/test_ordinary_names", "contract/test_risks_by_shapes",
+    "endtoend/test_odd_data", "endtoend/test_release_in_parts", "property/", "unit/measures/risk/test_composition_risk",
+    "unit/parts/test_same_release", "unit/report/test_recommend", "unit/rewrite/test_trees",
+)  # fmt: skip
+"""Minutes of many cases, marked as campaigns as a whole: a plain run ends in a few minutes without them."""
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -41,3 +48,12 @@ def census(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     connection.execute("comment on column census.INCWAGE is 'anon: sensitive'")
     yield connection
     connection.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark `CAMPAIGNS` before marks choose what runs."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).as_posix().startswith(CAMPAIGNS):
+            item.add_marker(pytest.mark.campaign)

@@ -11,7 +11,14 @@ ATTACHED = "_anon_source"
 
 
 def candidate(con: duckdb.DuckDBPyConnection, schema: str, name: str, comment: str | None) -> CandidateTable:
-    """One of the tables, with the types and comments of its columns."""
+    """One of the tables, with the types and comments of its columns.
+
+    Args:
+        con: where the source is attached.
+        schema: the table's schema in it.
+        name: the table.
+        comment: what stands on the table.
+    """
     rows = con.execute(
         "select column_name, data_type, comment from duckdb_columns() "
         "where database_name = ? and schema_name = ? and table_name = ? order by column_index",

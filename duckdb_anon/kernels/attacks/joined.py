@@ -30,7 +30,7 @@ def joined_columns(numbers: Sequence[int], rows: int) -> list[list[int]]:
         rows: rows that are looked up for each target.
 
     >>> joined_columns([13, 2, 79, 6, 9, 17, 95], 40_000)
-    [[6, 5, 1], [2, 0], [4, 3]]
+    [[6, 5], [2, 0, 1], [4, 3]]
     """
     most = min(SMALL, rows // 16)
     groups: list[list[int]] = []

@@ -27,7 +27,7 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 ColumnScore = Callable[[CodeArray], FloatArray]
-_BLOCK = 1_000_000
+_BLOCK = 4_000_000
 
 
 class CannotAsk(AnonError):

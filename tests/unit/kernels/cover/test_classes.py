@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.cover import classes as module
+from duckdb_anon.kernels.cover import equal_values as module
 from duckdb_anon.kernels.cover.equal_values import find_classes
 from tests.reference.cover_lp import in_tree, ordered
 
