@@ -47,7 +47,7 @@ class RandomizedPart(Part):
             """
             select unnest(_domain) as {value},
               case when _size > 1 then (_p - 1) / (_p * _size - 1) else 0 end as _other, 1 - _size * _other as _own
-            from (select _rr.{value}.domain as _domain, array_length(_domain) as _size, _rr.{value}.p as _p
+            from (select _rr.{value}.domain as _domain, array_length(_rr.{value}.domain) as _size, _rr.{value}.p as _p
               from {channels})""",
             value=self.columns[0],
             channels=_CHANNELS,
@@ -70,8 +70,9 @@ class RandomizedPart(Part):
 
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """The released value's own answer, and what the other entries of its row of the inverted channel add."""
-        if request.wanted != "mean":
-            return None
+        asked = [one for one in (request.condition, request.value) if one is not None]
+        if request.wanted != "mean" or any(one.find(exp.Query, exp.Lambda) for one in asked):
+            return None  # columns of a query inside are not this row's
 
         def released(one: exp.Expr) -> exp.Expr | None:
             return self.key if isinstance(one, exp.Column) and not one.table else None
