@@ -217,3 +217,14 @@ def test_squares_of_large_whole_numbers_do_not_run_over(people: duckdb.DuckDBPyC
             "select low < estimate and estimate < high from relative_error(?, 'people', 'r')", [query]
         )
         assert all(between for (between,) in found.fetchall())
+
+
+def test_a_condition_with_a_query_of_its_own_keeps_that_querys_columns_apart() -> None:
+    con = database()
+    for column in ("region", "sex"):
+        query = (
+            f"select count(*) from people where {column} in "
+            f"(select {column} from people group by {column} having count(*) > 8)"
+        )
+        text = rewrite(query, seen(con, "people"), seen(con, "identity_randomized"), [])
+        assert con.execute(text).fetchall() == con.execute(query).fetchall() != [(0,)]
