@@ -21,6 +21,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import answer, cursors, drawn_off, feed, interrupt, learnt_functions, run
 from duckdb_anon.engine import sensitive_edges as edges
+from duckdb_anon.engine.arrow import owned
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.plan import parameters_of, plan, task_function
@@ -125,8 +126,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         return pa.array([_planned(number, c) for c in _whole(call).to_pylist()], pa.string())
 
     def runner(call: pa.Array) -> pa.Array:
-        parts = [_ran(number, _whole(call).slice(k, 1)) for k in range(len(call))]
-        return pa.concat_arrays(parts)
+        return owned(pa.concat_arrays([_ran(number, _whole(call).slice(k, 1)) for k in range(len(call))]))
 
     def opener(call: pa.Array) -> pa.Array:
         whole = _whole(call).to_pylist()
@@ -135,10 +135,10 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     def feeder(call: pa.Array) -> pa.Array:
         whole = _whole(call)
         feed.put(whole.field("feed")[0].as_py(), whole.field("row"))
-        return pa.array(np.ones(len(whole), dtype=np.int64))
+        return owned(pa.array(np.ones(len(whole), dtype=np.int64)))
 
     def publisher(call: pa.Array) -> pa.Array:
-        return edges.published(_whole(call))
+        return owned(edges.published(_whole(call)))
 
     _KEEP.extend([opener, feeder, instance, planner, publisher, runner])
     con.create_function("_anon_instance", instance, [], "BIGINT")
@@ -166,7 +166,7 @@ def _drawer(name: str) -> Callable[[pa.Array], pa.Array]:
     draw = drawn_off.drawing(name)
 
     def drawer(call: pa.Array) -> pa.Array:
-        return draw(_whole(call))
+        return owned(draw(_whole(call)))
 
     return drawer
 
@@ -179,7 +179,7 @@ def _register(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
 
     def doer(call: pa.Array) -> pa.Array:
         whole = _whole(call)
-        return pa.array([_done(number, entry, whole.slice(k, 1)) for k in range(len(whole))], shape)
+        return owned(pa.array([_done(number, entry, whole.slice(k, 1)) for k in range(len(whole))], shape))
 
     _KEEP.append(doer)
     con.create_function(

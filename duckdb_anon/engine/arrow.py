@@ -28,6 +28,15 @@ class Texts:
     encoded: pa.DictionaryArray
 
 
+def owned(array: pa.Array) -> pa.Array:
+    """Copy into arrow's own memory.
+
+    DuckDB lets go of what a function returned on threads of its own, and a thread that ends a query waits for these
+    while it may hold the GIL, which the memory of a numpy array needs to be let go.
+    """
+    return pa.concat_arrays([array, array.slice(0, 0)])
+
+
 def plain(array: pa.Array) -> pa.Array:
     """Return enums as text, extension types as their storage, and -0.0 as 0.0."""
     if isinstance(array, pa.ChunkedArray):

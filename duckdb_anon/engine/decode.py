@@ -197,6 +197,11 @@ class Decoder:
             told = "case when _anon_ord % _anon_const._told_by = 0 then {} end"
             each = ", ".join(f"{ident(n) if n in varying else told.format(columns[n])} as {ident(n)}" for n in columns)
             rows = f"select {each} from ({rows}) as _anon_out" + ("" if beside else " cross join _anon_const")
+        if self.row_cells and not self.sources:
+            # rows that are still drawn off would call Python on DuckDB's threads, for which a thread that drops the
+            # rest of a result, and with it holds the GIL, waits for ever; a sort ends that before the first row
+            parts.append(f"_anon_released as materialized ({rows})")
+            rows = "from _anon_released"
         return ",\n".join(parts) + f"\n{rows}"
 
     def _rows(self, constant: Sequence[str]) -> str:
