@@ -10,7 +10,8 @@ whose list has a node of n leaves has each of them with probability 1/n. Two rea
 
 A node may stand for several values of a person, which nobody can tell from the release: numbers of values come
 out low, and so do chances of having a value. What is sure is that it stands for one at least, so that numbers of
-values have a hard lower bound: the nodes of which every leaf is asked for.
+values have a hard lower bound: the nodes of which every leaf is asked for. NULL is a leaf of its own, labelled
+'(null)', that a root may stand for too: in the estimate where that label occurs in the release, in the bound always.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import multiplied, own, select, tree, truth
-from duckdb_anon.rewrite.shapes.listed import NodePart
+from duckdb_anon.rewrite.shapes.listed import NULL_LABEL, NodePart
 from duckdb_anon.rewrite.shapes.parts import Request, labelled, shares_of_values
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -69,6 +70,30 @@ class ItemPart(NodePart):
             both=both,
             rest=rest,
             nodes=nodes,
+        )
+
+    def with_null(self, always: bool) -> exp.Query:
+        """SELECT node, leaf: the nodes of the tree, the label of NULL, and the roots once more, with NULL below them.
+
+        Args:
+            always: whether a root may stand for NULL even where the release shows none.
+        """
+        shown = tree(
+            "exists (select 1 from {cells} where list_contains(_cell, {label}))",
+            cells=self.cells(),
+            label=exp.Literal.string(NULL_LABEL),
+        )
+        return select(
+            f"""
+            select * from (
+              select _node, _leaf from {{leaves}}
+              union all select {{label}}, null::{self.kind}
+              union all select distinct _root, null::{self.kind} from {{roots}} as _roots(_root) where {{possible}}
+            )""",
+            leaves=self.leaves(),
+            label=exp.Literal.string(NULL_LABEL),
+            roots=self._roots(),
+            possible=truth(True) if always else shown,
         )
 
     def _fewest(self, request: Request) -> exp.Expr:
@@ -218,6 +243,6 @@ def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None, nodes: boo
           select * from (select *, 1.0 / count(*) over (partition by _node) as _chance from {{leaves}} as _below)
           as _sized where {{wanted}}) as _leaves on _nodes._node = _leaves._node""",
         cells=part.cells(),
-        leaves=part.leaves(),
+        leaves=part.with_null(always=nodes) if isinstance(part, ItemPart) else part.leaves(),
         wanted=wanted,
     )
