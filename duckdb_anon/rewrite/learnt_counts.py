@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from duckdb_anon.model.learnt import MOST_COLUMNS, NOISE
 from duckdb_anon.rewrite.bounds.delta_method import REACH
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
@@ -29,10 +30,6 @@ from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import ROW, aliased, labelled
 from duckdb_anon.rewrite.shapes.released import Model
 from duckdb_anon.rewrite.shapes.released_parts import model_of
-
-MOST_COLUMNS = 8
-NOISE = 0.5
-"""A count with a greater standard error, as a share of what is learnt, gives way to it."""
 
 
 def learnable_counts(query: exp.Query, release: TableInfo, original: TableInfo) -> Mapping[int, exp.Expr]:
