@@ -8,6 +8,7 @@ call to call: learning costs less than finding the cells does.
     box_values(cells)                            values of each box of whole numbers, NULL for one of too many
     box_weights(cells, rows)                     weight of each value of each box, NULL last where it may be anything
     member_weights(members, rows, prior)         weight of each member of each set
+    joint_counts(codes, rows, sizes, chances)    original rows of each combination of values of randomized columns
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import as_numbers, owned
 from duckdb_anon.kernels.learnt_shares import Boxes, member_weights
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
+from duckdb_anon.kernels.randomized_response.joint_counts import joint_counts
 from duckdb_anon.model.learnt import MOST_LISTED
 
 _NUMBERS = pa.list_(pa.float64())
@@ -90,12 +93,33 @@ def _member_weights(members: pa.Array, rows: pa.Array, prior: pa.Array) -> pa.Ar
     return _listed(found, _LISTS)
 
 
+def _joint_counts(codes: pa.Array, rows: pa.Array, sizes: pa.Array, chances: pa.Array) -> pa.Array:
+    found = []
+    for k in range(len(codes)):
+        cells, size = _of(codes, k), _of(sizes, k)
+        if cells is None or size is None or not len(cells):
+            found.append(None)
+            continue
+        domains = np.asarray(size, dtype=np.int64)
+        pairs = zip(domains.tolist(), _counts(_of(chances, k)).tolist(), strict=True)
+        flat = cells.flatten()
+        # a value that is in no domain has no place among the cells
+        if flat.null_count or not len(domains) or min(domains) < 1:
+            found.append(None)
+            continue
+        places = np.asarray(flat, dtype=np.int64).reshape(-1, len(domains))
+        counts = joint_counts(places, _counts(_of(rows, k)), [RetentionChannel(*pair) for pair in pairs])
+        found.append(None if counts is None else counts.ravel().tolist())
+    return pa.array(found, _NUMBERS)
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
     "box_shares": (_box_shares, "DOUBLE[]"),
     "box_means": (_box_means, "DOUBLE[]"),
     "box_values": (_box_values, "BIGINT[][]"),
     "box_weights": (_box_weights, "DOUBLE[][]"),
     "member_weights": (_member_weights, "DOUBLE[][]"),
+    "joint_counts": (_joint_counts, "DOUBLE[]"),
 }
 """Each with the type that it returns."""
 

@@ -17,6 +17,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes
+from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, leftmost, outputs
@@ -154,17 +155,29 @@ def _sides(
     if limited and not alone:
         for key in ("limit", "offset", "order", "having"):
             open_ended.set(key, None)
-    estimate = estimator(open_ended, release, everything, bounds, spread)
+    counts = learnable_counts(open_ended, release, original) if spread == "learnt" else {}
+    # how noisy an inverted count is, its interval tells
+    inside: Bounds = "sure" if counts and bounds in ("none", "hard") else bounds
+    estimate = estimator(open_ended, release, everything, inside, spread)
+    counts = {place: there for place, there in counts.items() if estimate.bounded.get(place, 1) < 1}
     exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
     last = ["_level"] * bool(levels)
     listed = [f"_c{number}" for number in range(len(columns))]
     ends = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
     made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
+    estimated = f"select * from (\n{laid_out(estimate.tree)}\n) as _q({', '.join(listed + last + ends)})"
+    if counts:
+        keys = [number for number, column in enumerate(columns) if not column.measure]
+        every = (listed + last + ends, keys)
+        estimated = with_learnt_counts(estimated, open_ended, counts, (release, original), every)
+    shown = {
+        place: sure for place, sure in estimate.bounded.items() if bounds == inside or (bounds == "hard" and sure == 1)
+    }
     return _Sides(
         f"select * from (\n{exact}\n) as _q({', '.join(listed + last)})",
-        f"select * from (\n{laid_out(estimate.tree)}\n) as _q({', '.join(listed + last + ends)})",
+        estimated,
         columns,
-        estimate.bounded,
+        shown,
         levels,
         made_of,
         limited,

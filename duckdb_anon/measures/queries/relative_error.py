@@ -31,8 +31,9 @@ BOUNDS = Parameter(
 )
 SPREAD = Parameter(
     "spread",
-    "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release; 'uniform' "
-    "evenly, as most papers do",
+    "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release, and noisy "
+    "counts of several randomized columns by what these tell together; 'uniform' evenly, as most papers do, and "
+    "randomized columns inverted",
     "text",
     "learnt",
     ("learnt", "uniform"),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.queries.estimates import estimated_answers
+from duckdb_anon.measures.queries.joint_answers import with_learnt_counts
 from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
@@ -122,7 +123,9 @@ def answers(workload: Workload, table: ReadTable, params: Params, original: Read
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
     sensitive = [info.name for info in params["roles"].sensitive]
     items = [name for name in sensitive if _is_list(table, name) and not _is_list(original, name)]
-    return estimated_answers(workload, table, _summed(table, params), items, params.get("spread") != "uniform")
+    column, learnt = _summed(table, params), params.get("spread") != "uniform"
+    answers = estimated_answers(workload, table, column, items, learnt)
+    return with_learnt_counts(workload, table, answers) if learnt and column is None else answers
 
 
 def _is_list(table: ReadTable, name: str) -> bool:
