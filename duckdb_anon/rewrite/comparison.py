@@ -23,6 +23,7 @@ from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, leftmost, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, require_table, to_sql
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.rewriter import estimator
 
 
@@ -245,7 +246,7 @@ _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.
 def _note(sides: _Sides, number: int) -> str:
     said = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
     told = literal("; ".join(said)) if said else "null::varchar"
-    if number >= len(sides.made_of) or not any(sides.made_of[number].find_all(*_OF_ANY_TYPE)):
+    if number >= len(sides.made_of) or not any(all_of(sides.made_of[number], *_OF_ANY_TYPE)):
         return told
     empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
     return f"nullif(concat_ws('; ', {told}, case when {empty} then {literal(notes.NO_NUMBER)} end), '')"

@@ -23,6 +23,7 @@ from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.template import copied, every, mapped, name, own, some, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.parts import labelled
 from duckdb_anon.rewrite.shapes.released import Model
@@ -137,7 +138,7 @@ class Existing:
         if isinstance(condition, exp.Not):
             inner = self.judged(condition.this)
             return Triple(*(tree("not {x}", x=x) for x in (inner.middle, inner.high, inner.low)))
-        columns = [c for c in condition.find_all(exp.Column) if c.table == self.alias.this]
+        columns = [c for c in all_of(condition, exp.Column) if c.table == self.alias.this]
         if not any(self.measure(c.name) for c in columns):
             return Triple(condition, condition, condition)
         if isinstance(condition, exp.Between):
@@ -213,7 +214,7 @@ def unlisted(select: exp.Select, model: Model) -> exp.Expr | None:
 
     None where that cannot be.
     """
-    keys = {c.name.lower() for key in groups_of(select).keys for c in key.find_all(exp.Column)}
+    keys = {c.name.lower() for key in groups_of(select).keys for c in all_of(key, exp.Column)}
     tests = [
         tree(
             "coalesce((select bool_or({cell} is not null and {cell}.lower is null) from {release}), false)",

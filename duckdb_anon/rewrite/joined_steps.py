@@ -22,6 +22,7 @@ from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, name, own, taken, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part, all_same, labelled
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released import Model
@@ -218,7 +219,7 @@ def _persons(
     tests = [select.args["where"].this] if select.args.get("where") else []
     tests += [where] if where is not None else []
     listed = {column for part in model.parts if isinstance(part, ItemPart) for column in part.columns}
-    asked = {c.name.lower() for one in [*tests, *keys] for c in one.find_all(exp.Column)} & listed
+    asked = {c.name.lower() for one in [*tests, *keys] for c in all_of(one, exp.Column)} & listed
     if asked:
         raise RewriteError(
             f"persons cannot be counted by '{min(asked)}': lists of nodes do not say which persons have a value; ask "

@@ -7,6 +7,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import reads_original
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.listed import NodePart
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
@@ -41,14 +42,14 @@ def why_unbounded(model: Model) -> str:
 
 def picks_groups(query: exp.Query) -> bool:
     """Whether the query keeps groups of the original by what is measured of them."""
-    for select in query.find_all(exp.Select):
+    for select in all_of(query, exp.Select):
         grouped = bool(select.args.get("group")) and reads_original(select)
         if grouped and (select.args.get("having") or select.args.get("qualify") or select.args.get("limit")):
             return True
         source = select.args.get("from_")
         if source is None or not isinstance(source.this, exp.Subquery) or not select.args.get("where"):
             continue
-        if any(reads_original(one) for one in source.find_all(exp.Select)):
+        if any(reads_original(one) for one in all_of(source, exp.Select)):
             return True
     return False
 
@@ -59,5 +60,5 @@ def asks_outer_ends(query: exp.Query) -> bool:
         reads_original(select)
         and any(isinstance(node.find(exp.Min, exp.Max), exp.Expr) for node in aggregate_nodes(select))
         and len(groups_of(select).sets) > 1
-        for select in query.find_all(exp.Select)
+        for select in all_of(query, exp.Select)
     )

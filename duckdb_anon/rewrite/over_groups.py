@@ -13,6 +13,7 @@ from duckdb_anon.rewrite.existence import HARD, Existing, Rewrite, Triple, funct
 from duckdb_anon.rewrite.query.parse import plain, reads_original
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.template import copied, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.released import Model
 
 
@@ -134,7 +135,7 @@ def _require_keys(outer: exp.Select, existing: Existing) -> None:
     group = outer.args.get("group")
     for key in group.expressions if group else []:
         if isinstance(key, (exp.Rollup, exp.Cube, exp.GroupingSets)) or any(
-            existing.measure(c.name) for c in key.find_all(exp.Column)
+            existing.measure(c.name) for c in all_of(key, exp.Column)
         ):
             raise RewriteError(
                 f"grouping by {plain(key)} depends on the exact size of every group, which a release does not tell; "

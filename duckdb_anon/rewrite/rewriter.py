@@ -15,10 +15,13 @@ from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
 from duckdb_anon.rewrite.query.outputs import leftmost, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table
+from duckdb_anon.rewrite.query.plain_names import shorten_names
 from duckdb_anon.rewrite.query.presence import presence
-from duckdb_anon.rewrite.query.spelling import spell
+from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
+from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.template import tree as template
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
@@ -62,7 +65,7 @@ def estimator(
     """
     original = tables[0]
     model = model_of(release, original, spread)
-    tree = collapsed(tree.copy())
+    tree = collapsed(copied(tree))
     notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
     if any(isinstance(part, ItemPart) for part in model.parts):
         notes.append(notes_.RECORDS)
@@ -133,6 +136,7 @@ def rewrite(
     if whole and isinstance(tree, exp.Select) and isinstance(estimate.tree, exp.Select):
         _round(tree, estimate.tree)
     _rename(leftmost(estimate.tree), names, estimate.bounded)
+    shorten_names(estimate.tree)
     return laid_out(estimate.tree)
 
 
@@ -152,8 +156,8 @@ def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) ->
     for projection, name in zip(select.expressions, [*names, *ends], strict=False):
         if isinstance(projection, exp.Alias):
             renamed[projection.alias] = name
-            projection.set("alias", exp.to_identifier(name, quoted=True))
+            projection.set("alias", readable(name))
     order = select.args.get("order")
-    for column in list(order.find_all(exp.Column)) if order else []:
+    for column in all_of(order, exp.Column) if order else []:
         if not column.table and column.name in renamed:
-            column.replace(exp.column(renamed[column.name], quoted=True))
+            column.replace(exp.Column(this=readable(renamed[column.name])))

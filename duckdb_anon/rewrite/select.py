@@ -18,7 +18,7 @@ from duckdb_anon.rewrite.bounds.ends import HARD, Limits
 from duckdb_anon.rewrite.bounds.permutation import permuted
 from duckdb_anon.rewrite.bounds.variance_blocks import Question
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
-from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, possible, read_aggregate
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, not_zero, possible, read_aggregate
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, split
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
@@ -32,6 +32,7 @@ from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
 from duckdb_anon.rewrite.shapes.person_lists import unnested
 from duckdb_anon.rewrite.shapes.released import Model
@@ -99,8 +100,7 @@ def rewrite_select(
     _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
     joined.spell_out(homes)
     steps = Steps(homes)
-    conditions = _split_where(select, homes)
-    steps.conditions = conditions.exact
+    steps.conditions = (conditions := _split_where(select, homes)).exact
     appended: dict[int, float] = {}
     limits = None
     if bounds != "none":
@@ -121,8 +121,9 @@ def rewrite_select(
     if not _optional(select, table) or conditions.rest is not None or conditions.by_value:
         alone = not any(select.args.get(key) for key in ("group", "joins")) and not joined.nodes
         _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model), alone)
+    in_groups = select.args.get("joins") is None and () not in groups_of(select).sets
     for node, aggregate in zip(nodes, aggregates, strict=True):
-        found = extremes.estimate(node) or estimate(aggregate, conditions.rest, steps)
+        found = extremes.estimate(node) or estimate(aggregate, conditions.rest, steps, in_groups)
         node.replace(_in_place_of(node, found))
     _replace_table(select, table, steps)
     extremes.attach(select)
@@ -170,7 +171,7 @@ def _written(join: exp.Join) -> str:
 
 def _counted_persons(select: exp.Select, model: Model, original: TableInfo) -> set[str]:
     """The column of the person, where all that is asked of it is how many there are."""
-    persons = [column for column in select.find_all(exp.Column) if is_person(column, model, original)]
+    persons = [column for column in all_of(select, exp.Column) if is_person(column, model, original)]
     inside = all(isinstance(c.parent, exp.Distinct) and isinstance(c.parent.parent, exp.Count) for c in persons)
     return {column.name.lower() for column in persons} if inside else set()
 
@@ -204,12 +205,12 @@ def _place(select: exp.Select, table: exp.Table) -> int:
 
 
 def _columns_of(node: exp.Expr, alias: str) -> set[str]:
-    return {c.name.lower() for c in node.find_all(exp.Column) if c.table == alias}
+    return {c.name.lower() for c in all_of(node, exp.Column) if c.table == alias}
 
 
 def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:
     """Decide which columns the final query sees value by value."""
-    inside = {id(column) for node in nodes for column in node.find_all(exp.Column)}
+    inside = {id(column) for node in nodes for column in all_of(node, exp.Column)}
     for key in ("group", "having", "order", "qualify"):
         clause = select.args.get(key)
         if clause is not None:
@@ -230,7 +231,7 @@ def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggrega
 
 
 def _outside(clause: exp.Expr, alias: str, inside: set[int]) -> set[str]:
-    columns = (c for c in clause.find_all(exp.Column) if c.table == alias and id(c) not in inside)
+    columns = (c for c in all_of(clause, exp.Column) if c.table == alias and id(c) not in inside)
     return {c.name.lower() for c in columns}
 
 
@@ -260,7 +261,7 @@ def _membership(
     if any(steps.homes.of(piece) == BY_VALUE for one in partly for piece in _leaves(one, steps.homes)):
         return None
     if any(
-        steps.homes.columns(query) for one in [*groups.keys, *conditions.by_value] for query in one.find_all(exp.Query)
+        steps.homes.columns(query) for one in [*groups.keys, *conditions.by_value] for query in all_of(one, exp.Query)
     ):
         return None
     sets = tuple(tuple(steps.bare(key) or key for key in keys) for keys in groups.sets)
@@ -282,7 +283,7 @@ def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bound
     if conditions.rest is not None and alone:
         pass  # they add nothing to totals, and there is no group
     elif conditions.rest is not None:
-        test = tree("{mass} <> 0", mass=mass(conditions.rest, steps))
+        test = not_zero(mass(conditions.rest, steps), steps)
         kept.append(some([test, possible(conditions.rest, steps)]) if bounded else test)
     elif steps.membership is None and any(part.signed or isinstance(part, NodePart) for part in steps.joined):
         kept.append(tree("_weight <> 0"))
@@ -342,6 +343,7 @@ def _replace_table(select: exp.Select, table: exp.Table, steps: Steps) -> None:
 
 
 def _in_place_of(node: exp.Expr, found: exp.Expr) -> exp.Expr:
-    """An estimate where its aggregate stood, in parentheses where it is part of an expression."""
-    alone = node.parent is None or isinstance(node.parent, (exp.Alias, exp.Select, exp.Ordered))
-    return taken(found) if alone else exp.Paren(this=taken(found))
+    """An estimate where its aggregate stood, in parentheses where it is an operation that is part of an expression."""
+    alone = node.parent is None or isinstance(node.parent, (exp.Alias, exp.Select, exp.Ordered, exp.Paren))
+    call = isinstance(found, (exp.Func, exp.Filter, exp.Column)) and not isinstance(found, exp.Binary)
+    return taken(found) if alone or call else exp.Paren(this=taken(found))

@@ -44,6 +44,7 @@ from duckdb_anon.rewrite.query.template import (
     tree,
     truth,
 )
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, all_same, answer, labelled
 
@@ -299,7 +300,7 @@ class Permuted:
         keys = [(i, self.steps.bare(key)) for i, (key, home) in enumerate(self.keys) if home == part.name]
         known = [(i, key) for i, key in keys if key is not None]
         asked = [one for request in requests for one in (request.condition, request.value)] + [key for _, key in keys]
-        columns = {column.name for one in asked if one is not None for column in one.find_all(exp.Column)}
+        columns = {column.name for one in asked if one is not None for column in all_of(one, exp.Column)}
         sums = [
             labelled(tree("{x}::double", x=answer(request, counted=True)), label) for request, label in requests.items()
         ]

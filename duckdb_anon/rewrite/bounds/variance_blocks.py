@@ -20,6 +20,7 @@ from duckdb_anon.rewrite.estimate.value_steps import Step
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.parse import is_original
 from duckdb_anon.rewrite.query.template import column, copied, every, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import all_same, labelled
 
@@ -85,7 +86,7 @@ class Question:
 
     def _touched(self, piece: exp.Expr) -> set[str]:
         homes = self.steps.homes
-        others = any(one.table in homes.others for one in piece.find_all(exp.Column))
+        others = any(one.table in homes.others for one in all_of(piece, exp.Column))
         return (homes.columns(piece) & homes.by_value) | ({OTHERS} if others else set())
 
 

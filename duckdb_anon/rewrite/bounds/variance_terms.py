@@ -40,6 +40,7 @@ from duckdb_anon.rewrite.query.template import (
     taken,
     tree,
 )
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import labelled, same
 
@@ -123,14 +124,14 @@ class VarianceTerms:
 
         for place, projection in enumerate(inner.expressions):
             made_of, alias = projection.unalias(), exp.to_identifier(projection.alias_or_name, quoted=True)
-            if any(column.table == NAME.this for column in made_of.find_all(exp.Column)):
+            if any(column.table == NAME.this for column in all_of(made_of, exp.Column)):
                 outside.append(exp.Alias(this=mapped(made_of, of_group), alias=alias))
                 continue
             inside.append(labelled(copied(made_of), f"column_{place}"))
             outside.append(exp.Alias(this=own(f"column_{place}", "groups"), alias=alias))
         outputs = {projection.alias_or_name for projection in outside}
         for place, one in enumerate(order.expressions if order is not None else []):
-            columns = list(one.find_all(exp.Column))
+            columns = all_of(one, exp.Column)
             if any(c.table for c in columns) or not {c.name for c in columns} <= outputs:
                 inside.append(labelled(copied(one.this), f"sort_{place}"))
                 one.set("this", own(f"sort_{place}", "groups"))

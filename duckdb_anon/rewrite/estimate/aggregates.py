@@ -14,8 +14,10 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.shapes.types import is_moment, is_timestamp
 from duckdb_anon.rewrite.estimate.expectation import Term, amount, event, normal, presence, product, split
 from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.estimate.value_steps import are_lists
 from duckdb_anon.rewrite.query.parse import plain
-from duckdb_anon.rewrite.query.template import added, copied, every, some, tree, truth
+from duckdb_anon.rewrite.query.template import added, copied, every, own, some, tree, truth
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.known_expressions import linear
 from duckdb_anon.rewrite.shapes.parts import filtered
@@ -68,18 +70,20 @@ def read_aggregate(node: exp.Expr) -> Aggregate:
     return Aggregate(kind, copied(argument), copied(where))
 
 
-def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.Expr:
+def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, in_groups: bool = False) -> exp.Expr:
     """The estimate, as an expression over the final query's rows.
 
     Args:
         aggregate: what to estimate.
         where: conditions of the query that are still to be satisfied, None if there are none.
         steps: provides shares.
+        in_groups: whether every answer has a row of the release, so that a sum of shares is never NULL.
     """
     condition = both(where, aggregate.condition)
     home_of = steps.homes.of
     if aggregate.kind == "count":
-        return tree("coalesce(sum({rows}), 0)", rows=_sum(steps, event(condition, home_of)))
+        rows = _sum(steps, event(condition, home_of))
+        return tree("sum({rows})" if in_groups and _only_shares(steps) else "coalesce(sum({rows}), 0)", rows=rows)
     value = aggregate.value
     assert value is not None  # noqa: S101 -- only COUNT has none
     _require_numbers(aggregate, value, steps)
@@ -89,7 +93,8 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.
     there = product(qualifies, presence(value, home_of))
     amounts = product(qualifies, amount(value, home_of))
     mass = _sum(steps, there)
-    total = tree("sum({x}) filter (where {mass} <> 0)", x=_sum(steps, amounts), mass=mass)
+    stands = not_zero(mass, steps)
+    total = tree("sum({x}) filter (where {stands})", x=_sum(steps, amounts), stands=stands)
     return total if aggregate.kind == "sum" else tree("{total} / sum({mass})", total=total, mass=mass)
 
 
@@ -98,7 +103,7 @@ def _require_numbers(aggregate: Aggregate, value: exp.Expr, steps: Steps) -> Non
     for part in steps.model.parts:
         kind = part.kind.upper() if isinstance(part, IntervalPart) and part.name == steps.homes.of(value) else ""
         ordered = aggregate.kind in ("min", "max") and (kind == "DATE" or is_timestamp(kind))
-        if is_moment(kind) and not ordered and any(value.unnest().find_all(exp.Column)) and linear(value) is not None:
+        if is_moment(kind) and not ordered and any(all_of(value.unnest(), exp.Column)) and linear(value) is not None:
             raise RewriteError(
                 f"{aggregate.kind}({plain(value)}) of intervals of {kind} cannot be estimated from the release; ask "
                 "for counts, or for min, max or median of dates"
@@ -108,6 +113,25 @@ def _require_numbers(aggregate: Aggregate, value: exp.Expr, steps: Steps) -> Non
 def mass(where: exp.Expr, steps: Steps) -> exp.Expr:
     """How many original rows a row of the final query is expected to stand for."""
     return _sum(steps, event(where, steps.homes.of))
+
+
+def _only_shares(steps: Steps) -> bool:
+    """Whether what rows stand for is made of shares alone, which are never NULL."""
+    model = steps.model
+    whole = model.weight is None and not any(part.signed or part.counted for part in model.parts)
+    return whole and are_lists(steps.joined)
+
+
+def not_zero(rows: exp.Expr, steps: Steps) -> exp.Expr:
+    """Whether a row of the final query stands for any original row; how many values share it does not matter.
+
+    Args:
+        rows: how many it is expected to stand for.
+        steps: steps of the rewritten query.
+    """
+    if isinstance(rows, exp.Mul) and rows.expression == own("weight") and are_lists(steps.joined):
+        rows = rows.this
+    return tree("{rows} <> 0", rows=rows)
 
 
 def possible(condition: exp.Expr, steps: Steps) -> exp.Expr:

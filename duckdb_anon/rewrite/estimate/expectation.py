@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.template import every, some, taken, tree
+from duckdb_anon.rewrite.shapes.known_expressions import never_null
 
 EXACT = "exact"
 BY_VALUE = "by value"
@@ -132,7 +133,7 @@ def amount(value: exp.Expr, home_of: HomeOf) -> list[Term]:
 def presence(value: exp.Expr, home_of: HomeOf) -> list[Term]:
     """Write the probability that a number is not NULL as a sum of products."""
     value = value.unnest()
-    if isinstance(value, exp.Literal):
+    if never_null(value):
         return [Term()]
     if home_of(value) is not None:
         return event(present(value, home_of), home_of)
@@ -146,7 +147,7 @@ def presence(value: exp.Expr, home_of: HomeOf) -> list[Term]:
 def present(value: exp.Expr, home_of: HomeOf) -> exp.Expr:
     """The event that a number is not NULL."""
     value = value.unnest()
-    if isinstance(value, exp.Literal):
+    if never_null(value):
         return exp.true()
     if home_of(value) is not None:
         return tree("{value} is not null", value=value)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, whens
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.released import Model
 
 
@@ -32,7 +33,7 @@ class Homes:
 
     def columns(self, node: exp.Expr) -> set[str]:
         """Columns of the original in an expression, its subqueries included."""
-        return {c.name.lower() for c in node.find_all(exp.Column) if c.table == self.alias}
+        return {c.name.lower() for c in all_of(node, exp.Column) if c.table == self.alias}
 
     def spell_out(self, columns: Iterable[str]) -> bool:
         """Spell columns out by value, with all others of their parts; tell whether that was news."""
@@ -45,17 +46,20 @@ class Homes:
     def of(self, node: exp.Expr) -> str | None:
         """The one part an expression speaks of, None if there are several."""
         found, flexible = set(), False
-        for column in node.find_all(exp.Column):
-            if column.table == self.alias:
-                name = column.name.lower()
+        queries = False
+        for one in all_of(node, exp.Column, exp.Query):
+            if isinstance(one, exp.Query):
+                queries = True
+            elif one.table == self.alias:
+                name = one.name.lower()
                 part = self.model.part_of.get(name)
                 if part is None and name in self.by_value:
                     flexible = True
                 else:
                     found.add(BY_VALUE if name in self.by_value else part.name if part else EXACT)
-            elif column.table in self.others:
+            elif one.table in self.others:
                 found.add(BY_VALUE)
-        if any(self.columns(query) for query in node.find_all(exp.Query)):
+        if queries and any(self.columns(query) for query in all_of(node, exp.Query)):
             found.add(BY_VALUE)
         if not found:
             return EXACT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.rewrite.query.template import kept_together, mapped, name, taken
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import ROW, Part
 
 Place = tuple[str, str]
@@ -18,7 +19,7 @@ def columns_read(columns: list[exp.Expr], answers: list[exp.Expr]) -> list[exp.E
         columns: output columns with own names.
         answers: expressions.
     """
-    read = {column.name for answer in answers for column in answer.find_all(exp.Column)}
+    read = {column.name for answer in answers for column in all_of(answer, exp.Column)}
     return [one for one in columns if one.args["alias"].this in read]
 
 

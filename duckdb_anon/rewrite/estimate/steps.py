@@ -21,7 +21,9 @@ from duckdb_anon.rewrite.estimate.row_answers import Place, answered, as_rows, c
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
 from duckdb_anon.rewrite.query.template import column, mapped, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.known_expressions import never_null
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -272,7 +274,7 @@ class Steps:
         if ends:
             made.append((BOXES, select("select *, {ends} from {release}", ends=ends, release=source)))
             source = as_rows(BOXES)
-        used = [place_of(c) for one in columns for c in one.find_all(exp.Column) if place_of(c) in answers]
+        used = [place_of(c) for one in columns for c in all_of(one, exp.Column) if place_of(c) in answers]
         if len(used) > len(set(used)):
             # what several columns read is reckoned once
             shown = [labelled(answer, label) for answer, label in answers.values()]
@@ -341,7 +343,8 @@ def _shares_name(part: Part) -> exp.Identifier:
 def _when(condition: exp.Expr | None, value: exp.Expr | None) -> exp.Expr:
     if value is None:
         assert condition is not None  # noqa: S101 -- a factor has one of them
-        return tree("case when {condition} then 1 else 0 end", condition=condition)
+        of_null = isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is)
+        return tree("({x})::int" if of_null else "case when {x} then 1 else 0 end", x=condition)
     if condition is None:
-        return tree("coalesce({value}, 0)", value=value)
+        return value if never_null(value) else tree("coalesce({value}, 0)", value=value)
     return tree("coalesce(case when {condition} then {value} end, 0)", condition=condition, value=value)

@@ -37,6 +37,15 @@ def value_steps(
     return [*joined, (SPREAD, _joined(parts, used, latest, numbered))]
 
 
+def are_lists(parts: Sequence[Part]) -> bool:
+    """Whether the values of all parts are lists, so that the weight of each is one part of their number, never 0.
+
+    Args:
+        parts: the parts whose values are spelled out.
+    """
+    return all(part.opened(own(f"cell_{part.name}")) is not None for part in parts)
+
+
 def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier, numbered: bool) -> exp.Select:
     """One row a row of the step and combination of values its cells may stand for."""
     ends = [

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.query.walking import all_of
 
 _COMPARES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ,
@@ -35,10 +36,10 @@ def refuse_letters(tree: exp.Query, collated: Collection[str]) -> None:
         RewriteError: naming the column and what to write instead.
     """
     names = _with_aliases(tree, collated)
-    for column in tree.find_all(exp.Column):
+    for column in all_of(tree, exp.Column):
         if column.name.lower() not in names:
             continue
-        if any(group.args.get("all") for group in tree.find_all(exp.Group)):
+        if any(group.args.get("all") for group in all_of(tree, exp.Group)):
             raise RewriteError(
                 f"GROUP BY ALL groups '{column.name}' by its letters, but its collation takes some texts for equal, "
                 "and the release keeps one of them; write GROUP BY and the keys"
@@ -57,8 +58,8 @@ def _with_aliases(tree: exp.Query, collated: Collection[str]) -> set[str]:
     names, before = {name.lower() for name in collated}, 0
     while names and len(names) > before:
         before = len(names)
-        for alias in tree.find_all(exp.Alias):
-            if any(column.name.lower() in names for column in alias.this.find_all(exp.Column)):
+        for alias in all_of(tree, exp.Alias):
+            if any(column.name.lower() in names for column in all_of(alias.this, exp.Column)):
                 names.add(alias.alias.lower())
     return names
 

@@ -7,6 +7,12 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+_ATOMS = (
+    *(exp.Column, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.Round, exp.Coalesce, exp.Greatest, exp.Least),
+    *(exp.Sum, exp.Count, exp.Min, exp.Max, exp.Unnest, exp.Explode),
+)
+"""What a type may follow after `::` without parentheses."""
+
 
 class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class that sqlglot's metaclass puts there
     """DuckDB's SQL with lists, conditions and expressions on one line."""
@@ -33,6 +39,12 @@ class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class th
     def expressions(self, *args: Any, **options: Any) -> str:
         return str(super().expressions(*args, **{**options, "flat": True}))
 
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        plain = type(expression) is exp.Cast and isinstance(expression.this, _ATOMS)
+        if not plain or any(value for key, value in expression.args.items() if key not in ("this", "to")):
+            return str(super().cast_sql(expression, safe_prefix))
+        return f"{self.sql(expression, 'this')}::{self.sql(expression, 'to')}"
+
     def paren_sql(self, expression: exp.Paren) -> str:
         return f"({self.sql(expression, 'this')})"
 
@@ -57,7 +69,7 @@ class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class th
 
 def _short(inner: exp.Expr) -> bool:
     """Whether a SELECT of one table fits on a line of the expression it stands in."""
-    known = {"expressions", "from_", "where", "limit"}
+    known = {"expressions", "from_", "where", "having", "limit"}
     return isinstance(inner, exp.Select) and not any(value for key, value in inner.args.items() if key not in known)
 
 

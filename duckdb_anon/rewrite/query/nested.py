@@ -16,6 +16,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.query.parse import from_items, is_original, reads_original, tell_apart
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.template import copied, every, mapped, tree
+from duckdb_anon.rewrite.query.walking import all_of
 
 _BARRIERS = ("distinct", "limit", "offset", "qualify", "windows", "sample")
 _NESTED: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
@@ -39,7 +40,7 @@ def collapsed(tree_: exp.Query) -> exp.Query:
         'SELECT MAX("t"."age") AS "n"'
     """
     _inline_ctes(tree_)
-    for outer in reversed(list(tree_.find_all(exp.Select, bfs=True))):
+    for outer in reversed(all_of(tree_, exp.Select)):
         while _merge(outer):
             continue
     return tree_
@@ -51,9 +52,9 @@ def _inline_ctes(tree_: exp.Query) -> None:
     if with_ is None or with_.args.get("recursive"):
         return
     for cte in reversed(list(with_.expressions)):
-        uses = [t for t in tree_.find_all(exp.Table) if t.name == cte.alias and not t.db and not t.meta.get("known")]
-        original = any(is_original(t) for t in cte.this.find_all(exp.Table)) or any(
-            t.name in {c.alias for c in with_.expressions} for t in cte.this.find_all(exp.Table)
+        uses = [t for t in all_of(tree_, exp.Table) if t.name == cte.alias and not t.db and not t.meta.get("known")]
+        original = any(is_original(t) for t in all_of(cte.this, exp.Table)) or any(
+            t.name in {c.alias for c in with_.expressions} for t in all_of(cte.this, exp.Table)
         )
         if not original or not isinstance(cte.this, exp.Select) or any(use.args.get("pivots") for use in uses):
             continue
@@ -107,7 +108,7 @@ class _Merge:
         having = self.inner.args.get("having")
         if having:
             measures.insert(0, having.this)
-        if any(q for one in keys for q in one.find_all(exp.Query)):
+        if any(q for one in keys for q in all_of(one, exp.Query)):
             return False
         return self._become(keys, measures, self.inner.args.get("group"))
 
@@ -149,7 +150,7 @@ class _Merge:
         return all(self._additive(child) for child in node.iter_expressions())
 
     def _measured(self, node: exp.Expr) -> bool:
-        columns = (c for c in node.find_all(exp.Column) if c.table == self.alias)
+        columns = (c for c in all_of(node, exp.Column) if c.table == self.alias)
         return any(self.made_of[c.name].find(exp.AggFunc) is not None for c in columns if c.name in self.made_of)
 
     def _split(self, condition: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
@@ -162,7 +163,7 @@ class _Merge:
     def _become(self, keys: list[exp.Expr], measures: list[exp.Expr], group: exp.Expr | None) -> bool:
         """Let the outer SELECT read what the inner one reads."""
         inner, outer = self.inner, self.outer
-        if any(c.table == self.alias and c.name not in self.made_of for c in outer.find_all(exp.Column)):
+        if any(c.table == self.alias and c.name not in self.made_of for c in all_of(outer, exp.Column)):
             return False
         where = [inner.args["where"].this] if inner.args.get("where") else []
         where += [self._read(one) for one in keys]

@@ -14,6 +14,7 @@ from sqlglot.optimizer.scope import Scope, build_scope
 
 from duckdb_anon.rewrite.query.parse import to_sql
 from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.walking import all_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def _flags(scope: Scope) -> list[bool]:
 def _is_measure(projection: exp.Expr, inner: dict[str, dict[str, bool]]) -> bool:
     if projection.find(exp.AggFunc, exp.Query) is not None:
         return True
-    columns = projection.find_all(exp.Column)
+    columns = all_of(projection, exp.Column)
     return any(inner.get(column.table, {}).get(column.name, False) for column in columns)
 
 

@@ -24,6 +24,7 @@ from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.refusals import refuse
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import OWN, copied, mapped
+from duckdb_anon.rewrite.query.walking import all_of
 
 
 @lru_cache(maxsize=32)
@@ -76,9 +77,9 @@ def same_table(table: exp.Table, info: TableInfo) -> bool:
 def tables_of(query: str) -> list[str]:
     """List the tables a query reads, as SQL text, CTEs left out, so that a planner can describe them."""
     tree = parse(query)
-    ctes = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    ctes = {cte.alias_or_name.lower() for cte in all_of(tree, exp.CTE)}
     names = []
-    for table in tree.find_all(exp.Table):
+    for table in all_of(tree, exp.Table):
         if not isinstance(table.this, exp.Identifier) or (not table.db and table.name.lower() in ctes):
             continue
         bare = table.copy()
@@ -90,8 +91,8 @@ def tables_of(query: str) -> list[str]:
 
 def require_table(tree: exp.Query, info: TableInfo) -> None:
     """Raise unless the query reads the original."""
-    tables = [table.name for table in tree.find_all(exp.Table)]
-    if not any(same_table(table, info) for table in tree.find_all(exp.Table)):
+    tables = [table.name for table in all_of(tree, exp.Table)]
+    if not any(same_table(table, info) for table in all_of(tree, exp.Table)):
         raise RewriteError(
             f"the query does not read the original {info.name}{nearest(info.name, tables)}; "
             f"it reads {listed(tables) or 'no table'}"
@@ -108,10 +109,10 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     Raises:
         RewriteError: for a column that is in none of the tables.
     """
-    tree = tree.copy()
+    tree = copied(tree)
     named = _name_tables(tree, tables)
     _spell_out_cte_uses(tree)
-    for select in tree.find_all(exp.Select):
+    for select in all_of(tree, exp.Select):
         _resolve_positions(select)
     try:
         tree = qualify(
@@ -125,7 +126,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             identify=True,
         )
         refuse_letters(tree, tables[0].collated)
-        for select in tree.find_all(exp.Select):
+        for select in all_of(tree, exp.Select):
             _resolve_all(select)
         tree = merge_subqueries(tree)
         tell_apart(tree)
@@ -137,7 +138,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
 
 def grounded(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     """Put the tables' own SQL back where `bound` wrote plain names, in place."""
-    for table in list(tree.find_all(exp.Table)):
+    for table in all_of(tree, exp.Table):
         number = _number(table, len(tables))
         if number is not None:
             replace_table(table, tables[number])
@@ -197,7 +198,7 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
     """Give every known table of the query a plain one-part name, so that one flat schema serves them all."""
     named: dict[str, TableInfo] = {}
     for number, info in enumerate(tables):
-        for table in list(tree.find_all(exp.Table)):
+        for table in all_of(tree, exp.Table):
             if same_table(table, info) and not table.meta.get("known"):
                 plain = f"{_SOURCE}{number}"
                 named[plain] = info
@@ -207,7 +208,7 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
                     table.set(key, None)
                 table.set("this", exp.to_identifier(plain, quoted=True))
                 table.meta["known"] = True
-    for column in tree.find_all(exp.Column):  # "main"."people"."region": the table's alias tells enough
+    for column in all_of(tree, exp.Column):  # "main"."people"."region": the table's alias tells enough
         for key in ("db", "catalog"):
             column.set(key, None)
     return named
@@ -223,7 +224,7 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         if not isinstance(body, exp.Select) or _aggregates(body) or cte.args["alias"].columns:
             continue
         name = cte.alias_or_name
-        for table in list(tree.find_all(exp.Table)):
+        for table in all_of(tree, exp.Table):
             if table.name.lower() == name.lower() and not table.db:
                 inner = exp.Subquery(
                     this=copied(body), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
@@ -267,7 +268,7 @@ def _resolve_positions(select: exp.Select) -> None:
     by_alias = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
     for sets in group.expressions:
         if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            for node in list(sets.find_all(exp.Literal, exp.Column)):
+            for node in all_of(sets, exp.Literal, exp.Column):
                 _resolve_one(node, select, by_alias)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from duckdb_anon.rewrite.query.template import copied, every, tree
+from duckdb_anon.rewrite.query.walking import all_of
 
 
 def conditional_aggregates(query: exp.Expr) -> exp.Expr:
@@ -24,7 +25,7 @@ def conditional_aggregates(query: exp.Expr) -> exp.Expr:
     """
     if isinstance(query, exp.Pivot):
         return _statement(query) or query
-    for source in list(query.find_all(exp.Subquery, exp.Table)):
+    for source in all_of(query, exp.Subquery, exp.Table):
         pivots = source.args.get("pivots") or []
         made = _clause(source, pivots[0]) if len(pivots) == 1 else None
         if made is not None:
@@ -47,7 +48,7 @@ def _clause(source: exp.Expr, pivot: exp.Pivot) -> exp.Select | None:
     fields = pivot.args.get("fields") or []
     if pivot.args.get("unpivot") or not isinstance(inner, exp.Select) or inner.is_star:
         return None
-    used = {c.name.lower() for one in [*fields, *pivot.expressions] for c in one.find_all(exp.Column)}
+    used = {c.name.lower() for one in [*fields, *pivot.expressions] for c in all_of(one, exp.Column)}
     group = pivot.args.get("group")
     keys: list[exp.Expr] = (
         list(group.expressions)

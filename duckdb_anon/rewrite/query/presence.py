@@ -14,6 +14,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.query.parse import reads_original
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.template import copied, tree
+from duckdb_anon.rewrite.query.walking import all_of
 
 LEAST = 0.5
 
@@ -21,7 +22,7 @@ LEAST = 0.5
 def presence(query: exp.Query) -> bool:
     """Make conditions on expected numbers of rows of IN and EXISTS over the original; tell whether there were any."""
     found = False
-    for node in list(query.find_all(exp.In, exp.Exists)):
+    for node in all_of(query, exp.In, exp.Exists):
         inner = node.args.get("query") if isinstance(node, exp.In) else node.this
         inner = inner.this if isinstance(inner, exp.Subquery) else inner
         if not isinstance(inner, exp.Select) or not reads_original(inner) or _grouped(inner):

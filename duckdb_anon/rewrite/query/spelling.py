@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from duckdb_anon.rewrite.query.template import OWN
+from duckdb_anon.rewrite.query.walking import all_of
 
 KEYWORDS = {
     *DuckDB.Tokenizer.KEYWORDS,
@@ -25,6 +26,15 @@ _WORD = re.compile(r"\w+")
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
+def readable(name: str) -> exp.Identifier:
+    """A name, in quotes where it needs them.
+
+    >>> readable("age").sql(), readable("Age").sql(), readable("order").sql()
+    ('age', '"Age"', '"order"')
+    """
+    return exp.Identifier(this=name, quoted=not _PLAIN.fullmatch(name) or name.upper() in KEYWORDS)
+
+
 def spell(query: exp.Expr, taken: Iterable[str]) -> None:
     """Give every own name of a rewritten query its spelling, in place.
 
@@ -34,19 +44,28 @@ def spell(query: exp.Expr, taken: Iterable[str]) -> None:
         query: a tree with marked names (`template.name`).
         taken: names the query's tables have inside, which the tree need not mention.
     """
-    names = list(query.find_all(exp.Identifier))
+    leaves = all_of(query, exp.Identifier, exp.Var)
+    names = [one for one in leaves if isinstance(one, exp.Identifier)]
     used = {one.lower() for one in taken} | {one.this.lower() for one in names if not one.this.startswith(OWN)}
-    used |= {part.lower() for one in query.find_all(exp.Var) for part in _WORD.findall(one.name)}
-    spelling: dict[str, str] = {}
-    for one in names:
-        if one.quoted and _PLAIN.fullmatch(one.this) and one.this.upper() not in KEYWORDS:
-            one.set("quoted", False)
-        if one.this.startswith(OWN):
+    used |= {part.lower() for one in leaves if isinstance(one, exp.Var) for part in _WORD.findall(one.name)}
+    spelling: dict[str, exp.Identifier] = {}
+    for one in leaves:
+        if isinstance(one, exp.Var):
+            one.set("this", _unquoted(one.name))
+        elif one.this.startswith(OWN):
             own = one.this[len(OWN) :]
             if own not in spelling:
-                spelling[own] = _free(own, used)
-            one.set("this", spelling[own])
-            one.set("quoted", not _PLAIN.fullmatch(spelling[own]) or spelling[own].upper() in KEYWORDS)
+                spelling[own] = readable(_free(own, used))
+            one.set("this", spelling[own].this)
+            one.set("quoted", spelling[own].quoted)
+        elif one.quoted and _PLAIN.fullmatch(one.this) and one.this.upper() not in KEYWORDS:
+            one.set("quoted", False)
+
+
+def _unquoted(text: str) -> str:
+    """What stands after FROM: a table's name without quotes it does not need, anything else as it is."""
+    name = text[1:-1]
+    return name if text == f'"{name}"' and not readable(name).quoted else text
 
 
 def _free(own: str, used: set[str]) -> str:

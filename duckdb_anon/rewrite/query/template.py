@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import sqlglot
 from sqlglot import exp
 
+from duckdb_anon.rewrite.query.walking import all_of
+
 OWN = "\0"
 """Marks a name as the rewriter's own: no identifier of SQL text can hold it."""
 
@@ -136,7 +138,7 @@ def _joined(kind: type[exp.Expr], template: str, conditions: Sequence[exp.Expr])
 def _parsed(template: str) -> exp.Expr:
     text = _HOLE.sub(lambda found: _PREFIX + found.group(1), template)
     parsed = sqlglot.parse_one(text, dialect="duckdb")
-    for node in parsed.find_all(exp.Identifier):
+    for node in all_of(parsed, exp.Identifier):
         if node.name.startswith("_") and not node.name.startswith(_PREFIX):
             node.set("this", OWN + node.name[1:])
             node.set("quoted", False)

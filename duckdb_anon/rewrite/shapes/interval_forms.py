@@ -125,7 +125,7 @@ class Form:
     def _of_whole_boxes(self, otherwise: exp.Expr, of_all: str) -> exp.Expr:
         """What every value of a box tells; `of_all` in one that could be anything, NULL among it."""
         if of_all == "1":
-            return tree("case when _cell is null then 0 else 1 end")
+            return tree("(_cell is not null)::int")
         low, high = own("least"), own("most")
         ends = {"low": low, "high": high}
         every_value = tree(self._all_values(), high=high, low=low) if self.discrete else number(1)
@@ -155,8 +155,12 @@ class Form:
 
     def _length(self, high: exp.Expr, low: exp.Expr) -> exp.Expr:
         """The length between two ends, or the number of values: of whole numbers as a DECIMAL, which has room."""
-        counted = "{high} - {low} + 1" if self.kind.upper() == "DATE" else "1.0 + {high} - {low}"
-        return tree(counted if self.discrete else "{high} - {low}", high=high, low=low)
+        if not self.discrete or self.kind.upper() == "DATE":
+            return tree("{high} - {low} + 1" if self.discrete else "{high} - {low}", high=high, low=low)
+        beyond, before = _moved(high, 1), _moved(low, -1)
+        if beyond is not None or before is not None:
+            return tree("{high} - {low}", high=beyond or high, low=low if beyond else before or low)
+        return tree("1.0 + {high} - {low}", high=high, low=low)
 
     def flag_of_own_ends(self, possible: bool) -> exp.Expr:
         """`possible` or `certain`, over the ends of the box itself.
@@ -284,6 +288,13 @@ class Form:
 
 _SIZE = "(_high - _low + 1 + _unbounded::integer)"
 """How many values a box of a counted type has."""
+
+
+def _moved(end: exp.Expr, by: int) -> exp.Expr | None:
+    """A whole number moved by one, as a DECIMAL; None for what is none, or none that is easily read."""
+    if not isinstance(end, exp.Literal) or not end.is_int or len(end.this) > 15 or int(end.this) + by <= 0:
+        return None
+    return exp.Literal(this=f"{int(end.this) + by}.0", is_string=False)
 
 
 def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:

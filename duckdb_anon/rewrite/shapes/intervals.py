@@ -243,7 +243,7 @@ class IntervalPart(Part):
 
     def _endless(self) -> exp.Literal:
         """What a query says that meets no box to tell the values of one without ends."""
-        return exp.Literal.string(when_run(f"no box of {self.columns[0]} tells its values"))
+        return exp.Literal.string(when_run(f"no box of {self.columns[0]} has ends"))
 
     def boundable(self, value: exp.Expr) -> bool:
         """Whether ends are known of a value in a box that could be anything: numbers only."""

@@ -19,6 +19,20 @@ def is_number(value: exp.Expr) -> bool:
     return not texts and all(isinstance(node, _NUMBERS) for node in value.walk())
 
 
+def never_null(value: exp.Expr) -> bool:
+    """Whether an expression has a value whatever its columns are: a number, or a CASE of numbers with an ELSE.
+
+    >>> from sqlglot import parse_one
+    >>> never_null(parse_one("case when a > 1 then 1 else 0 end")), never_null(parse_one("case when a then 1 end"))
+    (True, False)
+    """
+    value = value.unnest()
+    if not isinstance(value, exp.Case):
+        return isinstance(value, exp.Literal)
+    ends = [branch.args["true"] for branch in value.args["ifs"]] + [value.args.get("default")]
+    return all(end is not None and never_null(end) for end in ends)
+
+
 def constants(value: exp.Expr) -> list[Fraction] | None:
     """What a CASE can give where all of its branches are numbers; None for anything else."""
     value = value.unnest()

@@ -15,6 +15,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import mapped, multiplied, name, own, select, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part, Request, aliased, labelled, same
 
 NULL_LABEL = "(null)"
@@ -50,7 +51,7 @@ class SetPart(Part):
         condition = request.condition
         if request.value is not None or condition is None or condition.find(exp.Query, exp.Lambda):
             return None
-        if any(column.table for column in condition.find_all(exp.Column)):  # of a query around this one
+        if any(column.table for column in all_of(condition, exp.Column)):  # of a query around this one
             return None
         if request.wanted == "mean" and not self.even:
             return None

@@ -20,6 +20,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import every, name, select, taken, tree, truth
+from duckdb_anon.rewrite.query.walking import all_of
 
 ROW = name("r")
 Wanted = Literal["mean", "possible", "certain", "least", "most", "fewest"]
@@ -250,4 +251,4 @@ def all_same(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
 
 def _columns(request: Request) -> set[str]:
     pieces = [one for one in (request.condition, request.value) if one is not None]
-    return {c.name.lower() for one in pieces for c in one.find_all(exp.Column) if not c.table}
+    return {c.name.lower() for one in pieces for c in all_of(one, exp.Column) if not c.table}

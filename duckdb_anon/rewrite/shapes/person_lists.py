@@ -24,6 +24,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import multiplied, own, select, tree, truth
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import NULL_LABEL, NodePart
 from duckdb_anon.rewrite.shapes.parts import Request, labelled, shares_of_values
 from duckdb_anon.rewrite.shapes.released import Model
@@ -159,11 +160,11 @@ class MemberPart(NodePart):
         if request.value is not None:
             raise self._error(plain(request.value))
         condition = request.condition if request.condition is not None else truth(True)
-        for column in condition.find_all(exp.Column):
+        for column in all_of(condition, exp.Column):
             around = _test_around(column)
             if around is None:
                 raise self._error(plain(condition))
-            yield from around.find_all(exp.Literal)
+            yield from all_of(around, exp.Literal)
 
     def _error(self, text: str) -> RewriteError:
         return RewriteError(
@@ -195,9 +196,9 @@ def unnested(select: exp.Select, model: Model, alias: str) -> Model:
         if not isinstance(part, MemberPart) or column is None or column.table != alias or len(names) != 1:
             continue
         select.args["joins"].remove(join)
-        if any(c.table == alias and c.name.lower() in part.columns for c in select.find_all(exp.Column)):
+        if any(c.table == alias and c.name.lower() in part.columns for c in all_of(select, exp.Column)):
             raise part._error("a query that unnests it and asks for the whole list as well")
-        for used in list(select.find_all(exp.Column)):
+        for used in all_of(select, exp.Column):
             if used.table == unnest.alias:
                 used.replace(column.copy())
         items = ItemPart(
@@ -226,7 +227,7 @@ def _test_around(column: exp.Column) -> exp.Expr | None:
         for part in test.walk()
         if part is not test
     )
-    return test if constants and len(list(test.find_all(exp.Column))) == 1 else None
+    return test if constants and len(all_of(test, exp.Column)) == 1 else None
 
 
 def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None, nodes: bool = False) -> exp.Select:

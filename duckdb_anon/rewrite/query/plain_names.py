@@ -1,0 +1,96 @@
+"""Names of a rewritten query as short as they can be: what an analyst would have written by hand.
+
+    SELECT people.sex AS sex, sum(people.n) AS total FROM eligible AS people GROUP BY people.sex
+    SELECT sex, sum(n) AS total FROM eligible GROUP BY sex
+
+A column of the only item of FROM needs no table before it, except where the SELECT gives its name to something else,
+which ORDER BY would take; a step of our own that nothing names needs no alias, and a column of it no alias that is its
+name. Columns of subqueries that read the SELECT around them stay as they are. Cost: a pass over each SELECT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.query.walking import all_of
+
+Names = frozenset[str]
+
+
+def shorten_names(query: exp.Expr) -> None:
+    """Take away what names need not say, in place.
+
+    Args:
+        query: a rewritten query whose names have their spelling.
+
+    >>> from sqlglot import parse_one
+    >>> query = parse_one("WITH s AS (SELECT r.a + 1 AS b FROM t AS r) SELECT p.b AS b, p.b AS c FROM s AS p", "duckdb")
+    >>> shorten_names(query)
+    >>> query.sql("duckdb")
+    'WITH s AS (SELECT a + 1 AS b FROM t AS r) SELECT b, b AS c FROM s'
+    """
+    steps: dict[str, Names] = {}
+    for cte in all_of(query, exp.CTE):  # one reads those before it
+        steps[cte.alias] = _given(cte.this, steps)
+    for select in all_of(query, exp.Select):
+        source = select.args.get("from_")
+        item = source.this if source is not None else None
+        if isinstance(item, exp.Table) and not select.args.get("joins") and not select.args.get("laterals"):
+            _shorten(select, item, steps)
+
+
+def _given(step: exp.Expr, steps: Mapping[str, Names]) -> Names:
+    """Names a step gives to its columns, letter by letter, and those it takes over whole from the steps it reads."""
+    if not isinstance(step, exp.Select):
+        return frozenset()
+    names = {one.alias for one in step.expressions if isinstance(one, exp.Alias)}
+    source = step.args.get("from_")
+    if source is not None and any(one.is_star for one in step.expressions):
+        inner = source.this
+        names |= _given(inner.this, steps) if isinstance(inner, exp.Subquery) else steps.get(inner.name, frozenset())
+    return frozenset(names)
+
+
+def _shorten(select: exp.Select, item: exp.Table, steps: Mapping[str, Names]) -> None:
+    alias = item.alias
+    if not alias or item.args["alias"].columns or set(filter(item.args.get, item.args)) - {"this", "alias"}:
+        return
+    named = [one for one in select.expressions if isinstance(one, exp.Alias)]
+    taken = {one.alias.lower() for one in named if not _is_called(one.this, one.alias)}
+    needed = False
+    for column, of_subquery in _columns(select, False):
+        if column.table == alias:
+            if of_subquery or column.name.lower() in taken:
+                needed = True
+            else:
+                column.set("table", None)
+    given = steps.get(item.name) if not item.db else None
+    # AGE.lower is a field of a column of any table but of one that is called age
+    if not needed and (given is not None or _is_unlike(item, select)):
+        item.set("alias", None)
+    for one in named if given is not None else []:
+        column = one.this
+        if isinstance(column, exp.Column) and not column.table and column.name == one.alias and one.alias in given:
+            one.replace(column)
+
+
+def _is_unlike(item: exp.Table, select: exp.Select) -> bool:
+    """Whether a table has a plain name that nothing in the SELECT begins with."""
+    plain = isinstance(item.this, exp.Var) and item.name.isidentifier()
+    return plain and all(one.table.lower() != item.name.lower() for one in all_of(select, exp.Column))
+
+
+def _is_called(node: exp.Expr, name: str) -> bool:
+    """Whether a node is a column with this name."""
+    return isinstance(node, exp.Column) and node.name.lower() == name.lower()
+
+
+def _columns(node: exp.Expr, of_subquery: bool) -> Iterator[tuple[exp.Column, bool]]:
+    """The columns of a SELECT, and whether each stands in a subquery of it."""
+    for child in node.iter_expressions():
+        if isinstance(child, exp.Column):
+            yield child, of_subquery
+        else:
+            yield from _columns(child, of_subquery or isinstance(child, exp.Query))
