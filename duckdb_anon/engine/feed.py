@@ -1,12 +1,12 @@
 """The rows of a call as DuckDB hands them over: a vector at a time, kept in as few bytes as their numbers need.
 
 Listing a whole table into one value, the obvious way, holds it four times over (the state of the aggregate, the
-list, its copy in arrow, the table itself) and in the width of its types. Here each vector is narrowed as it comes,
-and widened again one column at a time when that column is coded.
+list, its copy in arrow, the table itself) and in the width of its types. Here some vectors at a time are narrowed as
+they come, and widened again one column at a time when that column is coded.
 
 `opened` gives a statement the number of an empty feed, `put` adds a vector, `taken` ends it.
 
-Cost: one call of Python for each 2048 rows.
+Cost: one call of Python for each 2048 rows, a few of arrow for each 65,536.
 """
 
 from __future__ import annotations
@@ -25,15 +25,29 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
 _WIDTHS = (np.int8, np.int16, np.int32)
+_TOGETHER, _MOST_BYTES = 32, 1 << 24
+"""Vectors that are narrowed at once, and bytes of them: arrow then works on many rows without the GIL, so that another
+thread of DuckDB puts its rows meanwhile."""
 
 
 @dataclass
 class Feed:
-    """Rows put so far: the pieces of each column, with the types the columns have."""
+    """Rows put so far: the pieces of each column, with the types the columns have.
+
+    Attributes:
+        pieces: of each column, the same rows in the same place of every list.
+        types: of each column.
+        rows: how many were put.
+        waiting: vectors that are in no piece yet.
+        size: their bytes.
+    """
 
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
     types: dict[str, pa.DataType] = field(default_factory=dict)
     rows: int = 0
+    waiting: list[pa.StructArray] = field(default_factory=list)
+    size: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __len__(self) -> int:
         """Rows put so far."""
@@ -41,11 +55,33 @@ class Feed:
 
     def put(self, rows: pa.StructArray) -> None:
         """Add the rows of one vector."""
-        columns = [(rows.type.field(i).name, rows.field(i)) for i in range(rows.type.num_fields)]
-        for name, column in columns:
-            self.types.setdefault(name, column.type)
-            self.pieces.setdefault(name, []).append(_narrowed(column, self.pieces[name]))
-        self.rows += len(rows)
+        with self.lock:
+            self.waiting.append(rows)
+            self.size += rows.nbytes
+            self.rows += len(rows)
+            full = len(self.waiting) >= _TOGETHER or self.size >= _MOST_BYTES
+            batch = self._batch() if full else []
+        self._keep(batch)
+
+    def ended(self) -> Feed:
+        """The feed with all of its rows in pieces."""
+        self._keep(self._batch())
+        return self
+
+    def _batch(self) -> list[pa.StructArray]:
+        batch, self.waiting, self.size = self.waiting, [], 0
+        return batch
+
+    def _keep(self, batch: list[pa.StructArray]) -> None:
+        """Make pieces of some vectors, while other threads put theirs."""
+        if not batch:
+            return
+        kind = batch[0].type
+        narrowed = [_narrowed([rows.field(i) for rows in batch], kind.field(i).type) for i in range(kind.num_fields)]
+        with self.lock:
+            for i, piece in enumerate(narrowed):
+                self.types.setdefault(kind.field(i).name, kind.field(i).type)
+                self.pieces.setdefault(kind.field(i).name, []).append(piece)
 
     def field(self, name: str) -> Any:
         """One column in its own type, texts as `Texts`. It is handed over: the feed has it no more."""
@@ -67,9 +103,6 @@ class Feed:
         return pa.StructArray.from_arrays(plain, fields=list(kind))
 
 
-_lock = threading.Lock()
-
-
 def opened(statement: held.Statement) -> int:
     """Open a feed for a call of `statement`; return its number."""
     return held.hold(statement, Feed())
@@ -77,22 +110,23 @@ def opened(statement: held.Statement) -> int:
 
 def put(number: int, rows: pa.StructArray) -> None:
     """Add a vector to feed `number`; several threads may."""
-    with _lock:
-        held.held(number).put(rows)
+    held.held(number).put(rows)
 
 
 def taken(number: int) -> tuple[held.Statement, Feed]:
     """The feed `number`, which ends, and the statement it was opened for."""
     statement, feed = held.released(number)
-    return statement, feed
+    return statement, feed.ended()
 
 
-def _narrowed(column: pa.Array, before: list[pa.Array]) -> pa.Array:
-    """The same values in fewer bytes: numbers in the narrowest type that holds this vector's, texts once each."""
-    kind = column.type
-    if pa.types.is_dictionary(kind) and before:
+def _narrowed(vectors: list[pa.Array], kind: pa.DataType) -> pa.Array:
+    """The same values in fewer bytes: numbers in the narrowest type that holds them all, texts once each."""
+    if pa.types.is_dictionary(kind):
         # every vector brings a copy of the names of an enum; one is enough
-        return pa.DictionaryArray.from_arrays(column.indices, before[0].dictionary)
+        vectors = [pa.DictionaryArray.from_arrays(vector.indices, vectors[0].dictionary) for vector in vectors]
+    column = _one(vectors, kind)
+    if column is None:
+        raise RequirementError(_too_long(sum(map(len, vectors))))
     if pa.types.is_string(kind):
         return _shorter(column)
     whole = pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)

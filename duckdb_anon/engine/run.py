@@ -261,10 +261,12 @@ def coded_table(
         raise RequirementError(f"{function}: the table is empty; there is nothing to work on")
     source_row = rows.field("rn").to_numpy(zero_copy_only=False)
     infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
-    attributes = [
-        code_column(function, info.name, rows.field(f"c{k}"), info.kind, trees.get(info.hierarchy or ""))
-        for k, info in enumerate(infos)
-    ]
+    attributes = threads.side_by_side(
+        lambda k: code_column(
+            function, infos[k].name, rows.field(f"c{k}"), infos[k].kind, trees.get(infos[k].hierarchy or "")
+        ),
+        range(len(infos)),
+    )
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
     if whole is not None:
         attributes, truths, source_row = rows_of_part(

@@ -26,6 +26,33 @@ FloatArray = NDArray[np.float64]
 Kind = Literal["ordered", "nominal", "hierarchy"]
 
 
+_AT_ONCE = 1 << 16
+
+
+def first_rows(codes: CodeArray, domain: int) -> IntArray:
+    """For each code the first row that holds it, 0 for those that no row does.
+
+    Rows are looked through until every code was met, which for few codes is soon.
+
+    Args:
+        codes: code of each row, 0 .. domain - 1, shape (n,).
+        domain: number of codes.
+
+    >>> first_rows(np.array([2, 0, 2]), 4).tolist()
+    [1, 0, 0, 0]
+    """
+    first = np.zeros(domain, dtype=np.int64)
+    unseen = np.ones(domain, dtype=bool)
+    for start in range(0, len(codes), _AT_ONCE):
+        batch = codes[start : start + _AT_ONCE]
+        fresh = np.flatnonzero(unseen[batch])[::-1]
+        first[batch[fresh]] = fresh + start
+        unseen[batch[fresh]] = False
+        if not unseen.any():
+            break
+    return first
+
+
 @dataclass(frozen=True)
 class Attribute:
     """One column as codes.
@@ -77,9 +104,7 @@ class Attribute:
         array([1, 0, 0])
         """
         codes = np.asarray(codes, dtype=np.int32)
-        first = np.zeros(self.size, dtype=np.int64)
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
-        return replace(self, codes=codes, first_row=first)
+        return replace(self, codes=codes, first_row=first_rows(codes, self.size))
 
     def shared(self) -> Attribute:
         """The attribute without rows, for several tables to have codes of."""

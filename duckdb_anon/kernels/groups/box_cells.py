@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of, order_by
 from duckdb_anon.kernels.groups.widths import range_width, set_width
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.cells import Interval, Node, ValueSet
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -66,7 +67,9 @@ def boxes(
     """
     members = _Members.of(group_of_row)
     index = group_of_row if index is None else index
-    return {attribute.name: _box(attribute, group_of_row, members, index) for attribute in attributes}
+    attributes = list(attributes)
+    each = side_by_side(lambda attribute: _box(attribute, group_of_row, members, index), attributes)
+    return {attribute.name: box for attribute, box in zip(attributes, each, strict=True)}
 
 
 def _box(

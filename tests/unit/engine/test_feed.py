@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from duckdb_anon.engine import answer, feed, held
@@ -39,13 +41,29 @@ def test_every_column_comes_back_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
-def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType) -> None:
+def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_TOGETHER", 1)  # else the texts would be held once
     long = pa.array([f"{i:04}" * 256 for i in range(2048)], kind)  # 2 MB, which all vectors share
     number = feed.opened((0, 0, 1))
     for _ in range(1030):
         feed.put(number, pa.StructArray.from_arrays([long], ["long"]))
     with pytest.raises(RequirementError, match=r"2,109,440 rows holds more than 2 GB of text, .* --part-rows 1000000"):
         feed.taken(number)[1].field("long")
+
+
+def test_vectors_of_several_threads_stay_whole() -> None:
+    number = feed.opened((0, 0, 1))
+    rows = pa.array(range(200 * 500), pa.int64())
+    table = pa.StructArray.from_arrays([rows, rows.cast(pa.string()), pc.multiply(rows, 3)], ["rn", "text", "three"])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda k: feed.put(number, table.slice(k * 500, 500)), range(200)))
+    taken = feed.taken(number)[1]
+    rn, three = taken.field("rn").to_numpy(), taken.field("three").to_numpy()
+    text = taken.field("text")
+    texts = (text.encoded.dictionary_decode() if isinstance(text, Texts) else text).cast(pa.int64()).to_numpy()
+    assert sorted(rn.tolist()) == rows.to_pylist()
+    assert (three == 3 * rn).all()
+    assert (texts == rn).all()
 
 
 def test_much_text_with_few_values_is_held_once() -> None:
