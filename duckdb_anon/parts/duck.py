@@ -179,7 +179,7 @@ class Run:
     def _dealt(self, cutting: Cutting, rows: int, limit: int, q: int) -> str:
         """SQL that deals rows at random; the rows of one value evenly, so that every part can be cut up by values."""
         parts = -(-rows // limit)
-        # hash(number, salt) modulo a power of two is the number's own hash but for a swap of the parts, whatever the salt
+        # hash(number, salt) modulo a power of two: the number alone tells who shares a part, whatever the salt
         order = f"sha256('{generator(self._seed()).bytes(32).hex()}' || {NUMBER}::varchar)"
         if cutting.by == "deal":
             return f"(('0x' || {order}[:15])::bigint % {parts})"
