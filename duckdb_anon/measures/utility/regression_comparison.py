@@ -110,12 +110,15 @@ def _fit(
     free = rows.rows - len(told)
     if free < 1:
         return coefficient, low, high
+    tick()
     y = domains[target].positions[rows.columns[target]]
     chosen = design[:, told]
     scale = np.sqrt((chosen**2).mean(axis=0))
+    tick()
     triangle = _triangle(np.column_stack([chosen / scale, y]))
     upper = triangle[: len(told), : len(told)]
     solved = np.linalg.solve(upper, triangle[: len(told), -1])
+    tick()
     rest = y - chosen @ (solved / scale)
     inverse = np.linalg.inv(upper)
     error = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / scale
@@ -128,6 +131,7 @@ def _fit(
 
 
 def _design(rows: Drawn, domains: Mapping[str, Attribute], term: _Term) -> FloatArray:
+    tick()
     if not term.column:
         return np.ones(rows.rows)
     codes = rows.columns[term.column]
