@@ -16,6 +16,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.fits import require_fit
+from duckdb_anon.engine.identifiers import identifiers_read
 from duckdb_anon.engine.layout import layout_of, looked_up
 from duckdb_anon.engine.one_row_each import check_described, refusing, with_persons
 from duckdb_anon.engine.plan_report import plan_report
@@ -132,7 +133,7 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         relation = replace(relation, columns=columns)
     roles = context.roles(relation, needs=entry.needs)
     if not params["force"]:
-        require_no_identifier(entry.name, relation, roles)
+        require_no_identifier(entry.name, relation, roles, identifiers_read(context.catalog, relation))
     if entry.settle is not None:
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles

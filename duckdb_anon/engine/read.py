@@ -16,6 +16,7 @@ from duckdb_anon.engine.trees import labelled
 from duckdb_anon.model.entries import ColumnInfo
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import Randomization, ReadColumn, ReadTable
 from duckdb_anon.model.shapes import Contents
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray
@@ -73,6 +74,7 @@ def read_tables(
 
 def _in_order(table: pa.StructArray) -> pa.StructArray:
     """Rows as the table has them: DuckDB may list them in any order, their numbers tell."""
+    tick()
     number = table.field("_anon_rn").to_numpy(zero_copy_only=False)
     return table if bool((np.diff(number) > 0).all()) else table.take(pa.array(np.argsort(number)))
 
@@ -86,6 +88,7 @@ def _raw_columns(
     slices = contents.slices() if contents else None
     channels = _channels(table, contents.channels) if contents and contents.channels else {}
     for i in range(table.type.num_fields):
+        tick()
         name, array = table.type.field(i).name, plain(table.field(i))
         if name in own:
             continue
@@ -176,6 +179,7 @@ def _code_together(
         # nodes have labels: a number that is a leaf must meet the text that names its ancestor
         arrays = [labelled(function, name, a, tree) for a in arrays]
     whole = _concatenated(function, name, arrays)
+    tick()
     if tree is not None:
         return _code_in_tree(function, name, raws, whole, tree, literals)
     kind = "" if info.kind == "hierarchy" else info.kind

@@ -100,25 +100,29 @@ def labels_of(
     return labelled, list(sensitive or ()), [*labels.hierarchies, *(arguments.get("hierarchies") or {})]
 
 
-def require_no_identifier(function: str, relation: Relation, roles: Roles) -> None:
-    """Refuse to release a column that its own comment calls an identifier.
+def require_no_identifier(function: str, relation: Relation, roles: Roles, beneath: Mapping[str, str]) -> None:
+    """Refuse to release a column that its own comment, or that of the column it is read from, calls an identifier.
 
     Args:
         function: SQL function, for messages.
         relation: the table.
         roles: columns by role.
+        beneath: columns that tables beneath the relation label identifier, and the table; one that the relation gives
+            a role of its own is what that says.
 
     Raises:
         ColumnError: naming the column.
     """
-    labelled = {name.lower() for name in _from_comments(function, relation).roles["identifier"]}
+    own = {name.lower(): role for role, names in _from_comments(function, relation).roles.items() for name in names}
+    labelled = {name: relation.given for name, role in own.items() if role == "identifier"}
+    labelled |= {name: table for name, table in beneath.items() if name not in own}
     named = {"qi": roles.qi, "sensitive": roles.sensitive, "keep": roles.keep}
     for argument, infos in named.items():
         wrong = [info.name for info in infos if info.name.lower() in labelled]
         if wrong:
             raise ColumnError(
-                f"{function}: {argument} names {listed(wrong)}, labelled identifier in {relation.given}: identifiers "
-                "are never released. Leave it out, change its comment, or say force := true if it is none"
+                f"{function}: {argument} names {listed(wrong)}, labelled identifier in {labelled[wrong[0].lower()]}: "
+                "identifiers are never released. Leave it out, change its comment, or say force := true if it is none"
             )
 
 

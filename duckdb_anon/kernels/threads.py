@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 _POLL = 0.05  # seconds
@@ -26,6 +28,7 @@ _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("threads",
 Work = TypeVar("Work")
 Item = TypeVar("Item")
 Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -112,3 +115,32 @@ def side_by_side(do: Callable[[Item], Done], items: Iterable[Item]) -> list[Done
             for future in futures:
                 future.cancel()
             raise
+
+
+def let_go(work: Callable[[], Result]) -> Result:
+    """Do what nothing can stop (a library's fit), so that the call can be stopped all the same.
+
+    The work is done on a thread of its own. Where `tick` raises while it is awaited the thread is left to itself: it
+    ends when the library returns, and nobody sees what comes of it. So do no more in one call than can be wasted.
+
+    Args:
+        work: is called once; takes part in nothing that others write.
+
+    Returns:
+        What `work` returns.
+
+    >>> let_go(lambda: sum(range(4)))
+    6
+    """
+    answer: Future[Result] = Future()
+
+    def do() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=do, name="kernel", daemon=True).start()
+    while not wait([answer], _POLL).done:
+        tick()
+    return answer.result()

@@ -179,10 +179,10 @@ class Run:
     def _dealt(self, cutting: Cutting, rows: int, limit: int, q: int) -> str:
         """SQL that deals rows at random; the rows of one value evenly, so that every part can be cut up by values."""
         parts = -(-rows // limit)
-        salt = int(generator(self._seed()).integers(2**62))
-        order = f"hash({NUMBER}, {salt}::bigint)"
+        # hash(number, salt) modulo a power of two: the number alone tells who shares a part, whatever the salt
+        order = f"sha256('{generator(self._seed()).bytes(32).hex()}' || {NUMBER}::varchar)"
         if cutting.by == "deal":
-            return f"({order} % {parts})::bigint"
+            return f"(('0x' || {order}[:15])::bigint % {parts})"
         names = [f"{CODE}{k}" for k in range(q, len(self.original.coded))]
         for many in range(parts, 1, -1):
             part = f"((row_number() over (order by {', '.join(names)}, {order}) - 1) % {many})"

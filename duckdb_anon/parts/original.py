@@ -70,10 +70,11 @@ class Original:
         for k, info in enumerate(self.coded):
             self._store_values(k, info, keys[info.name])
         joins = "".join(
-            f" left join {DATABASE}.v{k} on {keys[info.name]} is not distinct from v{k}._key"
+            f" left join (select _key as _anon_key{k}, code as {CODE}{k} from {DATABASE}.v{k}) "
+            f"on {keys[info.name]} is not distinct from _anon_key{k}"
             for k, info in enumerate(self.coded)
         )
-        codes = "".join(f", v{k}.code as {CODE}{k}" for k in range(len(self.coded)))
+        codes = "".join(f", {CODE}{k}" for k in range(len(self.coded)))
         own = ", ".join(f"_anon_s.{ident(name)}" for name in self.columns)
         self.con.execute(
             f"create or replace table {DATABASE}.source as select {own}, {NUMBER}{codes} from "
@@ -190,11 +191,11 @@ class Original:
         person = self.recorded.roles.person
         many = f"count(distinct {ident(person.name)})" if person is not None else "count(*)"
         column = ident(info.name)
-        read = f"{column}, {key} as _key" + (f", {ident(person.name)}" if person is not None else "")
+        read = f"{column}, {key} as _anon_key" + (f", {ident(person.name)}" if person is not None else "")
         self.con.execute(
             f"create or replace table {DATABASE}.raw as select *, row_number() over () - 1 as place from (select "
-            f"any_value({column}) as value, _key, {many} as n from "
-            f"(select {read} from {self.recorded.relation.sql}) group by _key)"
+            f"any_value({column}) as value, _anon_key as _key, {many} as n from "
+            f"(select {read} from {self.recorded.relation.sql}) group by _anon_key)"
         )
         found = self.ask(f"select _key, n from {DATABASE}.raw order by place")
         counts = found.column("n").combine_chunks().to_numpy(zero_copy_only=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from duckdb_anon.model.shapes.types import is_text, kind_of_type
 Step = dict[str, Any]
 CARRIERS = 10
 EDGED = "rare sensitive values are joined (sensitive_edges), for as they are they single persons out"
+_FEW_TARGETS, _SIGMAS = 200, 4
 _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")
 
 
@@ -196,7 +198,9 @@ def _step(
     columns = "" if problem or not ladder.finds_columns else f", columns := {literal(_columns_found(con))}"
     step["call"] = f"FROM {method.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
     notes = [problem] if problem else [ladder.note, EDGED if sample.edges and sample.edges in arguments else ""]
-    for names, question in () if problem else _questions(asked, method, f"{arguments}{columns}", sample):
+    if not problem:
+        notes.append(_attacked(con, asked, f"{method.name}({arguments}{columns})", sample, step))
+    for names, question in () if problem else _questions(asked, method):
         answer, reason = _asked(con, question)
         step.update(zip(names, answer, strict=False))
         notes.append(reason)
@@ -233,18 +237,38 @@ def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any
         return (), text.removeprefix("Invalid Input Error: ")
 
 
-def _questions(asked: Asked, method: Method, arguments: str, sample: Sample) -> list[tuple[tuple[str, ...], str]]:
-    """What is asked of each release, with the columns the answers go to."""
-    targets = min(asked.targets, sample.rows)
+def _attacked(con: duckdb.DuckDBPyConnection, asked: Asked, call: str, sample: Sample, step: Step) -> str:
+    """Put the strongest attacker's success into a step; return what is to be said of it.
+
+    A quarter of the targets will do where one attacker's success with them is beyond chance above the largest risk.
+    """
+    most = min(asked.targets, sample.rows)
+    few = max(_FEW_TARGETS, most // 4)
+
+    def strongest(targets: int, attackers: str) -> tuple[Sequence[Any], str]:
+        return _asked(
+            con,
+            f"select identity, attribute, advantage from linkage_risk('sample', 'release', p_match := {asked.p_match}, "
+            f"targets := {targets}, seed := {asked.seed}, call := {literal(call)}, attackers := {attackers}) "
+            "where attacker = 'strongest'",
+        )
+
+    figures = ("identity", "attribute", "advantage")
+    targets = most
+    if few < most:
+        risk = _risk(dict.fromkeys(figures) | dict(zip(figures, strongest(few, "['likelihood']")[0], strict=False)))
+        if risk is not None and risk - _SIGMAS * math.sqrt(max(risk * (1 - risk), 0.0) / few) > asked.max_risk:
+            targets = few
+    answer, reason = strongest(targets, "['all']")
+    step.update(zip(figures, answer, strict=False))
+    return reason or (f"so far above max_risk that {targets} targets were enough" if targets < most else "")
+
+
+def _questions(asked: Asked, method: Method) -> list[tuple[tuple[str, ...], str]]:
+    """What else is asked of each release, with the columns the answers go to."""
     # a release of a row a person answers for persons, and shows no plain sensitive value to ask for
     sensitive = literal(asked.on_sensitive and not _of_persons(method))
     return [
-        (
-            ("identity", "attribute", "advantage"),
-            f"select identity, attribute, advantage from linkage_risk('sample', 'release', p_match := {asked.p_match}, "
-            f"targets := {targets}, seed := {asked.seed}, call := {literal(f'{method.name}({arguments})')}) "
-            "where attacker = 'strongest'",
-        ),
         (
             ("information_loss",),
             "select iloss from information_loss('sample', 'release') where attribute = '(all)'",

@@ -252,9 +252,9 @@ class _Run:
 
     def _dealt(self, cutting: Cutting, parts: int) -> str:
         """Spark SQL that deals rows at random; the rows of one value evenly, as far as each part can be cut up."""
-        order = f"xxhash64({NUMBER}, {secrets.randbits(62)})"
+        order = f"sha2(concat('{secrets.token_hex(32)}', cast({NUMBER} as string)), 256)"
         if cutting.by == "deal" or parts < 2:
-            return f"pmod({order}, {parts})"
+            return f"pmod(cast(conv(substring({order}, 1, 15), 16, 10) as bigint), {parts})"
         names = ", ".join(f"{CODE}{k}" for k in range(len(self.roles.qi), len(self.coded)))
         least = cutting.requirement.least if cutting.requirement is not None else 1
         for many in range(parts, 1, -1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon.engine import interrupt, run
 from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.kernels.threads import let_go
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Method
 from duckdb_anon.registry import METHODS
@@ -82,6 +84,16 @@ def test_a_compiled_call_that_was_stopped_gives_nothing_back() -> None:
         flag[0] = 1
         with pytest.raises(progress.Interrupted):
             counting(np.zeros(3), progress.stop_flag())
+
+
+def test_a_library_that_cannot_be_stopped_is_left_to_itself() -> None:
+    finish = threading.Event()
+    with interrupt.watching() as flag:
+        assert let_go(lambda: 3) == 3
+        flag[0] = 1
+        with pytest.raises(progress.Interrupted):
+            let_go(finish.wait)
+    finish.set()
 
 
 @pytest.fixture(scope="module")

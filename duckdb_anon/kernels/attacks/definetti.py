@@ -8,6 +8,8 @@ values of their bucket times (columns plus passes).
 
 from __future__ import annotations
 
+import numpy as np
+
 from duckdb_anon.kernels.compiled import compiled
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -51,6 +53,10 @@ def spread_values(
     """
     columns = bins.shape[0]
     buckets = len(start) - 1
+    odds, most = np.empty_like(held), 0
+    for b in range(buckets):
+        most = max(most, offsets[b + 1] - offsets[b])
+    totals = np.empty(most)
     at = 0
     for b in range(buckets):
         total = 0.0
@@ -73,6 +79,9 @@ def spread_values(
                     at += 1
         if step == rounds:
             break
+        for i in range(held.shape[0]):
+            for s in range(held.shape[1]):
+                odds[i, s] = (held[i, s] + strength * marginal[i]) / ((prior[s] + strength) * marginal[i])
         first = 0
         for b in range(buckets):
             if stop[0] != 0:
@@ -83,8 +92,7 @@ def spread_values(
                 for v in range(values):
                     s, fit = code[offsets[b] + v], 1.0
                     for a in range(columns):
-                        share = marginal[bins[a, j]]
-                        fit *= (held[bins[a, j], s] + strength * share) / ((prior[s] + strength) * share)
+                        fit *= odds[bins[a, j], s]
                     weight[first + r * values + v] = fit
                     best = max(best, fit)
                 for v in range(values):
@@ -92,17 +100,17 @@ def spread_values(
             for _ in range(passes):
                 if stop[0] != 0:
                     return
+                totals[:values] = 0.0
+                for r in range(rows):
+                    for v in range(values):
+                        totals[v] += weight[first + r * values + v]
                 for v in range(values):
-                    total = 0.0
-                    for r in range(rows):
-                        total += weight[first + r * values + v]
-                    scale = count[offsets[b] + v] / total if total > 0 else 0.0
-                    for r in range(rows):
-                        weight[first + r * values + v] *= scale
+                    totals[v] = count[offsets[b] + v] / totals[v] if totals[v] > 0 else 0.0
                 off = 0.0
                 for r in range(rows):
                     total = 0.0
                     for v in range(values):
+                        weight[first + r * values + v] *= totals[v]
                         total += weight[first + r * values + v]
                     off = max(off, abs(total - size[start[b] + r]))
                     scale = size[start[b] + r] / total if total > 0 else 0.0

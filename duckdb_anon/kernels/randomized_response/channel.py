@@ -136,6 +136,7 @@ def _along_axes(cells: FloatArray, terms: Sequence[tuple[float, float]]) -> Floa
     for axis, (own, other) in enumerate(terms):
         if own == 1.0 and other == 0.0:
             continue
+        tick()
         total = result.sum(axis=axis, keepdims=True)
         result = own * result + other * total
     return result

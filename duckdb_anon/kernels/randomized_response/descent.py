@@ -13,6 +13,7 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response.problem import Problem
 from duckdb_anon.kernels.randomized_response.sensitivity import rec_qi_gradient, rec_sensitive_gradient
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray, IntArray
 
 WATCHED = 50
@@ -97,6 +98,7 @@ def log_slack(problem: Problem, point: FloatArray, watched: IntArray) -> tuple[F
         point: log gain of each free channel, shape (free,).
         watched: numbers of the pairs that are looked at.
     """
+    tick()
     channels = problem.channels(np.exp(point))
     column = {attribute: place for place, attribute in enumerate(problem.free)}
     values, slopes, first = [], [], 0

@@ -31,6 +31,7 @@ import numpy as np
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform, transform_squared
 from duckdb_anon.kernels.randomized_response.occupied import Occupied
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray
 
 MAX_CELLS = 2**24
@@ -89,6 +90,7 @@ class RiskModel:
 
     def rec_qi(self, qi: Sequence[RetentionChannel]) -> FloatArray:
         """Return the reconstruction probability of each occupied QI cell, shape (cells,)."""
+        tick()
         table = self.tables[0]
         axes = [k for k, channel in enumerate(qi) if not channel.is_identity]
         if not axes:
@@ -102,6 +104,7 @@ class RiskModel:
 
     def rec_sensitive(self, table: Occupied, channel: RetentionChannel) -> FloatArray:
         """Return the reconstruction probability of each pair's sensitive value, shape (pairs,)."""
+        tick()
         if channel.is_identity:
             return np.ones(len(table.pair_count))
         prior, group, of_pair = self.sensitive_prior(table)

@@ -30,6 +30,7 @@ from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import IntArray
 
@@ -70,7 +71,9 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
 
 def _blocks(first: Evidence, second: Evidence, persons: int) -> Iterator[slice]:
     step = max(1, _BLOCK // max(first.classes, second.classes))
-    return (slice(at, at + step) for at in range(0, persons, step))
+    for at in range(0, persons, step):
+        tick()
+        yield slice(at, at + step)
 
 
 def _victims(
@@ -97,6 +100,7 @@ def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: I
     """True triples, all triples, and pairs of classes whose only shared value is a true one."""
     meeting = np.ones((first.classes, second.classes), dtype=bool)
     for a in range(len(persons)):
+        tick()
         one, other = first.covered_codes(a), second.covered_codes(a)
         meeting &= one.astype(np.float32) @ other.T.astype(np.float32) > 0
     shared = first.holds.astype(np.float32) @ second.holds.T.astype(np.float32)

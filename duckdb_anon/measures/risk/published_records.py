@@ -46,9 +46,9 @@ class Replay:
     after: CodeArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PublishedRecords:
-    """A release, ready to be attacked.
+    """A release, ready to be attacked; equal to itself alone.
 
     Attributes:
         qi: names of the quasi-identifiers.

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.model.errors import ColumnError, RequirementError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadColumn
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -75,6 +76,7 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
     elif column.shape == "counts" and column.codes is not None and column.offsets is not None:
         counts = np.asarray(column.counts, dtype=np.float64)
         row = np.repeat(np.arange(rows), np.diff(column.offsets))
+        tick()
         offsets, item, width = column.offsets, column.codes, column.domain.size
         strength = counts / np.bincount(row, weights=counts, minlength=rows)[row]
     elif column.lists_nodes and column.node is not None and column.offsets is not None:
@@ -93,11 +95,15 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
             f"the release's sensitive column '{name}' is {column.shape}; an attacker here reads plain values, counts "
             "of them, and lists of nodes with a row a person (made without explode)"
         )
+    tick()
     items = sparse.csr_matrix((strength, item.astype(np.int64), offsets), (rows, width))
     items.sum_duplicates()
+    tick()
     carried = sparse.csr_matrix((weight, (voter, np.arange(rows))), (voters, rows)) @ items
     if leaves is not None:
+        tick()
         carried = carried @ leaves
+    tick()
     carried.sort_indices()
     return Secret(
         name, part, column.domain.size, carried.indptr.astype(np.int64), carried.indices.astype(np.int32),

@@ -18,6 +18,7 @@ from duckdb_anon.measures.risk.covering import require_columns
 from duckdb_anon.measures.utility.plain_rows import drawn_codes, repeated_rows
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import BoolArray, ReadTable
 from duckdb_anon.model.table import Attribute, IntArray
 
@@ -123,7 +124,11 @@ def pairs(
 
 def _draw(table: ReadTable, names: Sequence[str] | dict[str, None], rng: np.random.Generator) -> Drawn:
     rows = repeated_rows(table)
-    return Drawn({name: drawn_codes(table.columns[name], rows, rng) for name in names}, len(rows))
+    columns = {}
+    for name in names:
+        tick()
+        columns[name] = drawn_codes(table.columns[name], rows, rng)
+    return Drawn(columns, len(rows))
 
 
 def value_text(domain: Attribute, code: int) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.threads import let_go
 from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, Pair, columns_of, pairs
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import AnonError
@@ -84,10 +85,10 @@ def _pmse(
 
     def mean_square(origin: FloatArray) -> float:
         tick()
-        return float(((_chance(learner, features, origin) - share) ** 2).mean())
+        return float(((let_go(lambda: _chance(learner, features, origin)) - share) ** 2).mean())
 
     if learner == "logistic":
-        parameters = int(np.linalg.matrix_rank(np.column_stack([np.ones(rows), features])))
+        parameters = int(let_go(lambda: np.linalg.matrix_rank(np.column_stack([np.ones(rows), features]))))
         return mean_square(released), (parameters - 1) * (1 - share) ** 2 * share / rows
     shuffled = [mean_square(rng.permutation(released)) for _ in range(permutations)]
     return mean_square(released), float(np.mean(shuffled))

@@ -20,11 +20,14 @@ from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, colu
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
 
 NAME = "regression_comparison"
 _MOST_TERMS = 300
+_PIECE = 1 << 17
+"""Rows whose terms are decomposed at a time: between two pieces a call can be stopped."""
 
 
 def _with_target(params: dict[str, Any]) -> dict[str, Any]:
@@ -107,11 +110,15 @@ def _fit(
     free = rows.rows - len(told)
     if free < 1:
         return coefficient, low, high
+    tick()
     y = domains[target].positions[rows.columns[target]]
     chosen = design[:, told]
     scale = np.sqrt((chosen**2).mean(axis=0))
-    orthogonal, upper = np.linalg.qr(chosen / scale)
-    solved = np.linalg.solve(upper, orthogonal.T @ y)
+    tick()
+    triangle = _triangle(np.column_stack([chosen / scale, y]))
+    upper = triangle[: len(told), : len(told)]
+    solved = np.linalg.solve(upper, triangle[: len(told), -1])
+    tick()
     rest = y - chosen @ (solved / scale)
     inverse = np.linalg.inv(upper)
     error = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / scale
@@ -124,6 +131,7 @@ def _fit(
 
 
 def _design(rows: Drawn, domains: Mapping[str, Attribute], term: _Term) -> FloatArray:
+    tick()
     if not term.column:
         return np.ones(rows.rows)
     codes = rows.columns[term.column]
@@ -131,12 +139,21 @@ def _design(rows: Drawn, domains: Mapping[str, Attribute], term: _Term) -> Float
     return values
 
 
+def _triangle(matrix: FloatArray) -> FloatArray:
+    """R of a QR decomposition, by pieces of its rows; a tick after each."""
+    upper = matrix[:0]
+    for first in range(0, len(matrix), _PIECE):
+        upper = np.linalg.qr(np.concatenate([upper, matrix[first : first + _PIECE]]), mode="r")
+        tick()
+    return upper
+
+
 def _independent(design: FloatArray) -> IntArray:
     """Columns that no others determine, in order."""
     if not len(design):
         return np.zeros(0, dtype=np.int64)
     length = np.sqrt((design**2).sum(axis=0))
-    upper, order = qr(design / np.where(length > 0, length, 1), mode="r", pivoting=True)
+    upper, order = qr(_triangle(design / np.where(length > 0, length, 1)), mode="r", pivoting=True)
     size = np.abs(np.diag(upper))
     kept: IntArray = np.sort(order[: int((size > 1e-9 * max(size[0], 1e-300)).sum())]).astype(np.int64)
     return kept

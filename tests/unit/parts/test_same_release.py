@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pytest
+from scipy import sparse
+from scipy.sparse import csgraph
 
 import duckdb_anon
 from duckdb_anon import AnonError, ParameterError
@@ -121,6 +124,20 @@ def test_buckets_are_diverse_and_their_numbers_tell_no_part(people: duckdb.DuckD
     assert shares[2] == shares[3]  # 1 to their number, each once
     assert differing(people, "(select age, born from b)", "(select age, born from wide)") == 0
     assert abs(people.execute("select corr(bucket, age) from b").fetchall()[0][0]) < 0.06
+
+
+def test_a_row_number_does_not_tell_who_shares_a_part() -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table numbered as select i as n, i as whose, i % 5 as value from range(4000) t(i)")
+    swaps = []
+    for seed in (2**70, 2**70 + 1):
+        call = f"rank_swap('numbered', 5, qi := ['n'], sensitive := 'value', keep := ['whose'], seed := {seed})"
+        duckdb_anon.release(con, "swapped", call, replace=True, part_rows=2100)
+        swaps.append(con.execute("select whose, n from swapped").fetchnumpy())
+    one, other = (np.concatenate([swap[column] for swap in swaps]) for column in ("whose", "n"))
+    pairs = sparse.csr_matrix((np.ones(len(one)), (one, other)), (4000, 4000))
+    pieces = np.sort(np.bincount(csgraph.connected_components(pairs, directed=False)[1]))
+    assert pieces[-1] > 3000  # 2,000 where the same rows fall to each part again
 
 
 def test_persons_stay_whole(people: duckdb.DuckDBPyConnection) -> None:

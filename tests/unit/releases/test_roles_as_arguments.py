@@ -104,6 +104,30 @@ def test_an_identifier_is_released_only_by_force(people: duckdb.DuckDBPyConnecti
         duckdb_anon.release(people, "x", "muco('people', 0.2, qi := ['age', 'edu'], sensitive := 'disease')")
 
 
+def test_an_identifier_keeps_its_label_through_views_and_selects(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table people as select 'n' || i as name, i % 9 as age, i % 3 as disease from range(90) t(i)")
+    con.execute("comment on column people.name is 'who; anon: identifier'")
+    con.execute('create view "a view" as with c as (select * from people) select age, disease, name as who from c')
+    con.execute('create view above as select *, who as again from "a view" where age < 8')
+    roles = "qi := ['age'], sensitive := 'disease'"
+    for source, column in (
+        ("a view", "who"), ("above", "AGAIN"), ("(from people)", "name"), ("(select * from above)", "again"),
+        ("(select age, disease, p.name as n from people as p)", "n"), ("(select upper(name) as name, * exclude name from people)", "name"),
+    ):  # fmt: skip
+        for call in (
+            f"muco('{source}', 0.5, {roles}, keep := ['{column}'])",
+            f"mondrian('{source}', 2, qi := ['{column}'])",
+        ):
+            with pytest.raises(duckdb.Error, match="labelled identifier in people: identifiers are never released"):
+                con.execute(f"from {call}")
+            con.execute(f"from {call[:-1]}, force := true)").fetchall()
+    con.execute(
+        "from muco('(select age, disease, name[1] as letter from people)', 0.5, keep := ['letter'], " + roles + ")"
+    )
+    con.execute("comment on column above.again is 'anon: insensitive'")
+    con.execute(f"from muco('above', 0.5, {roles}, keep := ['again'])").fetchall()
+
+
 def test_releases_draw_from_a_cipher_and_seeds_from_pcg64() -> None:
     from duckdb_anon.engine.randomness import generator
 

@@ -10,6 +10,7 @@ does. Source: Kifer (2009), Attacks on privacy and deFinetti's theorem; figures 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -36,7 +37,9 @@ def scoring(release: PublishedRecords) -> Scoring:
     """
     if release.group_of_unit is None or not release.secrets:
         raise CannotAsk("there is no class or bucket in which sensitive values are mixed")
-    models = [_model(release, secret) for secret in release.secrets]
+    models = _models.get(release)
+    if models is None:
+        models = _models[release] = [_model(release, secret) for secret in release.secrets]
     return replace(likelihood.scoring(release), weights=[m.weight for m in models], tilts=[m.tilt for m in models])
 
 
@@ -46,6 +49,10 @@ class _Model:
 
     weight: FloatArray
     tilt: Tilt | None
+
+
+# the attacker who is told the group asks for the same models; they hold nothing of the release
+_models: WeakKeyDictionary[PublishedRecords, list[_Model]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
