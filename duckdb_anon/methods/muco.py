@@ -77,8 +77,8 @@ GROUPING = (
               "change", "text", "uniform", ("uniform", "linear")),
     *LINEAR,
     Parameter(
-        "repair", "exchange cells inside groups, of one row (person) more, until marginals of three columns fit; false: "
-        "delta is exact (default: true)", "boolean",
+        "repair", "exchange cells inside groups, of one row (person) more, until marginals of three columns fit; "
+        "false: delta is exact (default: true)", "boolean",
     ),
 )  # fmt: skip
 
@@ -115,9 +115,7 @@ def least_size(params: Params) -> int:
     return least + 1 if params["repair"] and least > 1 else least
 
 
-def required(
-    table: CodedTable, params: Params, least: int, *, persons: bool
-) -> tuple[Requirement, CodeArray | None]:
+def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[Requirement, CodeArray | None]:
     """What every group must satisfy, and the sensitive codes that are read for it.
 
     Args:

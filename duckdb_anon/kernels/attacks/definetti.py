@@ -8,6 +8,8 @@ values of their bucket times (columns plus passes).
 
 from __future__ import annotations
 
+import numpy as np
+
 from duckdb_anon.kernels.compiled import compiled
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -51,6 +53,11 @@ def spread_values(
     """
     columns = bins.shape[0]
     buckets = len(start) - 1
+    most = 0
+    for b in range(buckets):
+        most = max(most, offsets[b + 1] - offsets[b])
+    fitted, scale = np.empty(most), np.empty(most)
+    smooth, surprise = strength * marginal, 1.0 / marginal
     at = 0
     for b in range(buckets):
         total = 0.0
@@ -73,41 +80,46 @@ def spread_values(
                     at += 1
         if step == rounds:
             break
+        share = 1.0 / (prior + strength)
         first = 0
         for b in range(buckets):
             if stop[0] != 0:
                 return
             rows, values = start[b + 1] - start[b], offsets[b + 1] - offsets[b]
+            fitted[:values] = 0.0
             for r in range(rows):
                 j, best = start[b] + r, 0.0
+                own = weight[first + r * values : first + (r + 1) * values]
                 for v in range(values):
                     s, fit = code[offsets[b] + v], 1.0
                     for a in range(columns):
-                        share = marginal[bins[a, j]]
-                        fit *= (held[bins[a, j], s] + strength * share) / ((prior[s] + strength) * share)
-                    weight[first + r * values + v] = fit
+                        i = bins[a, j]
+                        fit *= (held[i, s] + smooth[i]) * (surprise[i] * share[s])
+                    own[v] = fit
                     best = max(best, fit)
                 for v in range(values):
-                    weight[first + r * values + v] /= best
+                    own[v] /= best
+                    fitted[v] += own[v]
+            # columns are scaled while rows are summed, and summed while rows are scaled
             for _ in range(passes):
                 if stop[0] != 0:
                     return
                 for v in range(values):
-                    total = 0.0
-                    for r in range(rows):
-                        total += weight[first + r * values + v]
-                    scale = count[offsets[b] + v] / total if total > 0 else 0.0
-                    for r in range(rows):
-                        weight[first + r * values + v] *= scale
+                    scale[v] = count[offsets[b] + v] / fitted[v] if fitted[v] > 0 else 0.0
+                    fitted[v] = 0.0
                 off = 0.0
                 for r in range(rows):
+                    own = weight[first + r * values : first + (r + 1) * values]
                     total = 0.0
                     for v in range(values):
-                        total += weight[first + r * values + v]
-                    off = max(off, abs(total - size[start[b] + r]))
-                    scale = size[start[b] + r] / total if total > 0 else 0.0
+                        own[v] *= scale[v]
+                        total += own[v]
+                    people = size[start[b] + r]
+                    off = max(off, abs(total - people))
+                    ratio = people / total if total > 0 else 0.0
                     for v in range(values):
-                        weight[first + r * values + v] *= scale
+                        own[v] *= ratio
+                        fitted[v] += own[v]
                 if off < 1e-6:
                     break
             first += rows * values
