@@ -273,11 +273,10 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
     return run.run_call(entry, text, tables, trees, counted, place, statement)
 
 
-def _table(fed: pa.StructArray) -> pa.StructArray:
+def _table(fed: pa.StructArray) -> feed.FedTable:
     """Rows of a table that was fed."""
-    kind = fed.type.field("row").type.value_type
     _, rows = feed.taken(fed.field("feed")[0].as_py())
-    return rows.whole(kind)
+    return feed.FedTable(rows, fed.type.field("row").type.value_type)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:

@@ -94,13 +94,29 @@ class Feed:
             raise RequirementError(_too_long(self.rows))
         return whole
 
-    def whole(self, kind: pa.StructType) -> pa.StructArray:
-        """All rows, whose type is `kind`. They are handed over: the feed has them no more."""
-        if not self.rows:
-            return pa.array([], kind)
-        columns = [self.field(one.name) for one in kind]
-        plain = [c.encoded.dictionary_decode() if isinstance(c, Texts) else c for c in columns]
-        return pa.StructArray.from_arrays(plain, fields=list(kind))
+
+@dataclass(frozen=True)
+class FedTable:
+    """A table that was fed, whose columns are widened when they are asked for.
+
+    Attributes:
+        feed: its rows.
+        type: its columns.
+    """
+
+    feed: Feed
+    type: pa.StructType
+
+    def __len__(self) -> int:
+        """Rows of the table."""
+        return self.feed.rows
+
+    def field(self, name: str) -> pa.Array:
+        """One column in its own type. It is handed over: the table has it no more."""
+        if not self.feed.rows:
+            return pa.array([], self.type.field(name).type)
+        column = self.feed.field(name)
+        return column.encoded.dictionary_decode() if isinstance(column, Texts) else column
 
 
 def opened(statement: held.Statement) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import plain, type_text
 from duckdb_anon.engine.coding import code_column
+from duckdb_anon.engine.feed import FedTable
 from duckdb_anon.engine.trees import labelled
 from duckdb_anon.model.entries import ColumnInfo
 from duckdb_anon.model.errors import ColumnError
@@ -24,17 +26,17 @@ from duckdb_anon.model.table import Attribute, CodeArray, FloatArray
 
 @dataclass(frozen=True)
 class _Raw:
-    """One column of one table before coding: its shape and the value arrays it contributes."""
+    """One column of one table before coding: its shape, and what hands over the value arrays it contributes."""
 
     shape: str
-    arrays: tuple[pa.Array, ...]
+    take: Callable[[], tuple[pa.Array, ...]]
     rest: dict[str, Any]
     slice: str = ""
 
 
 def read_tables(
     function: str,
-    tables: Sequence[pa.StructArray],
+    tables: Sequence[FedTable],
     infos: Mapping[str, ColumnInfo],
     trees: Mapping[str, Hierarchy],
     literals: bool = False,
@@ -44,7 +46,7 @@ def read_tables(
 
     Args:
         function: SQL function, for messages.
-        tables: one struct array a table; fields are columns.
+        tables: their columns are handed over one by one, so that one column at a time is held as it came.
         infos: kind and hierarchy by column name; a column without entry is taken by its type.
         trees: hierarchies by column name.
         literals: whether domains carry the SQL text of their values.
@@ -53,10 +55,10 @@ def read_tables(
     Raises:
         ColumnError: when columns of one name have types that cannot be compared.
     """
-    tables = [_in_order(table) for table in tables]
+    ordered = [_Ordered(table) for table in tables]
     spelled = {name.lower(): name for name in infos}
     told = list(shown) or [None] * len(tables)
-    raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(tables, told, strict=True)]
+    raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(ordered, told, strict=True)]
     names = dict.fromkeys(name for raw in raws for name in raw)
     coded = {
         name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
@@ -68,19 +70,32 @@ def read_tables(
             told[k] or Contents(),
             _numbers(function, table, told[k] or Contents()),
         )
-        for k, table in enumerate(tables)
+        for k, table in enumerate(ordered)
     ]
 
 
-def _in_order(table: pa.StructArray) -> pa.StructArray:
-    """Rows as the table has them: DuckDB may list them in any order, their numbers tell."""
-    tick()
-    number = table.field("_anon_rn").to_numpy(zero_copy_only=False)
-    return table if bool((np.diff(number) > 0).all()) else table.take(pa.array(np.argsort(number)))
+class _Ordered:
+    """Columns of a table, rows as the table has them: DuckDB may list them in any order, their numbers tell."""
+
+    def __init__(self, table: FedTable) -> None:
+        tick()
+        self.table, self.type = table, table.type
+        number = table.field("_anon_rn").to_numpy(zero_copy_only=False)
+        self.order = None if bool((number[1:] > number[:-1]).all()) else pa.array(np.argsort(number))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def field(self, name: str) -> pa.Array:
+        """One column; the table has it no more."""
+        column = self.table.field(name)
+        if self.order is None:
+            return column
+        return (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).take(self.order)
 
 
 def _raw_columns(
-    table: pa.StructArray, trees: Mapping[str, Hierarchy], spelled: Mapping[str, str], contents: Contents | None
+    table: _Ordered, trees: Mapping[str, Hierarchy], spelled: Mapping[str, str], contents: Contents | None
 ) -> dict[str, _Raw]:
     """Columns by the name the call knows them by: SQL does not tell upper from lower case."""
     columns: dict[str, _Raw] = {}
@@ -89,14 +104,18 @@ def _raw_columns(
     channels = _channels(table, contents.channels) if contents and contents.channels else {}
     for i in range(table.type.num_fields):
         tick()
-        name, array = table.type.field(i).name, plain(table.field(i))
+        name, kind = table.type.field(i).name, table.type.field(i).type
         if name in own:
             continue
-        kind = array.type
         known = spelled.get(name.lower(), name)
+        if name.lower() not in channels and _is_flat(kind):
+            columns[known] = _Raw("value", partial(_taken, table, name), {})
+            continue
+        array = plain(table.field(name))
+        kind = array.type
         if name.lower() in channels:
             p, domain = channels[name.lower()]
-            columns[known] = _Raw("value", (array, domain), {"p": p})
+            columns[known] = _Raw("value", _given(array, domain), {"p": p})
         elif name in slices if slices is not None else _has_fields(kind):
             for j in range(kind.num_fields):
                 inner = spelled.get(kind.field(j).name.lower(), kind.field(j).name)
@@ -106,12 +125,25 @@ def _raw_columns(
     return columns
 
 
+def _is_flat(kind: pa.DataType) -> bool:
+    """Whether a type is of single values, and as DuckDB knows it."""
+    return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
+
+
+def _taken(table: _Ordered, name: str) -> tuple[pa.Array, ...]:
+    return (plain(table.field(name)),)
+
+
+def _given(*arrays: pa.Array) -> Callable[[], tuple[pa.Array, ...]]:
+    return lambda: arrays
+
+
 def _has_fields(kind: pa.DataType) -> bool:
     """Whether a type is a STRUCT that is no interval."""
     return bool(pa.types.is_struct(kind)) and {f.name for f in kind} != {"lower", "upper"}
 
 
-def _channels(table: pa.StructArray, column: str) -> dict[str, tuple[float, pa.Array]]:
+def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]:
     """Probability and domain of each column that the release says was randomized."""
     told = table.field(column)
     told = told.filter(told.is_valid())[:1]
@@ -123,7 +155,7 @@ def _channels(table: pa.StructArray, column: str) -> dict[str, tuple[float, pa.A
     return found
 
 
-def _numbers(function: str, table: pa.StructArray, contents: Contents) -> dict[str, FloatArray]:
+def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, FloatArray]:
     """What carriers say, row by row."""
     numbers = {}
     for name in contents.carriers:
@@ -142,7 +174,7 @@ def _numbers(function: str, table: pa.StructArray, contents: Contents) -> dict[s
     return numbers
 
 
-def types_of(table: pa.StructArray) -> dict[str, str]:
+def types_of(table: FedTable) -> dict[str, str]:
     """DuckDB types of a table whose columns the planner did not see, as far as shapes go by them."""
     return {field.name: type_text(field.type) for field in table.type if field.name != "_anon_rn"}
 
@@ -152,16 +184,16 @@ def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:
     if pa.types.is_struct(kind):
         lower, upper = plain(array.field("lower")), plain(array.field("upper"))
         missing = array.is_null().to_numpy(zero_copy_only=False)
-        return _Raw("interval", (lower, upper), {"null": missing}, slice_name)
+        return _Raw("interval", _given(lower, upper), {"null": missing}, slice_name)
     if pa.types.is_map(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
         counts = pc.cast(array.items, pa.int64()).to_numpy(zero_copy_only=False)
-        return _Raw("counts", (plain(array.keys),), {"offsets": offsets, "counts": counts}, slice_name)
+        return _Raw("counts", _given(plain(array.keys)), {"offsets": offsets, "counts": counts}, slice_name)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return _Raw("nodeset" if in_tree else "set", (plain(array.flatten()),), {"offsets": offsets}, slice_name)
-    return _Raw("value", (array,), {}, slice_name)
+        return _Raw("nodeset" if in_tree else "set", _given(plain(array.flatten())), {"offsets": offsets}, slice_name)
+    return _Raw("value", _given(array), {}, slice_name)
 
 
 def _code_together(
@@ -174,27 +206,31 @@ def _code_together(
 ) -> list[ReadColumn | None]:
     info = infos.get(name, ColumnInfo(name))
     tree = trees.get(name)
-    arrays = [a for raw in raws if raw is not None for a in raw.arrays]
+    each = [raw.take() if raw is not None else () for raw in raws]
+    arrays = [a for some in each for a in some]
+    lengths = [[len(a) for a in some] for some in each]
+    del each
     if tree is not None:
         # nodes have labels: a number that is a leaf must meet the text that names its ancestor
         arrays = [labelled(function, name, a, tree) for a in arrays]
     whole = _concatenated(function, name, arrays)
+    del arrays
     tick()
     if tree is not None:
-        return _code_in_tree(function, name, raws, whole, tree, literals)
+        return _code_in_tree(function, name, raws, lengths, whole, tree, literals)
     kind = "" if info.kind == "hierarchy" else info.kind
     attribute = code_column(function, name, whole, kind, literals=literals)
     domain = attribute.shared()
     out: list[ReadColumn | None] = []
     at = 0
-    for raw in raws:
+    for raw, lasts in zip(raws, lengths, strict=True):
         if raw is None:
             out.append(None)
             continue
         parts = []
-        for array in raw.arrays:
-            parts.append(attribute.codes[at : at + len(array)])
-            at += len(array)
+        for length in lasts:
+            parts.append(attribute.codes[at : at + length])
+            at += length
         out.append(_column(raw, domain, parts))
     return out
 
@@ -215,7 +251,13 @@ def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> ReadColumn:
 
 
 def _code_in_tree(
-    function: str, name: str, raws: Sequence[_Raw | None], whole: pa.Array, tree: Hierarchy, literals: bool
+    function: str,
+    name: str,
+    raws: Sequence[_Raw | None],
+    lengths: Sequence[Sequence[int]],
+    whole: pa.Array,
+    tree: Hierarchy,
+    literals: bool,
 ) -> list[ReadColumn | None]:
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
     leaves = pa.array(tree.leaf_labels, pa.string())
@@ -226,15 +268,15 @@ def _code_in_tree(
     nodes = _nodes(function, name, whole, numbered)
     out: list[ReadColumn | None] = []
     at = 0
-    for raw in raws:
+    for raw, lasts in zip(raws, lengths, strict=True):
         if raw is None:
             out.append(None)
             continue
-        mine = nodes[at : at + len(raw.arrays[0])]
-        at += sum(len(a) for a in raw.arrays)
+        mine = nodes[at : at + lasts[0]]
+        at += sum(lasts)
         channel = None
         if "p" in raw.rest:
-            channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[at - len(raw.arrays[1]) : at]]])
+            channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[at - lasts[1] : at]]])
         leaf = leaf_of_node[mine]
         if raw.shape in ("nodeset", "set"):
             out.append(ReadColumn("set", domain, offsets=raw.rest["offsets"], node=mine, slice=raw.slice))

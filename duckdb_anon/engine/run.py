@@ -20,7 +20,7 @@ from duckdb_anon.engine import held, interrupt
 from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
 from duckdb_anon.engine.coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.drawn_off import ReleasedRows
-from duckdb_anon.engine.feed import Feed
+from duckdb_anon.engine.feed import FedTable, Feed
 from duckdb_anon.engine.layout import layout_from, length
 from duckdb_anon.engine.memory import give_back
 from duckdb_anon.engine.one_row_each import check_coded, check_persons
@@ -39,7 +39,7 @@ from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes import EDGES, Contents, in_doubt, read, refuse
 from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArray
 
-Rows: TypeAlias = Feed | pa.StructArray
+Rows: TypeAlias = Feed | FedTable
 
 
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
@@ -172,6 +172,7 @@ def _report(
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
         shown = _shown(entry, roles, params, tables, extra)
         found = read_tables(entry.name, tables, infos, of_column, entry.literals, shown)
+        give_back()
         if roles.person is not None:
             whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
             check_persons(entry, roles.person.name, whose.value_codes(), whose.domain.null_code)
@@ -192,7 +193,7 @@ def _report(
 
 
 def _shown(
-    entry: Report, roles: Roles, params: Params, tables: Sequence[pa.StructArray], extra: Mapping[str, Any]
+    entry: Report, roles: Roles, params: Params, tables: Sequence[FedTable], extra: Mapping[str, Any]
 ) -> list[Contents | None]:
     """What each table carries, None for the original that the others are held against.
 

@@ -76,6 +76,10 @@ GROUPING = (
     Parameter("tables", "'uniform': columns permuted inside groups; 'linear': the paper's tables of least expected "
               "change", "text", "uniform", ("uniform", "linear")),
     *LINEAR,
+    Parameter(
+        "repair", "exchange cells inside groups, of one row (person) more, until marginals of three columns fit; "
+        "false: delta is exact (default: true)", "boolean",
+    ),
 )  # fmt: skip
 
 
@@ -91,26 +95,42 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
                 f"{function}: {name} := {params[name]!r} belongs to the paper's random output tables; say tables := "
                 "'linear' with it, or leave it out"
             )
-    if "repair" in params and params["repair"] is None:
+    if params["repair"] is None:
         params["repair"] = True
     return params
 
 
-def required(table: CodedTable, params: Params, *, persons: bool) -> tuple[Requirement, CodeArray | None]:
+def least_size(params: Params) -> int:
+    """Rows (persons) of a group of the uniform tables, at least.
+
+    The repair takes some of what permuting gives, so groups that are repaired have one more.
+
+    Args:
+        params: delta and repair.
+
+    >>> [least_size({"delta": 0.1, "repair": repair}) for repair in (True, False)]
+    [11, 10]
+    """
+    least = ceil(1 / params["delta"])
+    return least + 1 if params["repair"] and least > 1 else least
+
+
+def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[Requirement, CodeArray | None]:
     """What every group must satisfy, and the sensitive codes that are read for it.
 
     Args:
         table: the table; its sensitive columns are read.
         params: delta and l.
+        least: rows (persons) of a group.
         persons: whether somebody has several rows.
     """
-    parts: list[Requirement] = [KAnonymity(ceil(1 / params["delta"]))]
+    parts: list[Requirement] = [KAnonymity(least)]
     if persons:
         parts.append(PersonShare(float(1 / params["delta"])))
-    least = DEFAULT_L if params["l"] is None else params["l"]
-    if not table.sensitive or least <= 1:
+    least_l = DEFAULT_L if params["l"] is None else params["l"]
+    if not table.sensitive or least_l <= 1:
         return joined(parts), None
-    diverse = diverse_persons(least) if persons else FrequencyDiversity(least)
+    diverse = diverse_persons(least_l) if persons else FrequencyDiversity(least_l)
     sensitive, each = every_column(table.sensitive, lambda _: diverse)
     return joined([*parts, *each]), sensitive
 
@@ -129,7 +149,10 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     if params["tables"] == "linear":
         return linear_tables.groups_of(table, params, function)
     person = table.repeated_person
-    requirement, sensitive = required(table, params, persons=person is not None)
+    # a table of just as many as delta asks for is one group, which cannot have one more
+    members = table.rows if person is None else len(np.unique(person))
+    least = max(ceil(1 / params["delta"]), min(least_size(params), members))
+    requirement, sensitive = required(table, params, least, persons=person is not None)
     try:
         return sse_partition(table.qi, sensitive, requirement, person=person, tick=tick, function=function)
     except RequirementError as error:
@@ -197,8 +220,8 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     if params["tables"] == "linear":
         return cutting(params, *linear_tables.required(table, params))
     if repeated:
-        return whole_persons_by("sse", max(1 / params["delta"], DEFAULT_L if params["l"] is None else params["l"]))
-    return Cutting("sse", *required(table, params, persons=False))
+        return whole_persons_by("sse", max(least_size(params), DEFAULT_L if params["l"] is None else params["l"]))
+    return Cutting("sse", *required(table, params, least_size(params), persons=False))
 
 
 def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
@@ -226,10 +249,6 @@ METHOD = Method(
     smallest="0.2",
     parameters=(
         *GROUPING,
-        Parameter(
-            "repair", "exchange cells inside groups until marginals of three columns fit; false: delta is exact "
-            "(default: true)", "boolean",
-        ),
         Parameter(
             "min_changed", "linear: quasi-identifiers that differ from the original in every row; 1.5 adds one in half "
             "of them (default: 1)", "number", low=0,

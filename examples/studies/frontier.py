@@ -10,7 +10,8 @@ ten bins. Risk, of a person all of whose quasi-identifiers are known:
 * outside: the likeliest released row is hers. Likelihood of values moving is learned without a secret, by
   running the same call on the release; ties share.
 * insider: the same among the rows of her own group, which this attacker knows; and the best assignment of all members
-  of the group at once (Hungarian method), whichever is higher. "fair" is one over the group, on average.
+  of the group at once (Hungarian method), whichever is higher, for every person of the table. "fair" is one over the
+  group, on average.
 
 Boxes enter as values drawn from them, slices row by row. Each target of frontier.md is printed with what came out;
 after the tables stands what SSE groups do for slicing, merging and anatomy at the same l.
@@ -268,8 +269,8 @@ def score(table: CodedTable, published: Codes) -> float:
 def risks(
     table: CodedTable, call: Call, released: Released, rng: np.random.Generator, targets: int
 ) -> tuple[float, float, float]:
-    """Outside and insider risk, and one over the size of a target's group on average (nan where groups are not the
-    method's)."""  # noqa: D205, D209
+    """Outside risk of some targets; insider risk of everybody and one over the size of her group on average (nan where
+    groups are not the method's)."""  # noqa: D205, D209
     published, group = released
     again, _ = call(
         replace(table, qi=tuple(replace(a, codes=c) for a, c in zip(table.qi, published, strict=True))), rng
@@ -295,17 +296,15 @@ def risks(
     if group is None:
         return float(outside), np.nan, np.nan
     members = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
-    guess, assigned = [], []
-    for t in chosen:
-        rows = members[group[t]]
+    guessed = assigned = 0.0
+    for rows in members:
         every = np.stack([scores(m, rows) for m in rows])
-        guess.append(hit(every[list(rows).index(t)], rows, t))
+        guessed += sum(hit(mine, rows, m) for m, mine in zip(rows, every, strict=True))
         # equal scores are told apart by chance, not by the order of rows
-        mixed = rng.permutation(len(rows))
-        person, place = linear_sum_assignment(-every[:, mixed])
-        assigned.append(rows[mixed[place[person == list(rows).index(t)][0]]] == t)
-    fair = np.mean(1 / np.bincount(group)[group[chosen]])
-    return float(outside), float(max(np.mean(guess), np.mean(assigned))), float(fair)
+        first, second = rng.permutation(len(rows)), rng.permutation(len(rows))
+        person, place = linear_sum_assignment(-every[first][:, second])
+        assigned += float((first[person] == second[place]).sum())
+    return float(outside), max(guessed, assigned) / table.rows, len(members) / table.rows
 
 
 def hit(score_of_row: Any, rows: Any, target: int) -> float:

@@ -53,10 +53,11 @@ def spread_values(
     """
     columns = bins.shape[0]
     buckets = len(start) - 1
-    odds, most = np.empty_like(held), 0
+    most = 0
     for b in range(buckets):
         most = max(most, offsets[b + 1] - offsets[b])
-    totals = np.empty(most)
+    fitted, scale = np.empty(most), np.empty(most)
+    smooth, surprise = strength * marginal, 1.0 / marginal
     at = 0
     for b in range(buckets):
         total = 0.0
@@ -79,43 +80,46 @@ def spread_values(
                     at += 1
         if step == rounds:
             break
-        for i in range(held.shape[0]):
-            for s in range(held.shape[1]):
-                odds[i, s] = (held[i, s] + strength * marginal[i]) / ((prior[s] + strength) * marginal[i])
+        share = 1.0 / (prior + strength)
         first = 0
         for b in range(buckets):
             if stop[0] != 0:
                 return
             rows, values = start[b + 1] - start[b], offsets[b + 1] - offsets[b]
+            fitted[:values] = 0.0
             for r in range(rows):
                 j, best = start[b] + r, 0.0
+                own = weight[first + r * values : first + (r + 1) * values]
                 for v in range(values):
                     s, fit = code[offsets[b] + v], 1.0
                     for a in range(columns):
-                        fit *= odds[bins[a, j], s]
-                    weight[first + r * values + v] = fit
+                        i = bins[a, j]
+                        fit *= (held[i, s] + smooth[i]) * (surprise[i] * share[s])
+                    own[v] = fit
                     best = max(best, fit)
                 for v in range(values):
-                    weight[first + r * values + v] /= best
+                    own[v] /= best
+                    fitted[v] += own[v]
+            # columns are scaled while rows are summed, and summed while rows are scaled
             for _ in range(passes):
                 if stop[0] != 0:
                     return
-                totals[:values] = 0.0
-                for r in range(rows):
-                    for v in range(values):
-                        totals[v] += weight[first + r * values + v]
                 for v in range(values):
-                    totals[v] = count[offsets[b] + v] / totals[v] if totals[v] > 0 else 0.0
+                    scale[v] = count[offsets[b] + v] / fitted[v] if fitted[v] > 0 else 0.0
+                    fitted[v] = 0.0
                 off = 0.0
                 for r in range(rows):
+                    own = weight[first + r * values : first + (r + 1) * values]
                     total = 0.0
                     for v in range(values):
-                        weight[first + r * values + v] *= totals[v]
-                        total += weight[first + r * values + v]
-                    off = max(off, abs(total - size[start[b] + r]))
-                    scale = size[start[b] + r] / total if total > 0 else 0.0
+                        own[v] *= scale[v]
+                        total += own[v]
+                    people = size[start[b] + r]
+                    off = max(off, abs(total - people))
+                    ratio = people / total if total > 0 else 0.0
                     for v in range(values):
-                        weight[first + r * values + v] *= scale
+                        own[v] *= ratio
+                        fitted[v] += own[v]
                 if off < 1e-6:
                     break
             first += rows * values

@@ -1,6 +1,6 @@
 """Guesses of a sensitive value by naive Bayes, each without the person guessed about: arrays in, arrays out.
 
-Cost: targets times sensitive values times columns.
+Cost: targets times sensitive values times columns, and a logarithm for each known bin and value.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from duckdb_anon.model.reading import BoolArray
 from duckdb_anon.model.table import FloatArray, IntArray
 
 TIE = 1e-9
+NOBODY = 1e-9
+"""Fewer rows than this are none but for rounding."""
 
 
 @compiled
@@ -55,8 +57,14 @@ def naive_bayes_guesses(
         out: how many of the likeliest values are hers, over their number, shape (targets,).
         stop: not 0 once the work is to stop.
     """
-    values = len(prior)
+    values, columns = len(prior), bins.shape[1]
     score, total = np.empty(values), np.empty(values)
+    # what no own row changes is the same for all targets
+    rows_log, prior_log = np.empty(values), np.empty(values)
+    for s in range(values):
+        rows_log[s] = np.log(prior[s] + strength)
+        prior_log[s] = np.log(prior[s]) if prior[s] > NOBODY else -np.inf
+    seen_log, ready = np.empty(held.shape), np.zeros(len(held), dtype=np.bool_)
     pair = 0
     for t in range(len(out)):
         if stop[0] != 0:
@@ -64,22 +72,36 @@ def naive_bayes_guesses(
         rows_own = own_start[t + 1] - own_start[t]
         total[:] = 0.0
         for r in range(start[t], start[t + 1]):
-            best = -np.inf
+            score[:] = prior_log
+            for a in range(columns):
+                if known[r, a]:
+                    b = bins[r, a]
+                    if not ready[b]:
+                        for s in range(values):
+                            seen_log[b, s] = np.log(held[b, s] + strength * marginal[b])
+                        ready[b] = True
+                    for s in range(values):
+                        score[s] += seen_log[b, s] - rows_log[s]
             for s in range(values):
-                rows = prior[s]
+                mine = 0.0
                 for e in range(rows_own):
-                    rows -= own[own_start[t] + e, s]
+                    mine += own[own_start[t] + e, s]
+                if mine == 0.0:
+                    continue
+                rows = prior[s] - mine
                 score[s] = -np.inf
-                if rows <= 1e-9:
+                if rows <= NOBODY:
                     continue
                 score[s] = np.log(rows)
-                for a in range(bins.shape[1]):
+                for a in range(columns):
                     if known[r, a]:
                         b = bins[r, a]
                         seen = held[b, s]
                         for e in range(rows_own):
                             seen -= own[own_start[t] + e, s] * inside[pair + e, a]
                         score[s] += np.log((max(seen, 0.0) + strength * marginal[b]) / (rows + strength))
+            best = -np.inf
+            for s in range(values):
                 best = max(best, score[s])
             pair += rows_own
             if best == -np.inf:

@@ -105,6 +105,24 @@ class JoinedCells:
         row_scores(self.cells, each, floor, out)
         return out
 
+    def factors(self, local: FloatArray, active: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Exponentials of the same sums, each relative to the sum of the best cells.
+
+        Args:
+            local: as for `scores`, finite.
+            active: as for `scores`.
+
+        Returns:
+            Factors in [0, 1], shape (targets, rows), and the sum of the best cells' scores, shape (targets,).
+        """
+        best = np.maximum.reduceat(local, self.first, axis=1)
+        each = np.empty((len(local), self.combinations))
+        relative = np.exp(local - np.repeat(best, self.number, axis=1))
+        joined_factors(relative, active, self.first, self.number, self.columns, self.start, each)
+        out = np.empty((len(local), self.cells.shape[1]))
+        row_factors(self.cells, each, out)
+        return out, np.where(active, best, 0.0).sum(axis=1)
+
 
 @compiled
 def joined_scores(
@@ -141,3 +159,40 @@ def joined_scores(
                         out[t, begin + i * number[a] + c] = so_far + (local[t, first[a] + c] if active[t, a] else 0.0)
                 size *= number[a]
             begin += size
+
+
+@compiled
+def joined_factors(
+    local: FloatArray,
+    active: BoolArray,
+    first: IntArray,
+    number: IntArray,
+    columns: IntArray,
+    start: IntArray,
+    out: FloatArray,
+) -> None:
+    """Multiply the factors of every combination of cells, for each target; see `joined_scores`."""
+    for t in range(local.shape[0]):
+        begin = 0
+        for g in range(len(start) - 1):
+            size = 1
+            out[t, begin] = 1.0
+            for k in range(start[g], start[g + 1]):
+                a = columns[k]
+                for i in range(size - 1, -1, -1):
+                    so_far = out[t, begin + i]
+                    for c in range(number[a] - 1, -1, -1):
+                        out[t, begin + i * number[a] + c] = so_far * (local[t, first[a] + c] if active[t, a] else 1.0)
+                size *= number[a]
+            begin += size
+
+
+@compiled
+def row_factors(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
+    """Multiply each row's factors for each target; see `linkage.row_scores`."""
+    for t in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[t, j] = local[t, cells[0, j]]
+        for a in range(1, cells.shape[0]):
+            for j in range(out.shape[1]):
+                out[t, j] *= local[t, cells[a, j]]

@@ -49,11 +49,12 @@ def row_scores(cells: CodeArray, local: FloatArray, floor: float, out: FloatArra
 
 
 @compiled
-def bucket_scores(scores: FloatArray, start: IntArray, share: bool, out: FloatArray) -> None:
+def bucket_scores(scores: FloatArray, look: CodeArray, start: IntArray, share: bool, out: FloatArray) -> None:
     """Score of each bucket for one column of a sliced release, whose rows stand bucket by bucket.
 
     Args:
-        scores: score of each row, shape (targets, rows).
+        scores: score of each distinct row, shape (targets, distinct rows).
+        look: which of them each row is, shape (rows,).
         start: first row of each bucket and the number of rows, shape (buckets + 1,).
         share: log of the mean of the rows' exponentials (a cell of the bucket at random is hers); else the best row.
         out: shape (targets, buckets); added to.
@@ -62,11 +63,11 @@ def bucket_scores(scores: FloatArray, start: IntArray, share: bool, out: FloatAr
         for b in range(len(start) - 1):
             best = -np.inf
             for j in range(start[b], start[b + 1]):
-                best = max(best, scores[t, j])
+                best = max(best, scores[t, look[j]])
             if share and best > -np.inf:
                 total = 0.0
                 for j in range(start[b], start[b + 1]):
-                    behind = best - scores[t, j]
+                    behind = best - scores[t, look[j]]
                     if behind < TIE:
                         total += 1.0
                     elif behind < FAINT:

@@ -7,77 +7,23 @@ them, `kernels.attacks.linkage` does the work).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.joined import JoinedCells
-from duckdb_anon.kernels.attacks.linkage import (
-    bucket_scores,
-    leave_out_groups,
-    own_share,
-    vote,
-)
-from duckdb_anon.kernels.threads import threads, work_off
+from duckdb_anon.kernels.attacks.linkage import own_share, vote
+from duckdb_anon.kernels.threads import work_off
 from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.measures.risk.scores import Scores, Scoring, joined_parts, records_at_a_time
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
-
-ColumnScore = Callable[[CodeArray], FloatArray]
-_BLOCK = 4_000_000
+from duckdb_anon.model.table import FloatArray, IntArray
 
 
 class CannotAsk(AnonError):
     """This attacker needs something that the release, or the call, does not tell."""
-
-
-@dataclass(frozen=True)
-class Tilt:
-    """What a naive Bayes model adds to the votes for a sensitive value.
-
-    Attributes:
-        bin_of_code: for each quasi-identifier the bin of each value, numbered over all columns.
-        log_ratio: log P(bin | value) / P(bin), shape (bins of all columns, sensitive domain).
-    """
-
-    bin_of_code: list[IntArray]
-    log_ratio: FloatArray
-
-    def of(self, some: Targets) -> FloatArray:
-        """Factor of each value for each record, at most 1, shape (records, sensitive domain)."""
-        total = np.zeros((len(some.values), self.log_ratio.shape[1]))
-        for a, bins in enumerate(self.bin_of_code):
-            total += np.where(some.known[:, a, None], self.log_ratio[bins[some.values[:, a]]], 0.0)
-        factor: FloatArray = np.exp(total - total.max(axis=1, keepdims=True))
-        return factor
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """How one attacker looks at one release.
-
-    Attributes:
-        columns: for each quasi-identifier, values to scores, shape (values, cells of the column).
-        floor: least score of a row; lower sums are raised to it.
-        share: a bucket of a sliced release scores the log of the mean of its rows' exponentials, else the best row's.
-        reach: 0: the best rows vote evenly; else rows vote with the exponential of their score, up to this far below.
-        most_equal: rows with more known columns equal than this are left out; None leaves out none.
-        told: whether only the target's own group counts.
-        weights: for each secret the weights that stand in place of its own; none for none.
-        tilts: for each secret what a model says of its values; none for none.
-    """
-
-    columns: list[ColumnScore]
-    floor: float = -np.inf
-    share: bool = False
-    reach: float = 0.0
-    most_equal: int | None = None
-    told: bool = False
-    weights: Sequence[FloatArray] = ()
-    tilts: Sequence[Tilt | None] = ()
 
 
 @dataclass(frozen=True)
@@ -120,21 +66,16 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
     """
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
-    parts = _joined(release)
+    parts = joined_parts(release)
 
     def look(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         if flag[0]:
             return []
         some, own = targets.between(*block), slice(*block)
-        by_part = [_part_scores(release, scoring, k, parts[k], some) for k in range(len(parts))]
-        units = _unit_scores(release, scoring, by_part, None)
-        _stay_in_group(release, scoring, units, some)
+        scores = Scores(release, scoring, parts, some)
         mine = release.unit_of_row[some.own_row]
-        own_share(units, some.start, release.size, some.own_start, mine, identity[own])
+        own_share(scores.units, some.start, release.size, some.own_start, mine, identity[own])
         for k, secret in enumerate(release.secrets):
-            scores = units
-            if release.start is not None and secret.part >= 0:
-                scores = _voter_scores(release, scoring, by_part, secret.part, some)
             found = np.zeros(len(some))
             truth, told = some.secrets[k], some.told[k]
             weight = scoring.weights[k] if scoring.weights else secret.weight
@@ -142,13 +83,13 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
             tilt = np.zeros((len(some.values), 0)) if model is None else model.of(some)
             normed = release.start is None or secret.part < 0
             vote(
-                scores, some.start, scoring.reach, secret.offsets, secret.code, weight, tilt, normed, truth.offsets,
-                truth.code, told.offsets, told.code, np.zeros(secret.domain), found,
+                scores.voters(secret.part), some.start, scoring.reach, secret.offsets, secret.code, weight, tilt,
+                normed, truth.offsets, truth.code, told.offsets, told.code, np.zeros(secret.domain), found,
             )  # fmt: skip
             attribute[own, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
         return []
 
-    work_off(targets.blocks(_records_at_a_time(release)), look, tick)
+    work_off(targets.blocks(records_at_a_time(release)), look, tick)
     return Success(identity, attribute)
 
 
@@ -161,75 +102,17 @@ def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -
         targets: whom she looks for.
     """
     best = np.zeros(len(targets))
-    parts = _joined(release)
+    parts = joined_parts(release)
 
     def look(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         if not flag[0]:
             some = targets.between(*block)
-            by_part = [_part_scores(release, scoring, k, parts[k], some) for k in range(len(parts))]
-            each = _unit_scores(release, scoring, by_part, None).max(axis=1)
+            each = Scores(release, scoring, parts, some).units.max(axis=1)
             best[slice(*block)] = np.maximum.reduceat(each, some.start[:-1])
         return []
 
-    work_off(targets.blocks(_records_at_a_time(release)), look, tick)
+    work_off(targets.blocks(records_at_a_time(release)), look, tick)
     return best
-
-
-def _joined(release: PublishedRecords) -> list[JoinedCells]:
-    """Cells of each part, columns of few cells joined."""
-    return [JoinedCells.of(p.cells, [release.columns[a].number for a in p.columns]) for p in release.parts]
-
-
-def _records_at_a_time(release: PublishedRecords) -> int:
-    """Records whose scores, on all threads together, fit into some tens of megabytes."""
-    voters = max(part.cells.shape[1] for part in release.parts)
-    widest = max(sum(c.number for c in release.columns), voters)
-    return max(1, min(256, int(_BLOCK // widest // threads())))
-
-
-def _part_scores(release: PublishedRecords, scoring: Scoring, k: int, joined: JoinedCells, some: Targets) -> FloatArray:
-    """Scores of the voters by the columns of one part, shape (targets, voters)."""
-    part = release.parts[k]
-    active = np.ascontiguousarray(some.known[:, part.columns])
-    local = np.hstack([scoring.columns[a](some.values[:, a]) for a in part.columns])
-    out = joined.scores(np.ascontiguousarray(local, dtype=np.float64), active, scoring.floor)
-    if scoring.most_equal is not None:
-        equal = np.hstack([release.columns[a].covered(some.values[:, a]) for a in part.columns])
-        same = joined.scores(np.ascontiguousarray(equal, dtype=np.float64), active, 0.0)
-        out[same > scoring.most_equal] = -np.inf
-    return out
-
-
-def _unit_scores(
-    release: PublishedRecords, scoring: Scoring, by_part: list[FloatArray], skipped: int | None
-) -> FloatArray:
-    """Scores of the units, by all parts but one."""
-    if release.start is None:
-        return by_part[0]
-    units = np.zeros((len(by_part[0]), len(release.size)))
-    for k, scores in enumerate(by_part):
-        if k != skipped:
-            bucket_scores(scores, release.start, scoring.share, units)
-    return np.maximum(units, scoring.floor)
-
-
-def _voter_scores(
-    release: PublishedRecords, scoring: Scoring, by_part: list[FloatArray], part: int, some: Targets
-) -> FloatArray:
-    """Scores of the rows of a sliced release that carry a secret: their own part and the rest of their bucket."""
-    if release.start is None:
-        raise TypeError("not sliced")
-    units = _unit_scores(release, scoring, by_part, part)
-    _stay_in_group(release, scoring, units, some)
-    scores = np.repeat(units, np.diff(release.start), axis=1)
-    return np.maximum(scores + by_part[part], scoring.floor)
-
-
-def _stay_in_group(release: PublishedRecords, scoring: Scoring, units: FloatArray, some: Targets) -> None:
-    if scoring.told and release.group_of_unit is not None:
-        group = release.group_of_unit.astype(np.int64)
-        own = group[release.unit_of_row[some.own_row]]
-        leave_out_groups(units, some.start, group, some.own_start, own)
 
 
 def wilson(successes: float, trials: int) -> tuple[float, float]:

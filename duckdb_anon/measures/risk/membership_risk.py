@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.attacks import CannotAsk, Scoring, best_scores, wilson
+from duckdb_anon.measures.risk.attacks import CannotAsk, best_scores, wilson
 from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, prepared
 from duckdb_anon.measures.risk.published_records import PublishedRecords
 from duckdb_anon.measures.risk.replay import replay_select
+from duckdb_anon.measures.risk.scores import Scoring
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError

@@ -17,9 +17,10 @@ from scipy import sparse
 
 from duckdb_anon.kernels.attacks.definetti import spread_values
 from duckdb_anon.measures.risk.attackers import likelihood
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring, Tilt
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
 from duckdb_anon.measures.risk.baseline import bins_of
 from duckdb_anon.measures.risk.published_records import PublishedPart, PublishedRecords
+from duckdb_anon.measures.risk.scores import Scoring, Tilt
 from duckdb_anon.measures.risk.secrets import Secret
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.table import FloatArray, IntArray

@@ -9,9 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.measures.risk.attacks import Attacker, Scoring
+from duckdb_anon.measures.risk.attacks import Attacker
 from duckdb_anon.measures.risk.published_cells import PublishedCells
 from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.measures.risk.scores import Scoring
 from duckdb_anon.model.table import CodeArray, FloatArray
 
 

@@ -16,9 +16,10 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.measures.risk.attackers.learned import learned
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, ColumnScore, Scoring
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
 from duckdb_anon.measures.risk.published_cells import PublishedCells
 from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.model.table import CodeArray, FloatArray
 
 OUTSIDE = -40.0

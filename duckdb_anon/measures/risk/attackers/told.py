@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from duckdb_anon.measures.risk.attackers import definetti, likelihood
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, Scoring
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
 from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.measures.risk.scores import Scoring
 
 
 def scoring(release: PublishedRecords) -> Scoring:

@@ -1,0 +1,104 @@
+"""Scores of sliced releases by products, against logarithms and plain sums; and where products cannot say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.attacks import buckets
+from duckdb_anon.kernels.attacks.joined import JoinedCells
+from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.measures.risk import scores as of_scores
+from duckdb_anon.measures.risk.scores import JoinedPart, Scores, Scoring
+
+BUCKETS, ROWS, RECORDS = 40, 160, 12
+NUMBERS = (7, 3, 5)
+PARTS = ([0, 1], [2])
+
+
+class Release:
+    """What `Scores` reads of a sliced release."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        cuts = np.sort(rng.choice(np.arange(1, ROWS), BUCKETS - 1, replace=False))
+        self.start = np.concatenate([[0], cuts, [ROWS]]).astype(np.int64)
+        self.size = np.diff(self.start).astype(np.float64)
+        self.group_of_unit = np.arange(BUCKETS)
+        self.unit_of_row = np.repeat(np.arange(BUCKETS), np.diff(self.start))
+        self.cells = [rng.integers(0, n, ROWS).astype(np.int32) for n in NUMBERS]
+
+
+class Some:
+    """What `Scores` reads of targets: a record each, one own row."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.values = np.tile(np.arange(RECORDS, dtype=np.int32)[:, None], 3)
+        self.known = rng.random((RECORDS, 3)) < 0.8
+        self.start = self.own_start = np.arange(RECORDS + 1)
+        self.own_row = rng.integers(0, ROWS, RECORDS)
+
+
+def parts_of(release: Release) -> list[JoinedPart]:
+    found = []
+    for columns in PARTS:
+        keys = keys_of([release.cells[a] for a in columns])
+        cells = np.stack([release.cells[a][keys.first] for a in columns])
+        found.append(
+            JoinedPart(columns, JoinedCells.of(cells, [NUMBERS[a] for a in columns]), keys.of_row.astype(np.int32))
+        )
+    return found
+
+
+def by_hand(release: Release, some: Some, tables: list[Any], skipped: int | None, told: bool) -> np.ndarray:
+    """Log of the mean of the exponentials, bucket by bucket and part by part."""
+    out = np.zeros((RECORDS, BUCKETS))
+    for r in range(RECORDS):
+        for b in range(BUCKETS):
+            rows = range(release.start[b], release.start[b + 1])
+            for k, columns in enumerate(PARTS):
+                if k != skipped:
+                    each = [sum(tables[a][r, release.cells[a][j]] * some.known[r, a] for a in columns) for j in rows]
+                    out[r, b] += np.logaddexp.reduce(each) - np.log(len(each))
+            if told and b != release.unit_of_row[some.own_row[r]]:
+                out[r, b] = -np.inf
+    return out
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 40.0, 3000.0])
+def test_products_say_what_logarithms_do(seed: int, told: bool, spread: float, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(seed)
+    release, some = Release(rng), Some(rng)
+    tables = [-spread * rng.random((RECORDS, n)).round(1) for n in NUMBERS]
+    scoring = Scoring([lambda values, t=t: t[values] for t in tables], share=True, reach=20.0, told=told)
+    again = []
+    monkeypatch.setattr(Scores, "_in_logs", lambda self, *a: again.append(1) or in_logs(self, *a))
+    made: Any = Scores(release, scoring, parts_of(release), some)  # type: ignore[arg-type]
+    for part in (-1, 0, 1):
+        found = made.voters(part)
+        wanted = by_hand(release, some, tables, None if part < 0 else part, told)
+        if part >= 0:
+            own = [tables[a][:, release.cells[a]] * some.known[:, [a]] for a in PARTS[part]]
+            wanted = np.repeat(wanted, np.diff(release.start), axis=1) + sum(own)
+        best = wanted.max(axis=1, keepdims=True)
+        counts = wanted > best - 20
+        assert (found[~counts & np.isneginf(wanted)] == -np.inf).all()
+        assert np.allclose(found[counts], wanted[counts], rtol=0, atol=1e-9)
+        assert (found[~counts] <= (best - 20 + 1e-9).repeat(wanted.shape[1], axis=1)[~counts]).all()
+    # sums are taken where a product is too small for numbers, which only the widest scores make
+    assert not again if spread < 100 else again or not told
+
+
+in_logs = of_scores.Scores._in_logs
+
+
+def test_a_product_that_is_lost_is_no_answer() -> None:
+    kept = np.array([[0.5, 1e-200, 0.25]])
+    assert buckets.logs_within(kept, np.array([2.0]), 20.0)
+    assert np.allclose(kept, [[np.log(0.5) + 2, -np.inf, np.log(0.25) + 2]])
+    assert not buckets.logs_within(np.array([[1e-300, 0.0]]), np.zeros(1), 20.0)
+    nobody = np.array([[-np.inf, -np.inf]])
+    assert buckets.logs_within(nobody, np.zeros(1), 20.0) and np.isneginf(nobody).all()
