@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import answer, cursors, drawn_off, feed, interrupt, learnt_functions, run
+from duckdb_anon.engine import answer, cursors, drawn_off, failing, feed, interrupt, learnt_functions, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.arrow import owned
 from duckdb_anon.engine.catalog import Catalog
@@ -228,7 +228,10 @@ def _planned(number: int, call: dict[str, Any]) -> str:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
         catalog.expect(call["arguments"].values())
-        return plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        if isinstance(entry, Query):
+            failing.keep(text)
+        return text
     except AnonError as error:
         return f"!{error}"
     except Exception as error:  # a traceback would show paths, the message might show data
