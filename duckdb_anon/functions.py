@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import answer, cursors, drawn_off, feed, interrupt, learnt_functions, run
+from duckdb_anon.engine import answer, cursors, drawn_off, failing, feed, interrupt, learnt_functions, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.arrow import owned
 from duckdb_anon.engine.catalog import Catalog
@@ -36,6 +36,8 @@ _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _NUMBERS = itertools.count()
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
+Answers = Callable[..., pa.Array]
+"""A function DuckDB calls with columns."""
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 _METHODS = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
 
@@ -126,7 +128,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         return pa.array([_planned(number, c) for c in _whole(call).to_pylist()], pa.string())
 
     def runner(call: pa.Array) -> pa.Array:
-        return owned(pa.concat_arrays([_ran(number, _whole(call).slice(k, 1)) for k in range(len(call))]))
+        return pa.concat_arrays([_ran(number, _whole(call).slice(k, 1)) for k in range(len(call))])
 
     def opener(call: pa.Array) -> pa.Array:
         whole = _whole(call).to_pylist()
@@ -135,43 +137,59 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     def feeder(call: pa.Array) -> pa.Array:
         whole = _whole(call)
         feed.put(whole.field("feed")[0].as_py(), whole.field("row"))
-        return owned(pa.array(np.ones(len(whole), dtype=np.int64)))
+        return pa.array(np.ones(len(whole), dtype=np.int64))
 
     def publisher(call: pa.Array) -> pa.Array:
-        return owned(edges.published(_whole(call)))
+        return edges.published(_whole(call))
 
-    _KEEP.extend([opener, feeder, instance, planner, publisher, runner])
+    _KEEP.append(instance)
     con.create_function("_anon_instance", instance, [], "BIGINT")
-    arrow, special = PythonUDFType.ARROW, FunctionNullHandling.SPECIAL
-    con.create_function("_anon_plan", planner, None, "VARCHAR", type=arrow, null_handling=special)
-    con.create_function(edges.FUNCTION, publisher, None, "BIGINT[]", type=arrow, null_handling=special)
-    for name, fed in (("_anon_open", opener), ("_anon_feed", feeder)):
-        con.create_function(name, fed, None, "BIGINT", type=arrow, null_handling=special, side_effects=True)
-    con.create_function(
-        "_anon_run", runner, None, answer.RETURN_TYPE, type=arrow, null_handling=special, side_effects=True
-    )
+    _register(con, "_anon_plan", planner, "VARCHAR")
+    _register(con, edges.FUNCTION, publisher, "BIGINT[]")
+    _register(con, "_anon_open", opener, "BIGINT", side_effects=True)
+    _register(con, "_anon_feed", feeder, "BIGINT", side_effects=True)
+    _register(con, "_anon_run", runner, answer.RETURN_TYPE, side_effects=True)
     for name, kind in drawn_off.TYPES.items():
-        drawer = _drawer(name)
-        _KEEP.append(drawer)
-        con.create_function(name, drawer, None, kind, type=arrow, null_handling=special, side_effects=True)
+        _register(con, name, _drawer(name), kind, side_effects=True)
     for name, (function, kind) in learnt_functions.FUNCTIONS.items():
-        con.create_function(name, function, None, kind, type=arrow, null_handling=special)
+        _register(con, name, function, kind)
     for entry in ENTRIES:
         if isinstance(entry, Task):
-            _register(con, number, entry)
+            _register_task(con, number, entry)
     return number
+
+
+def _register(
+    con: duckdb.DuckDBPyConnection, name: str, function: Answers, kind: str, side_effects: bool = False
+) -> None:
+    """Make a function known to the database; whatever it returns is in arrow's own memory."""
+
+    @functools.wraps(function)
+    def owning(*columns: pa.Array) -> pa.Array:
+        return owned(function(*columns))
+
+    _KEEP.append(owning)
+    con.create_function(
+        name,
+        owning,
+        None,
+        kind,
+        type=PythonUDFType.ARROW,
+        null_handling=FunctionNullHandling.SPECIAL,
+        side_effects=side_effects,
+    )
 
 
 def _drawer(name: str) -> Callable[[pa.Array], pa.Array]:
     draw = drawn_off.drawing(name)
 
     def drawer(call: pa.Array) -> pa.Array:
-        return owned(draw(_whole(call)))
+        return draw(_whole(call))
 
     return drawer
 
 
-def _register(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
+def _register_task(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
     """Make the function that runs a task: one struct of its error or its rows for each call."""
     columns = ", ".join(f"{ident(name)} {kind}" for name, kind in entry.returns.items())
     row = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in entry.returns.items()])
@@ -179,18 +197,10 @@ def _register(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
 
     def doer(call: pa.Array) -> pa.Array:
         whole = _whole(call)
-        return owned(pa.array([_done(number, entry, whole.slice(k, 1)) for k in range(len(whole))], shape))
+        return pa.array([_done(number, entry, whole.slice(k, 1)) for k in range(len(whole))], shape)
 
-    _KEEP.append(doer)
-    con.create_function(
-        task_function(entry),
-        doer,
-        None,
-        f"STRUCT(error VARCHAR, rows STRUCT({columns})[])",
-        type=PythonUDFType.ARROW,
-        null_handling=FunctionNullHandling.SPECIAL,
-        side_effects=True,
-    )
+    kind = f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
+    _register(con, task_function(entry), doer, kind, side_effects=True)
 
 
 def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
@@ -228,7 +238,10 @@ def _planned(number: int, call: dict[str, Any]) -> str:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
         catalog.expect(call["arguments"].values())
-        return plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        if isinstance(entry, Query):
+            failing.keep(text)
+        return text
     except AnonError as error:
         return f"!{error}"
     except Exception as error:  # a traceback would show paths, the message might show data

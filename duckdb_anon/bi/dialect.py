@@ -18,6 +18,7 @@ from sqlalchemy import text, types
 from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.bi.answering import Answering, run
+from duckdb_anon.engine.failing import naming_steps
 from duckdb_anon.functions import load
 from duckdb_anon.misnamed import explained
 from duckdb_anon.model.errors import ParameterError
@@ -69,7 +70,8 @@ class _AnsweringConnection(ConnectionWrapper):
         """
         connection = _connection_of(self)
         statement, inlined = self._answering.rewritten(statement, parameters, run(connection))
-        return connection.execute(statement) if inlined or not parameters else connection.execute(statement, parameters)
+        with naming_steps(connection, statement if inlined else ""):
+            return connection.execute(statement, *([parameters] if parameters and not inlined else []))
 
 
 class AnonDialect(Dialect):
@@ -92,12 +94,13 @@ class AnonDialect(Dialect):
 
     def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
         """Run a statement; an argument no parameter takes is named, with the nearest one."""
+        con, inlined = _connection_of(cursor.connection), False
         if self.answering is not None:
-            con = _connection_of(cursor.connection)
             statement, inlined = self.answering.rewritten(statement, parameters, run(con))
             parameters = () if inlined else parameters
         try:
-            super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
+            with naming_steps(con, statement if inlined else ""):
+                super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
         except duckdb.BinderException as error:
             message = explained(str(error), statement)
             if message == str(error):

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import as_numbers, owned
+from duckdb_anon.engine.arrow import as_numbers
 from duckdb_anon.kernels.learnt_shares import Boxes, member_weights
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.joint_counts import joint_counts
@@ -60,7 +60,7 @@ def _box_values(cells: pa.Array) -> pa.Array:
         listed = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, mask=null))
         found.append(pc.if_else(pa.array(wide), None, listed))
     offsets = np.concatenate([[0], np.cumsum([len(one) for one in found])])
-    return owned(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(found)))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(found))
 
 
 def _box_weights(cells: pa.Array, rows: pa.Array) -> pa.Array:
@@ -188,4 +188,4 @@ def _closed(low: Any, high: Any, low_in: Any = 1, high_in: Any = 1) -> tuple[flo
 def _listed(found: list[pa.Array], kind: pa.DataType) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum([len(one) for one in found])])
     values = pa.concat_arrays([one.cast(_NUMBERS) if one.type != _NUMBERS else one for one in found])
-    return owned(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values).cast(kind))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values).cast(kind)

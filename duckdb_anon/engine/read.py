@@ -158,6 +158,7 @@ def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]
 def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, FloatArray]:
     """What carriers say, row by row."""
     numbers = {}
+    rates = {weight.column for weight in contents.weights if weight.says == "rate"}
     for name in contents.carriers:
         if name == contents.channels:
             continue
@@ -170,6 +171,11 @@ def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, Fl
         if name not in (contents.source, contents.bucket) and np.isnan(numbers[name]).any():
             raise ColumnError(
                 f"{function}: column {name} of the release is NULL in some rows, so they weigh nothing known"
+            )
+        if name in rates and not ((numbers[name] > 0) & (numbers[name] <= 1)).all():
+            raise ColumnError(
+                f"{function}: column {name} of the release is the chance that a row was kept, which is above 0 and at "
+                f"most 1; it goes from {numbers[name].min():g} to {numbers[name].max():g}"
             )
     return numbers
 

@@ -10,7 +10,6 @@ import sqlglot
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed
-from duckdb_anon.rewrite.query.walking import all_of
 
 DIALECTS = ("duckdb", "spark")
 _SPARK = {"error": "raise_error", "map_values": "map_values", "map_keys": "map_keys"}
@@ -48,7 +47,7 @@ def spoken(sql: str, dialect: str) -> str:
     try:
         tree = sqlglot.parse_one(sql, read="duckdb")
         unknown = set()
-        for call in all_of(tree, exp.Anonymous):
+        for call in tree.find_all(exp.Anonymous):
             name = str(call.this).lower()
             if name not in _SPARK:
                 unknown.add(name)
@@ -56,7 +55,7 @@ def spoken(sql: str, dialect: str) -> str:
                 call.set("this", _SPARK[name])
         if unknown:
             raise RewriteError(f"{dialect} has no words for {listed(sorted(unknown))}, which the estimate needs")
-        for kind in all_of(tree, exp.DataType):
+        for kind in list(tree.find_all(exp.DataType)):
             if kind.this in _UNKNOWN:
                 raise RewriteError(f"{dialect} has no type for {kind.sql('duckdb')}")
             if kind.this in _WIDER:

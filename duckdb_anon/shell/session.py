@@ -15,6 +15,7 @@ from typing import NoReturn, TextIO
 
 import duckdb
 
+from duckdb_anon.engine.failing import naming_steps
 from duckdb_anon.misnamed import explained
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.shell import dot
@@ -120,6 +121,10 @@ class Session:
         self.con.close()
 
     def _run(self, statement: duckdb.Statement) -> None:
+        with naming_steps(self.con):
+            self._shown(statement)
+
+    def _shown(self, statement: duckdb.Statement) -> None:
         started = time.perf_counter()
         result = self._result(statement)
         if result is not None:

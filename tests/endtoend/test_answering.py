@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -132,6 +133,22 @@ def test_without_the_parameter_the_shape_refuses_by_name(file: Path) -> None:
         connection.execute(sa.text(BY_SEX)).all()
 
 
+FAILING = "select sex, sum((cost * 1000)::smallint) as total from people where age < 40 group by sex"
+
+
+def test_an_answer_that_fails_names_its_step(file: Path) -> None:
+    with engine(file) as made, made.connect() as connection:
+        with pytest.raises(
+            sa.exc.DBAPIError, match=r"(?s)Conversion Error.*in the step eligible of the rewritten query"
+        ):
+            connection.execute(sa.text(FAILING)).all()
+        connection.rollback()
+        raw = made.dialect.connect(str(file), url_config={"answer": "people:release"})
+        with pytest.raises(duckdb.ConversionException, match=r"(?s)Conversion Error.*in the step eligible"):
+            raw.execute(FAILING)
+        raw.close()
+
+
 @pytest.fixture
 def copy(file: Path, tmp_path: Path) -> Path:
     """The file for another process: this one's pools may hold theirs open."""
@@ -146,6 +163,8 @@ def test_harlequin_answers_from_the_release(copy: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert 400 < int(done.stdout.split()[1]) < 600
+    failed = subprocess.run([*command, "-c", FAILING], capture_output=True, text=True, timeout=120)
+    assert "step eligible" in " ".join((failed.stderr + failed.stdout).split()), failed
 
 
 def test_jupysql_answers_from_the_release(copy: Path, tmp_path: Path) -> None:

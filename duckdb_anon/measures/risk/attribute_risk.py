@@ -58,7 +58,7 @@ def largest_share(release: PublishedRecords, secret: Secret) -> float:
     people = np.bincount(voter, weights=secret.weight)
     most = np.zeros(len(people))
     np.maximum.at(most, key // secret.domain, count)
-    return float(most.sum() / people.sum())
+    return float(most.sum() / people.sum()) if people.sum() else float("nan")
 
 
 _RETURNS = {name: kind for name, kind in LINKAGE.returns.items() if not name.startswith("identity")}

@@ -44,7 +44,7 @@ def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> Float
         names: columns.
 
     Raises:
-        ColumnError: the table lacks a column.
+        ColumnError: the table lacks a column, or its rows stand for none.
         ParameterError: the domains multiply to too many cells.
     """
     missing = [name for name in names if name not in table.columns]
@@ -59,7 +59,13 @@ def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> Float
     if table.rows == 0:
         return np.zeros(sizes)
     counts: FloatArray = _spread(function, _parts(table, names), sizes, table.row_weights())
-    shares: FloatArray = counts / counts.sum()
+    total = float(counts.sum())
+    if total <= 0:  # noise took more rows than there are
+        raise ColumnError(
+            f"{function}: the release's rows stand for {total:g} rows of the original in all, so they have no "
+            "distribution"
+        )
+    shares: FloatArray = counts / total
     for axis, name in enumerate(names):
         column = table.columns[name]
         if column.channel is not None:

@@ -48,7 +48,7 @@ class Homes:
         found, flexible = set(), False
         queries = False
         for one in all_of(node, exp.Column, exp.Query):
-            if isinstance(one, exp.Query):
+            if not isinstance(one, exp.Column):
                 queries = True
             elif one.table == self.alias:
                 name = one.name.lower()

@@ -70,7 +70,9 @@ def _shorten(select: exp.Select, item: exp.Table, steps: Mapping[str, Names]) ->
     # AGE.lower is a field of a column of any table but of one that is called age
     if not needed and (given is not None or _is_unlike(item, select)):
         item.set("alias", None)
-    for one in named if given is not None else []:
+    if given is None:
+        return
+    for one in named:
         column = one.this
         if isinstance(column, exp.Column) and not column.table and column.name == one.alias and one.alias in given:
             one.replace(column)

@@ -50,7 +50,7 @@ def spell(query: exp.Expr, taken: Iterable[str]) -> None:
     used |= {part.lower() for one in leaves if isinstance(one, exp.Var) for part in _WORD.findall(one.name)}
     spelling: dict[str, exp.Identifier] = {}
     for one in leaves:
-        if isinstance(one, exp.Var):
+        if not isinstance(one, exp.Identifier):
             one.set("this", _unquoted(one.name))
         elif one.this.startswith(OWN):
             own = one.this[len(OWN) :]
