@@ -262,15 +262,20 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    tables: list[run.Rows] = [_table(call.field(n)) for n in names if n.startswith("t")]
-    statement = (number, 0, 0)
+    numbers = [call.field(n).field("feed")[0].as_py() for n in names if n.startswith("t")]
+    numbers += [call.field("feed")[0].as_py()] if "feed" in names else []
+    since = min((feed.since(n) for n in numbers), default=None)
+    statement, fed = (number, 0, 0), None
     if "feed" in names:
-        statement, fed = feed.taken(call.field("feed")[0].as_py())
-        tables = [fed]
+        statement, fed = feed.taken(numbers[-1])
+
+    def tables() -> list[run.Rows]:
+        return [fed] if fed is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
+
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
     place = (number, call.field("asker")[0].as_py())
-    return run.run_call(entry, text, tables, trees, counted, place, statement)
+    return run.run_call(entry, text, tables, trees, counted, place, statement, since)
 
 
 def _table(fed: pa.StructArray) -> pa.StructArray:

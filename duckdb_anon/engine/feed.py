@@ -12,6 +12,7 @@ Cost: one call of Python for each 2048 rows.
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +30,12 @@ _WIDTHS = (np.int8, np.int16, np.int32)
 
 @dataclass
 class Feed:
-    """Rows put so far: the pieces of each column, with the types the columns have."""
+    """Rows put so far: the pieces of each column, with the types the columns have; and when it was opened."""
 
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
     types: dict[str, pa.DataType] = field(default_factory=dict)
     rows: int = 0
+    since: float = field(default_factory=time.monotonic)
 
     def __len__(self) -> int:
         """Rows put so far."""
@@ -79,6 +81,11 @@ def put(number: int, rows: pa.StructArray) -> None:
     """Add a vector to feed `number`; several threads may."""
     with _lock:
         held.held(number).put(rows)
+
+
+def since(number: int) -> float:
+    """When feed `number` was opened, by `time.monotonic`: its statement had begun to run."""
+    return float(held.held(number).since)
 
 
 def taken(number: int) -> tuple[held.Statement, Feed]:

@@ -15,6 +15,7 @@ import functools
 import itertools
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ Place = tuple[int, int]
 _POLL = 0.1  # seconds
 _running: dict[int, tuple[Place | None, IntArray]] = {}
 _calls = itertools.count()
+_stopped: dict[Place | None, float] = {}
 _places: list[tuple[weakref.ref[duckdb.DuckDBPyConnection], Place]] = []
 
 
@@ -79,15 +81,24 @@ def listen(con: duckdb.DuckDBPyConnection, instance: int) -> None:
 
 def stop_running(place: Place | None = None) -> None:
     """Make the running kernels stop at their next tick: all, or those of one connection."""
+    _stopped[place] = time.monotonic()
     for where, flag in list(_running.values()):
         if place is None or where == place:
             flag[0] = 1
 
 
 @contextmanager
-def watching(place: Place | None = None) -> Iterator[IntArray]:
-    """Give the call that this thread works on a flag, until the block ends; `place` is the connection it came by."""
+def watching(place: Place | None = None, since: float | None = None) -> Iterator[IntArray]:
+    """Give the call that this thread works on a flag, until the block ends.
+
+    Args:
+        place: the connection the call came by.
+        since: when its statement began to run, by `time.monotonic`: who has stopped it since has stopped this call. An
+            interrupt that DuckDB has not noticed when it hands over the last rows is lost otherwise.
+    """
     number, flag = next(_calls), new_flag()
+    if since is not None and max(_stopped.get(place, since), _stopped.get(None, since)) > since:
+        flag[0] = 1
     _running[number] = place, flag
     try:
         with stopped_by(flag):
