@@ -195,8 +195,8 @@ def _register(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
 
 def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
     """Do the work of one call on a connection of its own; errors travel as text."""
-    facts = ("told", "database", "schema", "asker")
-    told, database, schema, asker = (call.field(name)[0].as_py() for name in facts)
+    facts = ("told", "database", "schema", "asker", "planned")
+    told, database, schema, asker, planned = (call.field(name)[0].as_py() for name in facts)
     rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
     con = _cursor(number) if entry.database == "callers" else duckdb.connect()
     try:
@@ -204,7 +204,7 @@ def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
             Catalog(con, database, schema)  # the caller's place, and no DataFrame of ours in scope
-        with interrupt.interrupting(load(con), (number, asker)):
+        with interrupt.interrupting(load(con), (number, asker), interrupt.begun(planned)):
             return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
         return {"error": str(error).removeprefix("Invalid Input Error: "), "rows": None}
@@ -264,7 +264,8 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
         raise TypeError(f"{function} does not run a kernel")
     numbers = [call.field(n).field("feed")[0].as_py() for n in names if n.startswith("t")]
     numbers += [call.field("feed")[0].as_py()] if "feed" in names else []
-    since = min((feed.since(n) for n in numbers), default=None)
+    began = [feed.since(n) for n in numbers] + [interrupt.begun(extra.get("planned"))]
+    since = min((moment for moment in began if moment is not None), default=None)
     statement, fed = (number, 0, 0), None
     if "feed" in names:
         statement, fed = feed.taken(numbers[-1])

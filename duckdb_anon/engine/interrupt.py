@@ -36,6 +36,8 @@ _POLL = 0.1  # seconds
 _running: dict[int, tuple[Place | None, IntArray]] = {}
 _calls = itertools.count()
 _stopped: dict[Place | None, float] = {}
+_planned: dict[int, float] = {}
+_MOST_PLANNED = 1000  # a statement that was planned and never run leaves its number behind
 _places: list[tuple[weakref.ref[duckdb.DuckDBPyConnection], Place]] = []
 
 
@@ -87,14 +89,31 @@ def stop_running(place: Place | None = None) -> None:
             flag[0] = 1
 
 
+def planned(begun: float) -> int:
+    """Note when the planning of a call began, by `time.monotonic`; return the number that `begun` knows it by.
+
+    DuckDB forgets an interrupt that comes while it binds a statement: it clears its own flag when it starts to run.
+    """
+    number = next(_calls)
+    _planned[number] = begun
+    for old in list(_planned)[:-_MOST_PLANNED]:
+        _planned.pop(old, None)
+    return number
+
+
+def begun(number: int | None) -> float | None:
+    """When a call's planning began; None where it ran before: a prepared statement is planned once."""
+    return None if number is None else _planned.pop(number, None)
+
+
 @contextmanager
 def watching(place: Place | None = None, since: float | None = None) -> Iterator[IntArray]:
     """Give the call that this thread works on a flag, until the block ends.
 
     Args:
         place: the connection the call came by.
-        since: when its statement began to run, by `time.monotonic`: who has stopped it since has stopped this call. An
-            interrupt that DuckDB has not noticed when it hands over the last rows is lost otherwise.
+        since: when its statement began, by `time.monotonic`: who has stopped it since has stopped this call. An
+            interrupt that comes while DuckDB binds it, or hands over the last rows, is lost otherwise.
     """
     number, flag = next(_calls), new_flag()
     if since is not None and max(_stopped.get(place, since), _stopped.get(None, since)) > since:
@@ -108,10 +127,12 @@ def watching(place: Place | None = None, since: float | None = None) -> Iterator
 
 
 @contextmanager
-def interrupting(con: duckdb.DuckDBPyConnection, place: Place | None = None) -> Iterator[None]:
+def interrupting(
+    con: duckdb.DuckDBPyConnection, place: Place | None = None, since: float | None = None
+) -> Iterator[None]:
     """As `watching`, for a call that works on a connection of its own: what stops it also stops what runs there."""
     done = threading.Event()
-    with watching(place) as flag:
+    with watching(place, since) as flag:
 
         def watch() -> None:
             while not done.wait(_POLL):
