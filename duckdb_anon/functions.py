@@ -205,8 +205,8 @@ def _register_task(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> 
 
 def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
     """Do the work of one call on a connection of its own; errors travel as text."""
-    facts = ("told", "database", "schema", "asker")
-    told, database, schema, asker = (call.field(name)[0].as_py() for name in facts)
+    facts = ("told", "database", "schema", "asker", "planned")
+    told, database, schema, asker, planned = (call.field(name)[0].as_py() for name in facts)
     rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
     con = _cursor(number) if entry.database == "callers" else duckdb.connect()
     try:
@@ -214,7 +214,7 @@ def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
             Catalog(con, database, schema)  # the caller's place, and no DataFrame of ours in scope
-        with interrupt.interrupting(load(con), (number, asker)):
+        with interrupt.interrupting(load(con), (number, asker), interrupt.begun(planned)):
             return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
         return {"error": str(error).removeprefix("Invalid Input Error: "), "rows": None}
@@ -275,15 +275,21 @@ def _ran(number: int, call: pa.StructArray) -> pa.Array:
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    tables: list[run.Rows] = [_table(call.field(n)) for n in names if n.startswith("t")]
-    statement = (number, 0, 0)
+    numbers = [call.field(n).field("feed")[0].as_py() for n in names if n.startswith("t")]
+    numbers += [call.field("feed")[0].as_py()] if "feed" in names else []
+    began = [feed.since(n) for n in numbers] + [interrupt.begun(extra.get("planned"))]
+    since = min((moment for moment in began if moment is not None), default=None)
+    statement, fed = (number, 0, 0), None
     if "feed" in names:
-        statement, fed = feed.taken(call.field("feed")[0].as_py())
-        tables = [fed]
+        statement, fed = feed.taken(numbers[-1])
+
+    def tables() -> list[run.Rows]:
+        return [fed] if fed is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
+
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
     place = (number, call.field("asker")[0].as_py())
-    return run.run_call(entry, text, tables, trees, counted, place, statement)
+    return run.run_call(entry, text, tables, trees, counted, place, statement, since)
 
 
 def _table(fed: pa.StructArray) -> feed.FedTable:

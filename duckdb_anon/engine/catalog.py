@@ -7,6 +7,7 @@ when the planned SQL runs; for those the caller names the columns.
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
@@ -77,7 +79,7 @@ class Catalog:
             schema: the caller's default schema.
             takes: parameters of the function that is planned; what errors may advise.
         """
-        self.cursor, self.takes = cursor, takes
+        self.cursor, self.takes, self._begun = cursor, takes, time.monotonic()
         self.database, self.schema = database, schema
         self._said: dict[str, list[tuple[str, str, str, str | None]]] = {}
         self._expected: set[str] = set()
@@ -87,11 +89,10 @@ class Catalog:
             if database not in ("temp", "system"):
                 cursor.execute(f"use {ident(database)}.{ident(schema)}")
 
-    @property
-    def threads(self) -> int | None:
-        """DuckDB's setting of that name; None where there is no cursor to ask."""
+    def told_of_run(self) -> dict[str, int | None]:
+        """What a planned call says of how it is run: DuckDB's threads, and by which number its planning is known."""
         found = self.cursor.execute("select current_setting('threads')").fetchone() if self.cursor else None
-        return int(found[0]) if found else None
+        return {"threads": int(found[0]) if found else None, "planned": interrupt.planned(self._begun)}
 
     def relation(self, function: str, parameter: str, given: object) -> Relation:
         """Resolve a `table` argument: name, file, or SELECT in parentheses.

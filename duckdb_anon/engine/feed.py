@@ -12,6 +12,7 @@ Cost: one call of Python for each 2048 rows, a few of arrow for each 65,536.
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,7 @@ class Feed:
         rows: how many were put.
         waiting: vectors that are in no piece yet.
         size: their bytes.
+        since: when it was opened, by `time.monotonic`.
     """
 
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class Feed:
     rows: int = 0
     waiting: list[pa.StructArray] = field(default_factory=list)
     size: int = 0
+    since: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __len__(self) -> int:
@@ -127,6 +130,11 @@ def opened(statement: held.Statement) -> int:
 def put(number: int, rows: pa.StructArray) -> None:
     """Add a vector to feed `number`; several threads may."""
     held.held(number).put(rows)
+
+
+def since(number: int) -> float:
+    """When feed `number` was opened, by `time.monotonic`: its statement had begun to run."""
+    return float(held.held(number).since)
 
 
 def taken(number: int) -> tuple[held.Statement, Feed]:

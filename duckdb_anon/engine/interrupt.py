@@ -15,6 +15,7 @@ import functools
 import itertools
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,9 @@ Place = tuple[int, int]
 _POLL = 0.1  # seconds
 _running: dict[int, tuple[Place | None, IntArray]] = {}
 _calls = itertools.count()
+_stopped: dict[Place | None, float] = {}
+_planned: dict[int, float] = {}
+_MOST_PLANNED = 1000  # a statement that was planned and never run leaves its number behind
 _places: list[tuple[weakref.ref[duckdb.DuckDBPyConnection], Place]] = []
 
 
@@ -79,15 +83,41 @@ def listen(con: duckdb.DuckDBPyConnection, instance: int) -> None:
 
 def stop_running(place: Place | None = None) -> None:
     """Make the running kernels stop at their next tick: all, or those of one connection."""
+    _stopped[place] = time.monotonic()
     for where, flag in list(_running.values()):
         if place is None or where == place:
             flag[0] = 1
 
 
+def planned(begun: float) -> int:
+    """Note when the planning of a call began, by `time.monotonic`; return the number that `begun` knows it by.
+
+    DuckDB forgets an interrupt that comes while it binds a statement: it clears its own flag when it starts to run.
+    """
+    number = next(_calls)
+    _planned[number] = begun
+    for old in list(_planned)[:-_MOST_PLANNED]:
+        _planned.pop(old, None)
+    return number
+
+
+def begun(number: int | None) -> float | None:
+    """When a call's planning began; None where it ran before: a prepared statement is planned once."""
+    return None if number is None else _planned.pop(number, None)
+
+
 @contextmanager
-def watching(place: Place | None = None) -> Iterator[IntArray]:
-    """Give the call that this thread works on a flag, until the block ends; `place` is the connection it came by."""
+def watching(place: Place | None = None, since: float | None = None) -> Iterator[IntArray]:
+    """Give the call that this thread works on a flag, until the block ends.
+
+    Args:
+        place: the connection the call came by.
+        since: when its statement began, by `time.monotonic`: who has stopped it since has stopped this call. An
+            interrupt that comes while DuckDB binds it, or hands over the last rows, is lost otherwise.
+    """
     number, flag = next(_calls), new_flag()
+    if since is not None and max(_stopped.get(place, since), _stopped.get(None, since)) > since:
+        flag[0] = 1
     _running[number] = place, flag
     try:
         with stopped_by(flag):
@@ -97,10 +127,12 @@ def watching(place: Place | None = None) -> Iterator[IntArray]:
 
 
 @contextmanager
-def interrupting(con: duckdb.DuckDBPyConnection, place: Place | None = None) -> Iterator[None]:
+def interrupting(
+    con: duckdb.DuckDBPyConnection, place: Place | None = None, since: float | None = None
+) -> Iterator[None]:
     """As `watching`, for a call that works on a connection of its own: what stops it also stops what runs there."""
     done = threading.Event()
-    with watching(place) as flag:
+    with watching(place, since) as flag:
 
         def watch() -> None:
             while not done.wait(_POLL):

@@ -272,7 +272,8 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     told, lists = entry.plan(context, params)
     place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    call = f"{{{place}, {ASKER}, told: {literal(json.dumps(told))}{rows}}}"
+    planned = context.catalog.told_of_run()["planned"]
+    call = f"{{{place}, {ASKER}, planned: {planned}::bigint, told: {literal(json.dumps(told))}{rows}}}"
     shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
     return (
         f"with _anon_done as materialized (select {task_function(entry)}({call}) as r)\n"

@@ -39,7 +39,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         params: checked parameters of the call.
     """
     if not entry.tables:
-        call = to_json(entry.name, Roles(), params, {"trees": [], "threads": context.catalog.threads})
+        call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.told_of_run()})
         run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}}}) as r)"
         return f"with {run},\n{_report_select(entry, ())}"
     relation = context.relation(entry.tables[0])
@@ -85,7 +85,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
             "COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
     types = [relation.columns if relation.visible else None for relation in relations]
-    extra = {"trees": trees, "types": types, "labelled": sorted(wanted), "threads": context.catalog.threads}
+    extra = {"trees": trees, "types": types, "labelled": sorted(wanted), **context.catalog.told_of_run()}
     call = to_json(entry.name, roles, params, extra)
     values = sent_together(entry.name, context.catalog, relations, wanted)
     feeds = "".join(f"{opened_feed(f'_anon_fed{k}')},\n" for k in range(len(relations)))

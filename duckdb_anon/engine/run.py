@@ -8,7 +8,7 @@ meant for users travel as data, so that DuckDB shows their text alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -82,26 +82,29 @@ def _decode(value: dict[str, Any]) -> Any:
 def run_call(
     entry: Method | Report,
     call: str,
-    tables: Sequence[Rows],
+    rows_of_tables: Callable[[], Sequence[Rows]],
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
     place: interrupt.Place | None = None,
     statement: held.Statement = (0, 0, 0),
+    since: float | None = None,
 ) -> pa.Array:
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
 
     Args:
         entry: method or report.
         call: the planned call, see `to_json`.
-        tables: rows of each table.
+        rows_of_tables: gives the rows of each table; what takes time in it can be stopped.
         trees: rows of each hierarchy table by its name.
         counted: row `rn` and number of rows `n` of each combination a method has asked for.
         place: the connection whose interrupt stops the call.
         statement: the one that draws the released rows off.
+        since: when it began to run, see `interrupt.watching`.
     """
     _, roles, params, extra = from_json(call)
     try:
-        with interrupt.watching(place), progress.running(entry.name), threads.allowed(extra.get("threads")):
+        with interrupt.watching(place, since), progress.running(entry.name), threads.allowed(extra.get("threads")):
+            tables = rows_of_tables()
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
                 rows = coded_table(

@@ -79,7 +79,7 @@ def run_ctes(
     told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout), "looked_up": looked_up}
     part = whole.current()
     own = {} if part is None else {"part": part}
-    call = to_json(entry.name, roles, params, {**told, **own, "threads": context.catalog.threads})
+    call = to_json(entry.name, roles, params, {**told, **own, **context.catalog.told_of_run()})
     number = f"row_number() over () - 1 as {whole.NUMBER}" if part is None else whole.NUMBER
     source = relation.sql
     if params.get(edges.PARAMETER.name) is not None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -51,3 +52,11 @@ def test_ctrl_c_stops_a_long_call_and_leaves_the_database_usable() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.split("\n")[0] == "True True 1000000 [('t',)]", done.stdout + done.stderr
     assert signal.getsignal(signal.SIGINT) is not None
+
+
+def test_who_was_stopped_while_rows_were_read_is_stopped_when_the_kernel_begins() -> None:
+    begun = time.monotonic()
+    interrupt.stop_running((7, 1))
+    for place, since, stopped in (((7, 1), begun, True), ((7, 2), begun, False), ((7, 1), time.monotonic(), False)):
+        with interrupt.watching(place, since) as flag:
+            assert bool(flag[0]) is stopped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -104,3 +105,22 @@ def test_a_flag_outside_a_call_is_never_set() -> None:
     interrupt.stop_running()
     assert progress.stop_flag()[0] == 0
     progress.tick()
+
+
+@pytest.mark.parametrize("call", ["muco('p', 0.5, {})", "k_marginal('p', 'p', columns := ['a'])", "recommend('p', {})"])
+def test_an_interrupt_while_a_call_is_planned_stops_it(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    con.execute("create table p as select i % 5 as a, i % 3 as s from range(60) t(i)")
+    statement = "select count(*) from " + call.format("qi := ['a'], sensitive := 's'")
+    plan = functions.plan
+
+    def planning(*given: Any) -> str:
+        con.interrupt()
+        return plan(*given)
+
+    monkeypatch.setattr(functions, "plan", planning)
+    with pytest.raises((duckdb.Error, RuntimeError), match=r"(?i)interrupt"):
+        con.execute(statement)
+    monkeypatch.undo()
+    con.execute("from muco('p', 0.5, qi := ['a'], sensitive := 's')").fetchall()
