@@ -2,8 +2,8 @@
 
 What a bucket says of a target is the mean over its rows of exp(score), part by part; parts multiply. Rows of a part
 that look alike score alike, so each distinct one is scored once, as a product of factors exp(score of a cell), and a
-row looks it up: no exponential a row, and a logarithm only for buckets that can still count. Factors are relative to the
-best cell of their column, which `logs_within` adds again. Cost: targets times rows times parts, each one lookup.
+row looks it up: no exponential a row, and a logarithm only for buckets that can still count. Factors are relative to
+the best cell of their column, which `logs_within` adds again. Cost: targets times rows times parts, each one lookup.
 """
 
 from __future__ import annotations
