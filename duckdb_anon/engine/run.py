@@ -173,8 +173,9 @@ def _report(
         persons = (roles.person,) if roles.person else ()
         infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep + persons}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
-        shown = _shown(entry, roles, params, tables, extra)
-        found = read_tables(entry.name, tables, infos, of_column, entry.literals, shown)
+        fed = [table for table in tables if isinstance(table, FedTable)]
+        shown = _shown(entry, roles, params, fed, extra)
+        found = read_tables(entry.name, fed, infos, of_column, entry.literals, shown)
         give_back()
         if roles.person is not None:
             whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]

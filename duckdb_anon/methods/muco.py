@@ -1,22 +1,23 @@
 """MuCo: records of a group cover for one another by random output tables.
 
-Releases every quasi-identifier permuted inside groups of at least ceil(1/delta) rows that resemble one another;
+Releases every quasi-identifier permuted inside groups of at least 1/delta rows that resemble one another;
 sensitive and insensitive columns stay with their rows, and every column keeps its values and its type. That is a draw
 from uniform random output tables, in which each record has the share 1 / |group| <= delta of every value.
 Guarantee: with `repair := false` an attacker who knows the method, the groups and all quasi-identifiers of everybody
 finds a person's row with probability 1 / |group|, at most delta. By default cells are then exchanged inside groups
-until what three columns tell together is nearly what the table says; that raised her chance by at most .018 on four
-tables, which is no theorem. Mean of three seeds (`examples/studies/frontier.py`) at delta 1/10 and 1/20, all 7
-quasi-identifiers known: who also knows the groups finds .085 and .039 of the rows of census (.075 and .037 are one in
-a group), .061 and .041 of adult's (.051 and .029); who does not, .074 and .032, and .054 and .035.
+until what three columns tell together is nearly what the table says. That raised her chance by .002 to .016 on four
+tables, so groups that are repaired have one row more, ceil(1/delta) + 1 (where the table has as many): she stayed below
+delta on all four at 1/5 to 1/30, which is no theorem. Mean of three seeds (`examples/studies/frontier.py`) at delta
+1/10 and 1/20, all 7 quasi-identifiers known: who also knows the groups finds .079 and .042 of the rows of census (.068
+and .035 are one in a group), .055 and .035 of adult's (.046 and .028); who does not, .072 and .036, and .051 and .035.
 Each sensitive column is frequency l-diverse in every group. A quasi-identifier
 tuple may come out as it was: the bound is on linking it to a person, not on its being seen.
 
-Groups are often larger than 1/delta, for cuts never separate equal values: at delta 1/10 one in a group is .075 on
-census, .050 on adult, .043 on fair and .038 on randhie (two tables of statsmodels, one seed). So the risk is less than
-asked for, and the error that of the larger groups: .161 on fair and .34 on randhie where groups of exactly 10 (MDAV,
-columns permuted, no l) have .158 and .17, at an insider's .085 and .110 against .047 both. Who may spend all of
-delta asks for a larger one on such tables: `muco_groups` tells the sizes.
+Groups are often larger still, for cuts never separate equal values: at delta 1/10 one in a group is .068 on census,
+.046 on adult, .040 on fair and .035 on randhie (two tables of statsmodels). So the risk is less than asked for, and the
+error that of the larger groups: .190 on fair and .379 on randhie where groups of exactly 10 (MDAV, columns permuted, no
+l) have .165 and .156, at an insider's .103 and .099 against .043 and .038. Who may spend all of delta asks for a larger
+one on such tables: `muco_groups` tells the sizes.
 
 Where a column says whose row it is, groups hold whole persons: at least 1/delta of them, none with more than the share
 delta of the group's rows, so that a row said to be hers is hers with that probability; of her attributes that change,
@@ -111,8 +112,8 @@ def least_size(params: Params) -> int:
     >>> [least_size({"delta": 0.1, "repair": repair}) for repair in (True, False)]
     [11, 10]
     """
-    least = ceil(1 / params["delta"])
-    return least + 1 if params["repair"] and least > 1 else least
+    least: int = ceil(1 / params["delta"])
+    return least + 1 if least > 1 and params["repair"] else least
 
 
 def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[Requirement, CodeArray | None]:

@@ -71,6 +71,7 @@ Row = dict[str, float]
 
 def main(folder: Path, output: Path) -> None:
     """Measure, print, plot."""
+    output.mkdir(parents=True, exist_ok=True)
     methods = {
         row[0] for row in duckdb_anon.connect().execute("select distinct function from anon_functions()").fetchall()
     }

@@ -7,7 +7,7 @@ targets: the sum of |published - target| must not rise. Columns are read in bins
 What it gives away: exchanges are steered by counts of the table. The targets are the counts rounded at random to
 multiples of `BASE` (up with the probability that makes the rounding right on average), and cells of fewer than
 `LEAST_COUNT` rows steer nothing, so that no exact and no small count does. Still a release after it is no longer
-equally likely under every assignment inside a group: the insider's chance rose by .002 to .018 on four tables.
+equally likely under every assignment inside a group: the insider's chance rose by .002 to .016 on four tables.
 Cost: `ROUNDS` proposals a cell of the table, each linear in the pairs of other columns.
 """
 

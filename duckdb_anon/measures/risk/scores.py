@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.buckets import bucket_means, logs_within, row_products
+from duckdb_anon.kernels.attacks.bucket_products import bucket_means, logs_within, row_products
 from duckdb_anon.kernels.attacks.joined import JoinedCells
 from duckdb_anon.kernels.attacks.linkage import bucket_scores, leave_out_groups
 from duckdb_anon.kernels.keys import keys_of

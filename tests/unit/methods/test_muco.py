@@ -123,6 +123,26 @@ def test_several_sensitive_columns_are_diverse_in_every_group(con: duckdb.DuckDB
         con.execute(f"from muco('t', 0.2, l := 6, {roles})")
 
 
+def test_groups_that_are_repaired_have_one_row_more_where_the_table_has(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select i as a, i * 7 % 40 as b, i // 2 as whose from range(120) t(i)")
+    smallest = "select smallest, groups from muco_groups('{}', {}, qi := ['a', 'b']{})"
+    # 21 rows are two groups of 10 or more, and not of 11 or more
+    for more, found in (("", (21, 1)), (", repair := true", (21, 1)), (", repair := false", (10, 2))):
+        assert con.execute(smallest.format("(from t limit 21)", "0.1", more)).fetchone() == found
+    assert con.execute(smallest.format("t", "0.1", "")).fetchone()[0] >= 11
+    assert con.execute(smallest.format("t", "1", "")).fetchone() == (1, 120)
+    # a table of just as many as delta asks for is one group, repaired or not
+    assert con.execute(smallest.format("(from t limit 10)", "0.1", "")).fetchone() == (10, 1)
+    assert con.execute("select count(*) from muco('(from t limit 10)', 0.1, qi := ['a', 'b'])").fetchone() == (10,)
+    with pytest.raises(duckdb.Error, match="delta := 1/9 is the strictest"):
+        con.execute("from muco('(from t limit 9)', 0.1, qi := ['a', 'b'])")
+    # persons are counted where somebody has several rows
+    persons = "select count(*) from muco('(from t limit {})', 0.1, qi := ['a', 'b'], person := 'whose')"
+    assert con.execute(persons.format(20)).fetchone() == (20,)
+    with pytest.raises(duckdb.Error, match="k = 10 is asked"):
+        con.execute(persons.format(18))
+
+
 def test_constant_columns_and_tables_of_one_group_are_released(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select 1 as a, null::date as b, 'x' as c, i % 2 as s from range(20) t(i)")
     rows = con.execute("from muco('t', 0.1, qi := ['a', 'b', 'c'], sensitive := 's')").fetchall()

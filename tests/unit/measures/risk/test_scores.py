@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.attacks import buckets
+from duckdb_anon.kernels.attacks.bucket_products import logs_within
 from duckdb_anon.kernels.attacks.joined import JoinedCells
 from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.risk import scores as of_scores
@@ -97,8 +97,8 @@ in_logs = of_scores.Scores._in_logs
 
 def test_a_product_that_is_lost_is_no_answer() -> None:
     kept = np.array([[0.5, 1e-200, 0.25]])
-    assert buckets.logs_within(kept, np.array([2.0]), 20.0)
+    assert logs_within(kept, np.array([2.0]), 20.0)
     assert np.allclose(kept, [[np.log(0.5) + 2, -np.inf, np.log(0.25) + 2]])
-    assert not buckets.logs_within(np.array([[1e-300, 0.0]]), np.zeros(1), 20.0)
+    assert not logs_within(np.array([[1e-300, 0.0]]), np.zeros(1), 20.0)
     nobody = np.array([[-np.inf, -np.inf]])
-    assert buckets.logs_within(nobody, np.zeros(1), 20.0) and np.isneginf(nobody).all()
+    assert logs_within(nobody, np.zeros(1), 20.0) and np.isneginf(nobody).all()
