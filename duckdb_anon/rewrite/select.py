@@ -34,7 +34,6 @@ from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.shapes.listed import NodePart
-from duckdb_anon.rewrite.shapes.own_bags import with_own_bags
 from duckdb_anon.rewrite.shapes.person_lists import unnested
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -79,7 +78,7 @@ def rewrite_select(
     table = _the_original(select, original)
     alias = table.alias_or_name
     whole = model
-    model = unnested(select, with_own_bags(model) if bounds == "none" else model, alias)
+    model = unnested(select, model, alias)
     for column in sorted(_columns_of(select, alias) - _counted_persons(select, model, original)):
         model.require(column, original)
     _require_groups(select, original, outermost)
