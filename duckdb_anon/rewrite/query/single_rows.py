@@ -1,4 +1,4 @@
-"""Aggregates that show what single rows hold: any_value, first, arg_max, list, string_agg.
+"""Aggregates that show what single rows hold: first, arg_max, list, string_agg.
 
 Where all columns of a query are as they were, the query runs on the release as it is written. These would then show
 values of single released rows as if they were the original's: fakes of MuCo, swapped values, rows whose other columns
@@ -13,7 +13,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.parse import plain
 
 ROWS_OWN = frozenset(
-    "any_value arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin "
+    "arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin "
     "array_agg first group_concat last list listagg max_by min_by reservoir_quantile string_agg".split()
 )
 """Aggregates that show what single rows hold."""
@@ -23,7 +23,7 @@ def shows_rows(node: exp.Expr) -> bool:
     """Whether a node is an aggregate that shows what single rows hold."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in ROWS_OWN
-    if isinstance(node, (exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
+    if isinstance(node, (exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
         return True
     return isinstance(node, exp.AggFunc) and bool({one.lower() for one in node.sql_names()} & ROWS_OWN)
 
