@@ -94,7 +94,7 @@ def _member_weights(members: pa.Array, rows: pa.Array, prior: pa.Array) -> pa.Ar
 
 
 def _joint_counts(codes: pa.Array, rows: pa.Array, sizes: pa.Array, chances: pa.Array) -> pa.Array:
-    found = []
+    found: list[list[float] | None] = []
     for k in range(len(codes)):
         cells, size = _of(codes, k), _of(sizes, k)
         if cells is None or size is None or not len(cells):

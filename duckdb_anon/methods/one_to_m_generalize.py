@@ -8,6 +8,12 @@ values k or more with her list, and neither tells them apart by the row alone. W
 lists go with which quasi-identifiers is not bounded (on tables of one row a person a model of the release named .41
 where shares were .25, see `anatomy`), and nothing is claimed against who knows both.
 
+How many records a person has is not released: a node may stand for several, so numbers of records have a lower bound
+only. The total of a class would tell more than the guarantee allows: where one list of a class has a node of several
+leaves and the others have none, the total is that person's number of records, and among the k persons of her list she
+stands alone. The total over all persons of one list would keep the k persons alike; it is not released either, for an
+upper bound of other queries would not follow from it (`tests/unit/methods/test_record_totals.py` counts both).
+
 Paper: Gong, Luo, Yang, Ni & Li (2017), Knowledge-Based Systems 115, algorithm 1. Departures: frequency
 diversity as the text defines it (the printed experiments count distinct fingerprints: `diversity :=
 'distinct'`); loss-guided cuts by default; Partition as in `itemsets.top_down`; several sensitive attributes

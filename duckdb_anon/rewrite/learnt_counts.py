@@ -165,8 +165,8 @@ def _joint(parts: Mapping[str, RandomizedPart | None], release: TableInfo, model
     for place, (one, part) in enumerate(parts.items()):
         distinct = f"select list(_v) from (select distinct _cell_{place} as _v from _combinations)"
         told = tree("_rr.{value}.domain", value=column(one).this)
-        values = told if part is not None else exp.Subquery(this=select(distinct))
-        domains.append(labelled(values, f"domain_{place}"))
+        domain = told if part is not None else exp.Subquery(this=select(distinct))
+        domains.append(labelled(domain, f"domain_{place}"))
         chances.append(tree("_rr.{value}.p", value=column(one).this) if part is not None else number(1))
     places = range(len(parts))
     codes = exp.Array(expressions=[tree(f"list_position(_domain_{k}, _cell_{k}) - 1") for k in places])

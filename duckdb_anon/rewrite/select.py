@@ -30,11 +30,11 @@ from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
+from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
-from duckdb_anon.rewrite.shapes.own_bags import with_own_bags
 from duckdb_anon.rewrite.shapes.person_lists import unnested
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -79,11 +79,12 @@ def rewrite_select(
     table = _the_original(select, original)
     alias = table.alias_or_name
     whole = model
-    model = unnested(select, with_own_bags(model) if bounds == "none" else model, alias)
+    model = unnested(select, model, alias)
     for column in sorted(_columns_of(select, alias) - _counted_persons(select, model, original)):
         model.require(column, original)
     _require_groups(select, original, outermost)
     if stands(select, model):
+        refuse_single_rows(select)
         return _append_answers(select) if bounds != "none" and _is_generalized(model) else {}
     for node in list(aggregate_nodes(select)):
         formula = as_sums(node)

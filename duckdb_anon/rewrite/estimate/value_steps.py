@@ -33,7 +33,7 @@ def value_steps(
     lists = [one for one in opened if one is not None]
     if len(lists) == len(parts):
         return [(SPREAD, _opened(parts, lists, latest, numbered))]
-    joined = [(_values_name(part), _weighted(part, used[part.name], latest)) for part in parts]
+    joined = [(_values_name(part), _weighted(part, used[part.name])) for part in parts]
     return [*joined, (SPREAD, _joined(parts, used, latest, numbered))]
 
 
@@ -99,13 +99,13 @@ def _joined(
     return chosen
 
 
-def _weighted(part: Part, used: Sequence[str], latest: exp.Identifier) -> exp.Select:
+def _weighted(part: Part, used: Sequence[str]) -> exp.Select:
     weight = "1 / count(*)" if part.even else "_weight / sum(_weight)"
     weight = "_weight" if part.counted else f"{weight} over (partition by _cell) as _weight"
     return select(
         f"select _cell, {{columns}}, {weight} from {{values}}",
         columns=[column(one) for one in used],
-        values=part.values_in(used, latest),
+        values=part.values(used),
     )
 
 

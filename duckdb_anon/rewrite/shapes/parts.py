@@ -79,15 +79,6 @@ class Part:
         """
         raise NotImplementedError
 
-    def values_in(self, used: Sequence[str], step: exp.Identifier) -> exp.Select:
-        """`values` of the cells that a step has, as `cell_` and the part's name; those of other cells do no harm.
-
-        Args:
-            used: columns that are needed.
-            step: the step.
-        """
-        return self.values(used)
-
     def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
         """SELECT cell and one column a request: one row a distinct cell.
 

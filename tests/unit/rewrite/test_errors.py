@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+import duckdb_anon
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.tables import TableInfo
@@ -112,3 +113,22 @@ def test_a_query_that_tells_spellings_of_a_collated_value_apart_is_refused() -> 
         "select a, count(*) from people where lower(q) = 'x' group by a", "select max(a) from people where q between 'a' and 'b'",
     ):  # fmt: skip
         assert rewrite(fair, people, boxes)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "arg_max(a, b)", "max_by(a, b)", "arg_min(a, b)", "first(a)",
+        "last(a order by b)", "list(a)", "array_agg(a)", "string_agg(a, ',')", "group_concat(a)", "arbitrary(a)",
+        "arg_max_null(a, b)", "len(list(a))",
+    ],
+)  # fmt: skip
+def test_what_single_rows_hold_is_never_passed_through(shown: str) -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table t as select i % 7 as a, i % 5 as b, (i * 3) % 4 as s from range(60) as r(i)")
+    roles = "qi := ['a', 'b'], sensitive := 's'"
+    for call in ("muco('t', 0.5, ", "anatomy('t', 2, ", "mondrian('t', 3, ", "rank_swap('t', 10, "):
+        con.execute(f"create or replace table r as from {call}{roles}, seed := 1)")
+        for query in (f"select {shown} from t", f"select b, {shown} as x, count(*) from t where a < 5 group by b"):
+            with pytest.raises(duckdb.Error, match=r"cannot be (answered|estimated) from the release"):
+                con.execute(f"select rewrite_query($1, 't', 'r', {roles})", [query])

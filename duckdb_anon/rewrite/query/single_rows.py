@@ -1,0 +1,44 @@
+"""Aggregates that show what single rows hold: first, arg_max, list, string_agg.
+
+Where all columns of a query are as they were, the query runs on the release as it is written. These would then show
+values of single released rows as if they were the original's: fakes of MuCo, swapped values, rows whose other columns
+were permuted. They are refused by name, of every release.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.query.parse import plain
+
+ROWS_OWN = frozenset(
+    "arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin "
+    "array_agg first group_concat last list listagg max_by min_by reservoir_quantile string_agg".split()
+)
+"""Aggregates that show what single rows hold."""
+
+
+def shows_rows(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate that shows what single rows hold."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in ROWS_OWN
+    if isinstance(node, (exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
+        return True
+    return isinstance(node, exp.AggFunc) and bool({one.lower() for one in node.sql_names()} & ROWS_OWN)
+
+
+def refuse_single_rows(select: exp.Select) -> None:
+    """Raise for an aggregate that shows what single rows hold.
+
+    Args:
+        select: a bound SELECT that reads the original.
+
+    Raises:
+        RewriteError: naming the aggregate.
+    """
+    for node in filter(shows_rows, select.walk()):
+        raise RewriteError(
+            f"{plain(node)} cannot be answered from the release: it shows what single rows hold, and no row of a "
+            "release is known to be the original's; ask for min, max or mode of a column, or put it into GROUP BY"
+        )
