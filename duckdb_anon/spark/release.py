@@ -12,6 +12,7 @@ about 0.4 GB a million rows, beside what Spark itself needs.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +30,7 @@ from duckdb_anon.engine.whole import NUMBER
 from duckdb_anon.functions import connect
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Cutting
-from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 from duckdb_anon.parts.check import check
@@ -89,8 +90,23 @@ def release(
     found = planned(df, call, roles, hierarchies or {})
     try:
         return _Run(df, found, part_rows).run()
+    except Exception as error:
+        said = _said_in_task(str(error))
+        if said is None:
+            raise
+        raise AnonError(said) from None  # Spark's own words are a traceback, with paths
     finally:
         found.con.close()
+
+
+def _said_in_task(text: str) -> str | None:
+    r"""What a method refused with in a task, None where it did not.
+
+    >>> _said_in_task("Traceback ...\nduckdb_anon.model.errors.AnonError: muco: no rows\n\nDriver stacktrace: ...")
+    'muco: no rows'
+    """
+    found = re.findall(rf"^{re.escape(AnonError.__module__)}\.\w+: (.+)$", text, re.MULTILINE)
+    return str(found[-1]) if found else None
 
 
 def _empty(function: str) -> str:
