@@ -12,7 +12,6 @@ about 0.4 GB a million rows, beside what Spark itself needs.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +38,7 @@ from duckdb_anon.parts.cutting import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.tree import CODE
 from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.frames import Planned, in_utc, planned, quoted
+from duckdb_anon.spark.frames import Planned, in_utc, planned, quoted, said_in_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -91,26 +90,11 @@ def release(
     try:
         return _Run(df, found, part_rows).run()
     except Exception as error:
-        said = _said_in_task(str(error))
-        if said is None:
+        if (said := said_in_task(str(error))) is None:
             raise
         raise AnonError(said) from None  # Spark's own words are a traceback, with paths
     finally:
         found.con.close()
-
-
-def _said_in_task(text: str) -> str | None:
-    r"""What a method refused with in a task, None where it did not.
-
-    >>> _said_in_task("Traceback ...\nduckdb_anon.model.errors.AnonError: muco: no rows\n\nDriver stacktrace: ...")
-    'muco: no rows'
-    """
-    found = re.findall(rf"^{re.escape(AnonError.__module__)}\.\w+: (.+)$", text, re.MULTILINE)
-    return str(found[-1]) if found else None
-
-
-def _empty(function: str) -> str:
-    return f"{function}: the table is empty; there is nothing to work on"
 
 
 class _Run:
@@ -138,7 +122,7 @@ class _Run:
         try:
             rows = coded.count()
             if rows == 0:
-                raise RequirementError(_empty(self.name))
+                raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
             coded.createOrReplaceTempView(self.view)
             cutting = self._cutting(rows)
             placed = coded.withColumn(_PART, lit(0)) if cutting is None else self._placed(cutting, rows)
@@ -163,7 +147,7 @@ class _Run:
         many = f.count(f.lit(1)) if person is None else f.count_distinct(f.col(quoted(person.name)))
         found = self.df.groupBy(f.col(quoted(info.name)).alias("value")).agg(many.alias("n")).toArrow()
         if found.num_rows == 0:
-            raise RequirementError(_empty(self.name))
+            raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
         found = found.combine_chunks()
         keys, counts = found.column("value").combine_chunks(), found.column("n").to_numpy()
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
