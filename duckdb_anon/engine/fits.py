@@ -2,13 +2,13 @@
 
 Two bounds: memory (`memory`), against DuckDB's own `memory_limit`, and the int32 offsets of the list that numbers the
 released rows. Rows are estimated first, as DuckDB's planner does, and counted only where the estimate is too large.
-Cost: one EXPLAIN.
+Cost: one EXPLAIN, and for large tables with texts a look at a thousand rows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -16,20 +16,24 @@ import duckdb
 from duckdb_anon.engine.calls import argument_text
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.memory import needed, size_of, written
+from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.whole import will_run
+from duckdb_anon.model.cells import Counts
 from duckdb_anon.model.description import value_text
-from duckdb_anon.model.entries import Method, Roles
+from duckdb_anon.model.entries import ColumnPlan, Method, Roles
 from duckdb_anon.model.errors import RequirementError
 
 MOST_ENTRIES = 2**31 - 1
 """Offsets of arrow's lists are int32."""
 
+_SMALL, _SEEN = 20_000, 1000  # rows of a table whose texts are not looked at, and those that are of others
 _FILTER = 5  # of so many rows DuckDB guesses that a filter lets one through
 
 
 def require_fit(
-    entry: Method, catalog: Catalog, relation: Relation, roles: Roles, arguments: Mapping[str, Any]
-) -> None:
+    entry: Method, catalog: Catalog, relation: Relation, roles: Roles, arguments: Mapping[str, Any],
+    layout: Sequence[ColumnPlan] = (),
+) -> None:  # fmt: skip
     """Refuse a call that would not fit.
 
     Args:
@@ -38,6 +42,7 @@ def require_fit(
         relation: its table.
         roles: its columns by role.
         arguments: of the call, to be written again.
+        layout: its released columns.
 
     Raises:
         RequirementError: naming the rows, the estimate, and what to do.
@@ -46,23 +51,45 @@ def require_fit(
         return
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
     limit = _memory_limit(catalog.cursor)
-    if _too_large(_FILTER * _estimated_rows(catalog.cursor, relation), columns, limit):
+    guessed = _FILTER * _estimated_rows(catalog.cursor, relation)
+    text = text_of(catalog.cursor, relation, roles) if guessed > _SMALL else 0.0
+    counted = counts_in(layout)
+
+    def taken(rows: int) -> int:
+        return needed(rows, columns, text, counted)
+
+    if taken(guessed) > limit or guessed > MOST_ENTRIES:
         rows = _rows(catalog.cursor, relation)
-        if _too_large(rows, columns, limit):
-            raise RequirementError(_told(entry, catalog, relation, rows, columns, limit, arguments))
+        if taken(rows) > limit or rows > MOST_ENTRIES:
+            raise RequirementError(_told(entry, catalog, relation, rows, taken(rows), limit, arguments))
 
 
-def _too_large(rows: int, columns: int, limit: int) -> bool:
-    return needed(rows, columns) > limit or rows > MOST_ENTRIES
+def text_of(cursor: duckdb.DuckDBPyConnection, relation: Relation, roles: Roles) -> float:
+    """Bytes of text in a row, all columns with a role together, as the first rows have them."""
+    infos = {info.name: info for info in (*roles.qi, *roles.sensitive, *roles.keep)}
+    texts = [name for name in infos if relation.columns.get(name) in ("VARCHAR", "BLOB")]
+    if not texts:
+        return 0.0
+    size = " + ".join(f"coalesce(octet_length({ident(name)}::blob), 0)" for name in texts)
+    try:
+        found = cursor.execute(f"select avg({size}) from (from {relation.sql} limit {_SEEN})").fetchall()[0][0]
+    except duckdb.Error:
+        return 0.0  # the call itself will say what is wrong
+    return float(found or 0.0)
+
+
+def counts_in(layout: Sequence[ColumnPlan]) -> bool:
+    """Whether a release has counts of the values of a bucket."""
+    return any(plan.cells is Counts for plan in layout)
 
 
 def _told(
-    entry: Method, catalog: Catalog, relation: Relation, rows: int, columns: int, limit: int,
+    entry: Method, catalog: Catalog, relation: Relation, rows: int, takes: int, limit: int,
     arguments: Mapping[str, Any],
 ) -> str:  # fmt: skip
     why = (
-        f"takes about {written(needed(rows, columns))} in one call, and memory_limit is {written(limit)}"
-        if needed(rows, columns) > limit
+        f"takes about {written(takes)} in one call, and memory_limit is {written(limit)}"
+        if takes > limit
         else f"is more than the {MOST_ENTRIES:,} that one call can number"
     )
     said = f"{entry.name}: {relation.given} has {rows:,} rows, which {why}"

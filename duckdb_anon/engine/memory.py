@@ -1,7 +1,8 @@
 """How much memory a call takes, before it takes it.
 
 Counted on the finished kernels: beside DuckDB's copy of the columns a call holds, for each row and column, the value
-as it comes, its code, and what cuts and draws need of both. Cost: none.
+as it comes, its code, and what cuts and draws need of both; several copies of long texts; and the lists that buckets
+are counted in. Cost: none.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import pyarrow as pa
 from duckdb_anon.model.errors import ParameterError
 
 _ROW, _CELL = 60, 42
+_INLINED, _COPIES, _COUNTS = 12, 5, 230
+"""Bytes of text that a column's share covers, as DuckDB keeps those beside their lengths; copies of what is longer: the
+source, the feed, the values, the rows as drawn off, the table that is made; and what the counts of a bucket take a row,
+in lists and in maps."""
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -28,22 +33,29 @@ def give_back() -> None:
         trim(0)
 
 
-def needed(rows: int, columns: int) -> int:
+def needed(rows: int, columns: int, text: float = 0.0, counted: bool = False) -> int:
     """Bytes that a method takes on a table in one call.
 
     Args:
         rows: rows of the table.
         columns: quasi-identifiers, sensitive columns and the person.
+        text: bytes of text in a row, all of its columns together.
+        counted: whether cells are counts of the values of a bucket, as anatomy's are.
 
-    >>> needed(1_000_000, 8)
-    396000000
+    >>> needed(1_000_000, 8), needed(1_000_000, 8, text=300), needed(1_000_000, 8, counted=True)
+    (396000000, 1416000000, 626000000)
     """
-    return rows * (_ROW + _CELL * columns)
+    return int(rows * _of_row(columns, text, counted))
 
 
-def rows_within(memory: int, columns: int) -> int:
-    """Rows that a call works on in so many bytes."""
-    return memory // (_ROW + _CELL * columns)
+def rows_within(memory: int, columns: int, text: float = 0.0, counted: bool = False) -> int:
+    """Rows that a call works on in so many bytes; see `needed`."""
+    return int(memory // _of_row(columns, text, counted))
+
+
+def _of_row(columns: int, text: float, counted: bool) -> float:
+    beyond = max(0.0, text - _INLINED * columns)
+    return _ROW + _CELL * columns + _COPIES * beyond + (_COUNTS if counted else 0)
 
 
 def size_of(function: str, text: str | int) -> int:

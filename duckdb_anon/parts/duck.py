@@ -60,13 +60,17 @@ class Bounds:
     memory: int | None
 
     @staticmethod
-    def of(part_rows: int | None, memory: str | int | None, columns: int) -> Bounds:
+    def of(
+        part_rows: int | None, memory: str | int | None, columns: int, text: float = 0.0, counted: bool = False
+    ) -> Bounds:
         """Check what was asked for, and fill in what was not.
 
         Args:
             part_rows: most rows of a part, as asked for.
             memory: of the process, as asked for.
             columns: columns that are coded.
+            text: bytes of text in a row.
+            counted: whether cells are counts of the values of a bucket.
 
         Raises:
             ParameterError: no number of rows, no amount of memory, or too little of it.
@@ -76,11 +80,12 @@ class Bounds:
             raise ParameterError(f"release: part_rows := {part_rows} is too few; give {_FEWEST} or more")
         if size is not None and size < 400_000_000:
             raise ParameterError(f"release: memory := {memory!r} is too little; give '400MB' or more")
-        within = PART_ROWS if size is None else rows_within(max(size - 250_000_000, 0) // 2, columns)
+        within = PART_ROWS if size is None else rows_within(max(size - 250_000_000, 0) // 2, columns, text, counted)
         rows = part_rows or min(PART_ROWS, max(_FEWEST, within))
         if part_rows is not None and part_rows > within and size is not None:
             raise ParameterError(
-                f"release: parts of {part_rows:,} rows take about {written(needed(part_rows, columns))}, and memory := "
+                f"release: parts of {part_rows:,} rows take about "
+                f"{written(needed(part_rows, columns, text, counted))}, and memory := "
                 f"{memory!r} leaves room for {within:,}; leave part_rows out, or give more memory"
             )
         return Bounds(rows, size)

@@ -6,6 +6,7 @@ A label is an argument, or the column's metadata under 'comment' (as Delta, Iceb
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -152,3 +153,13 @@ def _in_utc(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(_in_utc(kind.key_type), _in_utc(kind.item_type))
     return pa.list_(_in_utc(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def said_in_task(text: str) -> str | None:
+    r"""What a method refused with in a task, None where it did not.
+
+    >>> said_in_task("Traceback ...\nduckdb_anon.model.errors.AnonError: muco: no rows\n\nDriver stacktrace: ...")
+    'muco: no rows'
+    """
+    found = re.findall(rf"^{re.escape(AnonError.__module__)}\.\w+: (.+)$", text, re.MULTILINE)
+    return str(found[-1]) if found else None

@@ -29,7 +29,7 @@ from duckdb_anon.engine.whole import NUMBER
 from duckdb_anon.functions import connect
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Cutting
-from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 from duckdb_anon.parts.check import check
@@ -38,7 +38,7 @@ from duckdb_anon.parts.cutting import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.tree import CODE
 from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.frames import Planned, in_utc, planned, quoted
+from duckdb_anon.spark.frames import Planned, in_utc, planned, quoted, said_in_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,12 +89,12 @@ def release(
     found = planned(df, call, roles, hierarchies or {})
     try:
         return _Run(df, found, part_rows).run()
+    except Exception as error:
+        if (said := said_in_task(str(error))) is None:
+            raise
+        raise AnonError(said) from None  # Spark's own words are a traceback, with paths
     finally:
         found.con.close()
-
-
-def _empty(function: str) -> str:
-    return f"{function}: the table is empty; there is nothing to work on"
 
 
 class _Run:
@@ -122,7 +122,7 @@ class _Run:
         try:
             rows = coded.count()
             if rows == 0:
-                raise RequirementError(_empty(self.name))
+                raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
             coded.createOrReplaceTempView(self.view)
             cutting = self._cutting(rows)
             placed = coded.withColumn(_PART, lit(0)) if cutting is None else self._placed(cutting, rows)
@@ -147,7 +147,7 @@ class _Run:
         many = f.count(f.lit(1)) if person is None else f.count_distinct(f.col(quoted(person.name)))
         found = self.df.groupBy(f.col(quoted(info.name)).alias("value")).agg(many.alias("n")).toArrow()
         if found.num_rows == 0:
-            raise RequirementError(_empty(self.name))
+            raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
         found = found.combine_chunks()
         keys, counts = found.column("value").combine_chunks(), found.column("n").to_numpy()
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys

@@ -209,6 +209,13 @@ def test_refusals_say_why(people: Any, call: str, more: dict[str, Any], said: st
         anon.release(people, call, **{"qi": QI, **more})
 
 
+def test_what_a_task_refuses_comes_as_the_methods_own_words(people: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    with pytest.raises(AnonError, match=r"^incognito: [^\n]*6,?000[^\n]*$"):
+        anon.release(people, "incognito(7000)", qi=QI, sensitive="ward")
+
+
 CENSUS = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"]
 
 
@@ -227,6 +234,24 @@ def test_census_has_the_classes_of_duckdb(con: Any, census: Any) -> None:
     assert differing(con, "once", "_census") == 0
 
 
+def test_methods_of_one_task_work_on_census(con: Any, census: Any) -> None:
+    import duckdb_anon.spark as anon
+
+    qi = ["SEX", "AGE", "MARST", "EDUC"]
+    con.execute(f"create or replace table once as from incognito('census', 10, qi := {qi}, sensitive := 'INCWAGE')")
+    levels = anon.release(census, "incognito(10)", qi=qi, sensitive="INCWAGE")
+    con.register("_levels", levels.toArrow())
+    assert differing(con, "once", "_levels") == 0
+
+    pytest.importorskip("opendp")
+    noisy = anon.release(census, "diffgen(2.0, domain := 'observed')", qi=["SEX", "AGE", "EDUC"], sensitive="MARST")
+    con.register("_noisy", noisy.toArrow())
+    total, cells = con.execute("select sum(noisy_count), count(*) from _noisy").fetchall()[0]
+    rows = con.execute("select count(*) from census").fetchall()[0][0]
+    assert cells > 6 * 2
+    assert abs(total - rows) < 40 * cells
+
+
 @pytest.mark.campaign
 def test_two_million_rows(spark: Any, census: Any) -> None:
     import duckdb_anon.spark as anon
@@ -234,6 +259,6 @@ def test_two_million_rows(spark: Any, census: Any) -> None:
     large = census.crossJoin(spark.range(50)).drop("id")
     rows = large.count()
     assert rows > 2_000_000
-    release = anon.release(large, "mondrian(100)", qi=CENSUS, sensitive="INCWAGE", part_rows=500_000)
+    release = anon.release(large, "mondrian(100)", qi=CENSUS, sensitive="INCWAGE", part_rows=1_000_000)
     assert release.count() == rows
     assert anon.k_anonymity(release, CENSUS) >= 100

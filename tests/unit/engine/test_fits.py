@@ -54,6 +54,23 @@ def test_the_python_call_of_the_message_works(con: duckdb.DuckDBPyConnection) ->
     assert con.execute("select count(*) from NAME").fetchall() == [(ROWS,)]
 
 
+@pytest.mark.parametrize("role", ["keep := ['note']", "sensitive := 'note'"])
+def test_long_texts_are_reckoned_with(con: duckdb.DuckDBPyConnection, role: str) -> None:
+    con.execute("create table notes as select i % 9 as a, repeat(md5(i::varchar), 100) as note from range(30000) r(i)")
+    con.execute("set memory_limit = '400MB'")
+    with pytest.raises(duckdb.Error, match=r"30,000 rows, which takes about 481 MB in one call"):
+        con.execute(f"explain from mondrian('notes', 50, qi := ['a'], {role})")
+    assert con.execute("select count(*) from mondrian('notes', 50, qi := ['a'])").fetchall() == [(30000,)]
+
+
+def test_counts_of_buckets_are_reckoned_with(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con)
+    con.execute("set memory_limit = '100MB'")
+    con.execute(f"explain from muco('big', 0.2, {ROLES})")
+    with pytest.raises(duckdb.Error, match="300,000 rows, which takes about 137 MB in one call"):
+        con.execute(f"explain from anatomy('big', 5, {ROLES})")
+
+
 def test_what_has_no_parts_says_so(con: duckdb.DuckDBPyConnection) -> None:
     fill(con)
     con.execute("set memory_limit = '50MB'")
