@@ -195,8 +195,8 @@ def correlation_change(report: Findings, release: Measured) -> Spec | None:
         cells.encode(
             x=alt.X("response:N", title="says about"),
             y=alt.Y("given:N", title=None),
-            color=alt.Color("sign:N", scale=sides, title="in the release", legend=_LEGEND),
-            opacity=alt.Opacity("size:Q", scale=strength, title="change", legend=_LEGEND),
+            color=alt.Color("sign:N", scale=sides, title=f"change (full colour: {most:.2g})", legend=_LEGEND),
+            opacity=alt.Opacity("size:Q", scale=strength, legend=None),
             tooltip=["given", "response", "original", "release", "change"],
         )
     )
