@@ -12,6 +12,7 @@ import itertools
 import json
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import duckdb
@@ -29,6 +30,7 @@ from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.sqlfiles import macro_statements
 from duckdb_anon.model.entries import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.errors import AnonError, unexpected
+from duckdb_anon.model.progress import call_flag
 from duckdb_anon.registry import ENTRIES, PURE_FILES
 
 # DuckDB ends the process when a registered function is collected while the database lives.
@@ -233,12 +235,14 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     """Plan one call; errors come back as '!' and their text."""
     interrupt.install()
     entry = _BY_NAME[call["function"]]
-    cursor = _cursor(number)
+    cursor, flag = _cursor(number), call_flag()
     try:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
         catalog.expect(call["arguments"].values())
-        text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        # a call inside another one is stopped with it
+        with nullcontext() if flag is None or cursor is None else interrupt.passing_on(cursor, flag):
+            text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
         if isinstance(entry, Query):
             failing.keep(text)
         return text

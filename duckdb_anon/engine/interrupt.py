@@ -130,19 +130,36 @@ def watching(place: Place | None = None, since: float | None = None) -> Iterator
 def interrupting(
     con: duckdb.DuckDBPyConnection, place: Place | None = None, since: float | None = None
 ) -> Iterator[None]:
-    """As `watching`, for a call that works on a connection of its own: what stops it also stops what runs there."""
+    """As `watching`, for a call that works on a connection of its own: what stops it also stops what runs there.
+
+    Args:
+        con: that connection.
+        place: the connection the call came by.
+        since: as for `watching`.
+    """
+    with watching(place, since) as flag, passing_on(con, flag):
+        yield
+
+
+@contextmanager
+def passing_on(con: duckdb.DuckDBPyConnection, flag: IntArray) -> Iterator[None]:
+    """Interrupt what runs on `con` as soon as `flag` is set, until the block ends.
+
+    Args:
+        con: a connection on which a running call works.
+        flag: of that call.
+    """
     done = threading.Event()
-    with watching(place, since) as flag:
 
-        def watch() -> None:
-            while not done.wait(_POLL):
-                if flag[0] != 0:
-                    con.interrupt()
+    def watch() -> None:
+        while not done.wait(_POLL):
+            if flag[0] != 0:
+                con.interrupt()
 
-        watcher = threading.Thread(target=watch, name="interrupts", daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+    watcher = threading.Thread(target=watch, name="interrupts", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()

@@ -185,13 +185,18 @@ def correlation_change(report: Findings, release: Measured) -> Spec | None:
     frame["change"] = frame["release"] - frame["original"]
     # the same colours mean the same change for every release
     most = max((abs(after - before) for r in report.releases for *_, before, after in r.correlation), default=0.0)
-    scale = alt.Scale(scheme="redblue", domain=[-most or -1, 0, most or 1])
+    # paint over the page's own ground: no change is no colour, in the light and in the dark
+    frame["size"] = frame["change"].abs()
+    frame["sign"] = np.where(frame["change"] < 0, "weaker", "stronger")
+    strength = alt.Scale(domain=[0, most or 1], range=[0.05, 1])
+    sides = alt.Scale(domain=["weaker", "stronger"], range=[PALETTE[4], PALETTE[0]])
     cells = alt.Chart(frame).mark_rect()
     return _spec(
         cells.encode(
             x=alt.X("response:N", title="says about"),
             y=alt.Y("given:N", title=None),
-            color=alt.Color("change:Q", scale=scale, title="change"),
+            color=alt.Color("sign:N", scale=sides, title=f"change (full colour: {most:.2g})", legend=_LEGEND),
+            opacity=alt.Opacity("size:Q", scale=strength, legend=None),
             tooltip=["given", "response", "original", "release", "change"],
         )
     )

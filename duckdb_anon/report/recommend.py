@@ -5,10 +5,11 @@ strong until a step meets `max_risk` or none stronger can be had, release a rand
 meets the attackers of linkage_risk, who know its call, and answers the same random queries (workload_error, with a
 predicate on the sensitive column). The risk held against `max_risk` is the strongest attacker's: the greater of her
 mean `identity` and her `advantage`, by which she names sensitive values better than a model that has not seen the
-target. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own and promises
-nothing: a mean risk over a sample is an estimate, the guarantee is the method's.
-The rows come with the call, so temporary tables work; the trials run in a database of their own, in memory, and
-nothing is written to the caller's. Cost: steps times (the method twice + linkage_risk + workload) on `rows` rows.
+target. Where one attacker's success with a quarter of the targets is four standard errors above `max_risk`, a quarter
+is all that is tried. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own
+and promises nothing: a mean risk over a sample is an estimate, the guarantee is the method's. The rows come with the
+call, so temporary tables work; the trials run in a database of their own, in memory, and nothing is written to the
+caller's. Cost: steps times (the method twice + linkage_risk + workload) on `rows` rows.
 """
 
 from __future__ import annotations

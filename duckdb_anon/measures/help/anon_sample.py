@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray, IntArray
 
 GENDERS = ("female", "male")
@@ -62,7 +63,9 @@ def sample(tables: Sequence[object], params: Params, rng: np.random.Generator) -
 
 def _choose(rng: np.random.Generator, weights: FloatArray) -> IntArray:
     """Draw one column a row, with probability in proportion to its weight."""
+    tick()
     total = np.cumsum(weights, axis=1)
+    tick()
     spot = rng.random(len(weights)) * total[:, -1]
     chosen: IntArray = (total < spot[:, None]).sum(axis=1)
     return chosen

@@ -143,7 +143,7 @@ def _triangle(matrix: FloatArray) -> FloatArray:
     """R of a QR decomposition, by pieces of its rows; a tick after each."""
     upper = matrix[:0]
     for first in range(0, len(matrix), _PIECE):
-        upper = np.linalg.qr(np.concatenate([upper, matrix[first : first + _PIECE]]), mode="r")
+        upper = np.asarray(np.linalg.qr(np.concatenate([upper, matrix[first : first + _PIECE]]), mode="r"))
         tick()
     return upper
 

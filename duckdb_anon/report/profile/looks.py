@@ -169,6 +169,9 @@ def _is_phone(text: str, country: str) -> bool:
         return False
     if text.isdigit() and not (len(text) in (10, 11) and text[0] in "023456789"):
         return False
+    digits = re.sub(r"\D", "", re.sub(r"(x|ext).*", "", text))
+    if text[0] in "+0(" and not text.isdigit() and 9 <= len(digits) <= 15:
+        return True  # a prefix and groups of figures: so they are written in every country
     phones = import_module("phonenumbers")
     try:
         number = phones.parse(text, country)

@@ -12,14 +12,16 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (
         "phone",
         r"(home |work )?(phone|tel|telephone|mobile)( no| number)|"
-        r"phone|telephone|tel|mobile|cell|telefon|handy|telefono|movil|telephone|portable|gsm|telefoon",
+        r"phone|telephone|tel|mobile|cell|telefon|handy|telefono|movil|telephone|portable|gsm|telefoon|"
+        r"mobil|cellulare|komorka|puhelin",
     ),
-    ("mail", r"e?mails?|email addresse?s?|mail address|courriel|correo"),
+    ("mail", r"e?mails?|email addresse?s?|mail address|courriel|correo( electronico)?|e ?post|posta elettronica"),
     ("iban", r"iban"),
     ("card number", r"(credit |debit |bank )?card( (no|nr|num|number))?|cc( num| number)|pan"),
     (
         "national id",
-        r"ssn|social security( no| number)?|national id|nino|nhs( no| number)?|nir|bsn|cpf|curp|pesel|nif|dni|nie|"
+        r"ssn|social security( no| number)?|national (id|insurance)( no| number)?|nino|rodne cislo|"
+        r"henkilotunnus|nhs( no| number)?|nir|bsn|cpf|curp|pesel|nif|dni|nie|"
         r"personnummer|cpr|fodselsnummer|steuer( ?id| nummer)|codice fiscale|tax (id|no|number)|tin|"
         r"passport( no| number)?",
     ),
@@ -27,7 +29,11 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("health plan number", r"(insurance|policy|plan|member|beneficiary|subscriber) (id|no|number)|versichertennummer"),
     ("account number", r"(bank )?(account|acct|konto)( id| no| number| nummer| num)?"),
     ("license number", r"(drivers? )?(licen[cs]e|certificate)( id| no| number| plate)?"),
-    ("vehicle number", r"vin|plate|number plate|registration plate|vehicle (id|no|number)"),
+    (
+        "vehicle number",
+        r"vin|plate|number plate|kennzeichen|kenteken|immatriculation|matricula|targa|"
+        r"registration plate|vehicle (id|no|number)",
+    ),
     ("device number", r"(device|serial)( id| no| number)?|imei|imsi|mac( address)?|idfa|aaid"),
     ("url", r"url|website|web( page| site)?|homepage|link|profile url"),
     ("ip address", r"(ip|ipv4|ipv6|client ip|source ip)( address| addr)?"),
@@ -37,7 +43,9 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "name",
         r"(first|last|given|family|middle|full|sur|maiden|user|nick|birth|patient|customer|client|employee|contact)? ?"
         r"names?|surname|lastname|firstname|fullname|username|nachname|vorname|nom|prenom|apellidos?|nombres?|cognome|"
-        r"voornaam|achternaam|login|initials",
+        r"voornaam|achternaam|login|initials|navn|fornavn|etternavn|efternavn|namn|fornamn|efternamn|"
+        r"imie( nazwisko)?|nazwisko|"
+        r"jmeno|prijmeni|nimi|etunimi|sukunimi|sobrenome|nome|naam",
     ),
     (
         "date of birth",
@@ -46,16 +54,21 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ),
     ("year of birth", r"(year of birth|birth year|yob|geburtsjahr)"),
     ("month of birth", r"(month of birth|birth month)"),
-    ("postcode", r"(post|postal|zip)( ?code)?|zipcode|postcode|plz|cap|code postal|codigo postal"),
+    ("postcode", r"(post|postal|zip)( ?code)?|zipcode|postcode|plz|postleitzahl|cap|code postal|codigo postal|"
+        r"postnummer|postnr|"
+        r"kod pocztowy|psc|postinumero|cep"),
     (
         "address",
         r"(home |street |mailing |postal |billing |delivery )?address( line)?( \d)?|street( name)?|"
-        r"strasse|calle|rue",
+        r"strasse|calle|rue|anschrift|adress?e?|adresa|direccion|domicilio|domicile|indirizzo|endereco|osoite|"
+        r"straat|ulica|"
+        r"addr( line)?( \d)?",
     ),
     ("coordinate", r"lat|lon|lng|latitude|longitude|coordinates?|geo( ?point| ?location)?|location"),
     (
         "place",
-        r"city|town|village|county|district|municipality|region|province|parish|ort|stadt|commune|ciudad|"
+        r"city|town|village|county|district|municipality|region|province|parish|ort|stadt|commune|ciudad|ville|"
+        r"citta|comune|miasto|woonplaats|plaats|gemeente|kommune|kommun|"
         r"puma|tract",
     ),
     ("state", r"state|bundesland|canton|federal state"),
