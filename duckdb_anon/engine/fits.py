@@ -65,7 +65,13 @@ def require_fit(
 
 
 def text_of(cursor: duckdb.DuckDBPyConnection, relation: Relation, roles: Roles) -> float:
-    """Bytes of text in a row, all columns with a role together, as the first rows have them."""
+    """Bytes of text in a row, all columns with a role together, as the first rows have them.
+
+    Args:
+        cursor: on the caller's database.
+        relation: the table.
+        roles: its columns by role.
+    """
     infos = {info.name: info for info in (*roles.qi, *roles.sensitive, *roles.keep)}
     texts = [name for name in infos if relation.columns.get(name) in ("VARCHAR", "BLOB")]
     if not texts:

@@ -49,7 +49,14 @@ def needed(rows: int, columns: int, text: float = 0.0, counted: bool = False) ->
 
 
 def rows_within(memory: int, columns: int, text: float = 0.0, counted: bool = False) -> int:
-    """Rows that a call works on in so many bytes; see `needed`."""
+    """Rows that a call works on in so many bytes.
+
+    Args:
+        memory: bytes.
+        columns: as for `needed`, the rest too.
+        text: bytes of text in a row.
+        counted: whether cells are counts.
+    """
     return int(memory // _of_row(columns, text, counted))
 
 

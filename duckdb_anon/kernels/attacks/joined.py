@@ -171,7 +171,17 @@ def joined_factors(
     start: IntArray,
     out: FloatArray,
 ) -> None:
-    """Multiply the factors of every combination of cells, for each target; see `joined_scores`."""
+    """Multiply the factors of every combination of cells, for each target.
+
+    Args:
+        local: factor of each cell for each target, shape (targets, cells of all columns).
+        active: as for `joined_scores`, the rest too.
+        first: first cell of each column in `local`.
+        number: distinct cells of each column.
+        columns: columns of all groups, group by group.
+        start: first of each group in `columns` and their number.
+        out: shape (targets, combinations of all groups).
+    """
     for t in range(local.shape[0]):
         begin = 0
         for g in range(len(start) - 1):
@@ -189,7 +199,13 @@ def joined_factors(
 
 @compiled
 def row_factors(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
-    """Multiply each row's factors for each target; see `linkage.row_scores`."""
+    """Multiply each row's factors for each target.
+
+    Args:
+        cells: as for `linkage.row_scores`.
+        local: factor of each cell for each target, shape (targets, cells of all groups).
+        out: shape (targets, rows).
+    """
     for t in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[t, j] = local[t, cells[0, j]]
