@@ -41,8 +41,8 @@ def refuse_single_rows(select: exp.Select) -> None:
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None and not select.args.get("group"):
         raise RewriteError(
-            "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known to "
-            "be the original's; ask for min, max or mode of the other columns, GROUP BY these"
+            "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known "
+            "to be the original's; ask for min, max or mode of the other columns, GROUP BY these"
         )
     for node in filter(shows_rows, select.walk()):
         raise RewriteError(
