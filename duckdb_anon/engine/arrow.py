@@ -68,11 +68,12 @@ def type_text(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
-        return _UNITS[kind.unit] if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
+        zoned = "TIMESTAMPTZ_NS" if kind.unit == "ns" else "TIMESTAMP WITH TIME ZONE"
+        return _UNITS[kind.unit] if kind.tz is None else zoned
     if pa.types.is_floating(kind):
         return "FLOAT" if kind == pa.float32() else "DOUBLE"
     if pa.types.is_date(kind) or pa.types.is_time(kind):
-        return "DATE" if pa.types.is_date(kind) else "TIME"
+        return "DATE" if pa.types.is_date(kind) else "TIME_NS" if kind == pa.time64("ns") else "TIME"
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "VARCHAR"
     return str(kind).upper()

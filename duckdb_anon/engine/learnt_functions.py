@@ -30,6 +30,8 @@ from duckdb_anon.model.learnt import MOST_LISTED
 _NUMBERS = pa.list_(pa.float64())
 _WHOLES = pa.list_(pa.int64())
 _LISTS = pa.list_(_NUMBERS)
+_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+"""By unit of a timestamp; as doubles, since neither the range of seconds nor each nanosecond is one of them."""
 
 
 def _box_shares(cells: pa.Array, rows: pa.Array, asked: pa.Array, of_null: pa.Array) -> pa.Array:
@@ -153,7 +155,7 @@ def _numbers(ends: pa.Array, counted: bool) -> Any:
     if pa.types.is_date32(kind):
         ends = ends.view(pa.int32())
     elif pa.types.is_timestamp(kind):
-        ends = ends.cast(pa.timestamp("us", kind.tz)).view(pa.int64()).cast(pa.float64(), safe=False)
+        ends = pc.multiply(ends.view(pa.int64()).cast(pa.float64(), safe=False), _MICROSECONDS[kind.unit])
     elif pa.types.is_decimal(kind):
         return as_numbers(ends)
     exact = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_date(kind)

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_timestamp, is_zoned, spread_of
+from duckdb_anon.model.shapes.types import is_timestamp, spread_of
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, given, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT
 from duckdb_anon.rewrite.estimate.steps import Steps
@@ -26,9 +26,10 @@ from duckdb_anon.rewrite.estimate.value_steps import append_step
 from duckdb_anon.rewrite.joined_steps import RewriteSelect, Stands, finer, group_value, join_by_keys
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.template import copied, name, own, select, tree
+from duckdb_anon.rewrite.query.template import copied, every, name, own, select, tree
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.known_expressions import linear
+from duckdb_anon.rewrite.shapes.moments import counted, finite, timestamp
 from duckdb_anon.rewrite.shapes.parts import labelled
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -36,7 +37,7 @@ _MEDIAN = "_rows / greatest(2, 1.4427 * _rows + 0.5573)"
 """n (1 - 2^(-1/n)) within 1% for n from 1 on; below, half of what is expected: the median given that there is a row."""
 
 
-_OF_DAY = ("TIME", "TIMETZ", "TIME WITH TIME ZONE")
+_OF_DAY = ("TIME", "TIME_NS", "TIMETZ", "TIME WITH TIME ZONE")
 
 
 @dataclass
@@ -221,7 +222,7 @@ class LikelyExtremes:
                     unnest([_weight, 0]) as _weight
                   from (select *, {density} as _density from (
                     select {{keys}}, {{low}}{widened} as _high, sum(_weight) as _weight from {{source}}
-                    where _weight > 0 and isfinite(_least) and isfinite(_most) group by all)))
+                    where _weight > 0 and {{finite}} group by all)))
                 group by all)))
             group by all""",
             middle=_typed(
@@ -233,6 +234,7 @@ class LikelyExtremes:
             ),
             low=low,
             high=high,
+            finite=every([tree(finite(one.kind), x=own(end)) for end in ("least", "most")]),
             source=one.source,
             **holes,
         )
@@ -242,7 +244,7 @@ def _numeric(end: exp.Expr, kind: str) -> exp.Expr:
     if kind == "DATE":
         return tree("datediff('day', date '1970-01-01', {end}::date)", end=end)
     if is_timestamp(kind):
-        return tree("epoch_us({end})::double", end=end)
+        return tree(f"{counted(kind)}::double", x=end)
     return tree("{end}::double", end=end)
 
 
@@ -255,6 +257,5 @@ def _typed(x: exp.Expr, one: _Extreme) -> exp.Expr:
     if one.kind == "DATE":
         return tree("(date '1970-01-01' + ({x})::integer)", x=x)
     if is_timestamp(one.kind):
-        zoned = "make_timestamptz" if is_zoned(one.kind) else "make_timestamp"
-        return tree(f"{zoned}(({{x}})::bigint)::{one.kind}", x=x)
+        return tree(timestamp(one.kind), x=tree("({x})::bigint", x=x))
     return tree(f"({{x}})::{one.kind}", x=x) if one.keep_type else x

@@ -17,6 +17,7 @@ from duckdb_anon.rewrite.query.outputs import leftmost, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table
 from duckdb_anon.rewrite.query.plain_names import shorten_names
 from duckdb_anon.rewrite.query.presence import presence
+from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied
@@ -76,6 +77,8 @@ def estimator(
     bounded: dict[int, float] = {}
     selects = list(tree.find_all(exp.Select, bfs=False))
     readers = [select for select in selects if reads_original(select)]
+    for select in readers:
+        refuse_single_rows(select)
     # a condition that compares with an estimate moves with it, so it has no bounds of its own
     bounds = bounds if len(readers) == 1 else "none"
 

@@ -20,6 +20,7 @@ from duckdb_anon.model.shapes.types import (
     is_nested,
     is_number,
     is_text,
+    is_timestamp,
     list_type,
     struct_fields,
 )  # fmt: skip
@@ -110,11 +111,16 @@ def key_of(value: str, kind: str, other: str) -> str:
 
     >>> key_of("a", "INTEGER", "BIGINT"), key_of("a", "VARCHAR", "VARCHAR")
     ('(a)::hugeint', 'lower(trim((a)::varchar))')
+    >>> key_of("a", "TIMESTAMPTZ_NS", "TIMESTAMP"), key_of("a", "TIME_NS", "TIME")
+    ('try_cast((a)::timestamptz as timestamp)::varchar', 'try_cast(a as time)::varchar')
     """
     if is_integer(kind) and is_integer(other):
         return f"({value})::hugeint"
     if is_moment(kind) and is_moment(other):
-        return f"lower(({value})::varchar)" if kind == other else f"try_cast({value} as timestamp)::varchar"
+        if kind == other:
+            return f"lower(({value})::varchar)"
+        common = "timestamp" if is_timestamp(kind) or kind.upper() == "DATE" else "time"
+        return f"try_cast({_of_microseconds(value, kind)} as {common})::varchar"
     if (is_number(kind) or is_number(other)) and all(is_number(k) or is_text(k) for k in (kind, other)):
         number = f"try_cast({value} as double)"
         # four digits: noise that nobody can see leaves a value what it was
@@ -123,13 +129,18 @@ def key_of(value: str, kind: str, other: str) -> str:
     return f"lower(trim(({value})::varchar))"
 
 
+def _of_microseconds(x: str, kind: str) -> str:
+    """A moment as a type that DuckDB casts and reckons with: it does neither with TIMESTAMPTZ_NS."""
+    return f"({x})::timestamptz" if kind.upper() == "TIMESTAMPTZ_NS" else x
+
+
 def numbers_in(value: HeldValue) -> list[str]:
     """SQL of the numbers that a value may be read as: what a row number can be dressed up as."""
     x, kind = value.sql, value.kind.upper()
     if is_number(kind) or kind == "BIGNUM":
         return [f"try_cast({x} as double)"]
     if is_moment(kind) or kind == "INTERVAL":
-        return [f"epoch({x})"] if kind != "TIME WITH TIME ZONE" else []
+        return [f"epoch({_of_microseconds(x, kind)})"] if kind != "TIME WITH TIME ZONE" else []
     if kind in ("BOOLEAN", "BIT"):
         return []
     text = f"({x})::varchar"

@@ -71,10 +71,11 @@ def is_timestamp(duckdb_type: str) -> bool:
 def is_zoned(duckdb_type: str) -> bool:
     """Tell whether the times of a type have a zone.
 
-    >>> is_zoned('TIMESTAMP WITH TIME ZONE'), is_zoned('TIMESTAMP')
-    (True, False)
+    >>> is_zoned('TIMESTAMP WITH TIME ZONE'), is_zoned('TIMESTAMPTZ_NS'), is_zoned('TIMESTAMP')
+    (True, True, False)
     """
-    return is_moment(duckdb_type) and duckdb_type.strip().upper().endswith(" WITH TIME ZONE")
+    text = duckdb_type.strip().upper()
+    return is_moment(text) and (text.endswith(" WITH TIME ZONE") or text == "TIMESTAMPTZ_NS")
 
 
 def is_text(duckdb_type: str) -> bool:

@@ -20,6 +20,7 @@ from duckdb_anon.rewrite.query.template import added, copied, every, own, some, 
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.known_expressions import linear
+from duckdb_anon.rewrite.shapes.moments import finite
 from duckdb_anon.rewrite.shapes.parts import filtered
 
 _KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -166,9 +167,10 @@ def _extreme(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.
     condition = both(both(where, aggregate.condition), _not_null(value))
     may = possible(condition, steps)
     end = end_of(steps, value, where, aggregate, aggregate.kind == "min")
-    if any(isinstance(part, IntervalPart) and part.name == steps.homes.of(value) for part in steps.model.parts):
-        # cells that could be anything say nothing while others have ends
-        may = every([may, tree("isfinite({end})", end=end)])
+    for part in steps.model.parts:
+        if isinstance(part, IntervalPart) and part.name == steps.homes.of(value):
+            # cells that could be anything say nothing while others have ends
+            may = every([may, tree(finite(part.kind), x=end)])
     return filtered(tree(f"{aggregate.kind}({{end}})", end=end), may)
 
 

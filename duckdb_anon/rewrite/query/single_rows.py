@@ -1,8 +1,9 @@
-"""Aggregates that show what single rows hold: first, arg_max, list, string_agg.
+"""What shows single rows: DISTINCT ON, and the aggregates any_value, first, arg_max, list, string_agg.
 
 Where all columns of a query are as they were, the query runs on the release as it is written. These would then show
 values of single released rows as if they were the original's: fakes of MuCo, swapped values, rows whose other columns
-were permuted. They are refused by name, of every release.
+were permuted. They are refused by name, of every release, before anything is rewritten: steps that are put into a
+query use some of them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.parse import plain
 
 ROWS_OWN = frozenset(
-    "arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin "
-    "array_agg first group_concat last list listagg max_by min_by reservoir_quantile string_agg".split()
+    "any_value arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax "
+    "argmin array_agg first group_concat last list listagg max_by min_by reservoir_quantile string_agg".split()
 )
 """Aggregates that show what single rows hold."""
 
@@ -23,20 +24,26 @@ def shows_rows(node: exp.Expr) -> bool:
     """Whether a node is an aggregate that shows what single rows hold."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in ROWS_OWN
-    if isinstance(node, (exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
+    if isinstance(node, (exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
         return True
     return isinstance(node, exp.AggFunc) and bool({one.lower() for one in node.sql_names()} & ROWS_OWN)
 
 
 def refuse_single_rows(select: exp.Select) -> None:
-    """Raise for an aggregate that shows what single rows hold.
+    """Raise for what shows single rows.
 
     Args:
-        select: a bound SELECT that reads the original.
+        select: a bound SELECT that reads the original, as it was asked.
 
     Raises:
-        RewriteError: naming the aggregate.
+        RewriteError: naming the aggregate or DISTINCT ON.
     """
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None and not select.args.get("group"):
+        raise RewriteError(
+            "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known "
+            "to be the original's; ask for min, max or mode of the other columns, GROUP BY these"
+        )
     for node in filter(shows_rows, select.walk()):
         raise RewriteError(
             f"{plain(node)} cannot be answered from the release: it shows what single rows hold, and no row of a "

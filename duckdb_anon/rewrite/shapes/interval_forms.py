@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_timestamp, is_zoned, spread_of
+from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import (
     added,
     every,
@@ -25,6 +25,7 @@ from duckdb_anon.rewrite.query.template import (
     tree,
     truth,
 )
+from duckdb_anon.rewrite.shapes.moments import timestamp
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, whole
 
 WHOLE = ValueRanges(EVERYTHING.intervals, True)
@@ -223,7 +224,7 @@ class Form:
         kind = "date" if self.kind.upper() == "DATE" else self.kind if is_timestamp(self.kind) else "double"
         line = end if slope == 1 and shift == 0 else _line(slope, end, shift)
         if is_timestamp(self.kind):
-            line = tree(f"{'make_timestamptz' if is_zoned(self.kind) else 'make_timestamp'}({{x}})::{kind}", x=line)
+            line = tree(timestamp(self.kind), x=line)
         return tree(
             f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::{kind} "
             "else {line} end",

@@ -35,6 +35,7 @@ from duckdb_anon.rewrite.query.template import (
 )
 from duckdb_anon.rewrite.shapes.interval_forms import NARROW, WHOLE, Form
 from duckdb_anon.rewrite.shapes.known_expressions import constants, is_number, linear
+from duckdb_anon.rewrite.shapes.moments import counted
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
 from duckdb_anon.rewrite.shapes.value_ranges import read
 
@@ -106,7 +107,7 @@ class IntervalPart(Part):
 
     def _over_own_ends(self, node: exp.Expr, cell: exp.Expr | None = None) -> exp.Expr:
         """An expression over a row of `boxes` and the ends `_least` and `_most` of all boxes, over a released row."""
-        shown = "epoch_us({x})" if self._in_steps() else "{x}::double" if "HUGEINT" in self.kind else "{x}"
+        shown = counted(self.kind) if self._in_steps() else "{x}::double" if "HUGEINT" in self.kind else "{x}"
         bare = exp.Column(this=self.key.this)
         mine = exp.Column(this=(cell or self.key).this)
         known = {
@@ -229,14 +230,14 @@ class IntervalPart(Part):
         )
 
     def _in_steps(self) -> bool:
-        """Whether values are moments that are counted in microseconds."""
+        """Whether values are moments that are counted as `moments` says."""
         return is_moment(self.kind) and self.kind.upper() != "DATE"
 
     def _shown(self) -> str:
-        """How an end is reckoned with: moments in microseconds, so that lengths are numbers; numbers with room."""
+        """How an end is reckoned with: moments as whole ones, so that lengths are numbers; numbers with room."""
         kind = self.kind.upper()
         if self._in_steps():
-            return "epoch_us({x})"
+            return counted(self.kind)
         if spread_of(kind) == "discrete" and kind != "DATE":
             return f"{{x}}::{'bigint' if kind in NARROW else 'double' if 'HUGEINT' in kind else 'hugeint'}"
         return "{x}"

@@ -124,3 +124,18 @@ def test_an_interrupt_while_a_call_is_planned_stops_it(
         con.execute(statement)
     monkeypatch.undo()
     con.execute("from muco('p', 0.5, qi := ['a'], sensitive := 's')").fetchall()
+
+
+def test_a_prepared_statement_is_not_stopped_by_what_stopped_its_connection_before_it_ran() -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table t as select i % 7 as a, i % 3 as s from range(40) as r(i)")
+    con.execute("create table r as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1, row_id := true)")
+    con.execute("prepare released as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1)")
+    con.execute("prepare measured as from linkage_risk('t', 'r', qi := ['a'], sensitive := 's', seed := 1)")
+    con.interrupt()  # while nothing runs; each EXECUTE is planned anew
+    assert len(con.execute("execute released").fetchall()) == 40
+    assert con.execute("execute measured").fetchall()
+    con.execute("begin")
+    con.execute("prepare again as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1)")
+    con.interrupt()
+    assert len(con.execute("execute again").fetchall()) == 40

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
+from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.definetti import PASSES, ROUNDS
+from duckdb_anon.measures.risk.attribute_risk import largest_share
+from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.measures.risk.secrets import Secret
 from tests.reference import definetti
 
 LABELS = "qi := ['a', 'b'], sensitive := 's'"
@@ -81,3 +86,15 @@ def test_adult_is_guessed_beyond_the_shares(con: duckdb.DuckDBPyConnection, shar
     )
     assert found["told"] > 0.3 > 0.25
     assert found["definetti"] > found["exact"]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("rows", [0, 2])
+def test_the_largest_share_of_rows_that_weigh_nothing_is_no_number(rows: int) -> None:
+    offsets, none = np.arange(rows + 1), np.zeros(rows)
+    secret = Secret("s", 0, 3, offsets, np.zeros(rows, np.int32), none, sparse.csr_matrix((rows, 3)), None, False)
+    groups = np.zeros(rows, dtype=np.int64)
+    release = PublishedRecords([], [], [], None, none, groups, groups, [secret], True, None)
+    assert np.isnan(largest_share(release, secret))
+    secret.weight[:] = 1.0
+    assert not rows or largest_share(release, secret) == 1.0
