@@ -90,7 +90,6 @@ def spread_values(
             fitted[:values] = 0.0
             for r in range(rows):
                 j, best = start[b] + r, 0.0
-                people = size[j]
                 own = weight[first + r * values : first + (r + 1) * values]
                 for v in range(values):
                     s, fit = code[offsets[b] + v], 1.0
@@ -100,7 +99,7 @@ def spread_values(
                     own[v] = fit
                     best = max(best, fit)
                 for v in range(values):
-                    own[v] *= people / best
+                    own[v] *= size[j] / best
                     fitted[v] += own[v]
             # columns are scaled while rows are summed, and summed while rows are scaled
             for _ in range(passes):
