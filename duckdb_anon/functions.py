@@ -310,12 +310,13 @@ def _rows(array: pa.Array) -> pa.StructArray:
 
 def _macro(entry: Entry) -> str:
     """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing."""
-    parameters = [p.name for p in parameters_of(entry)]
+    # without a parameter the call is a constant, and DuckDB would plan it while it makes the macro
+    parameters = [p.name for p in parameters_of(entry)] or ["nothing"]
     signature = ", ".join(f"{p} := NULL" for p in parameters)
     arguments = ", ".join(f"{p}: {p}" for p in parameters)
     call = (
         f"{{function: '{entry.name}', database: current_database(), schema: current_schema(), "
-        f"arguments: {{{arguments or 'none: NULL'}}}}}"
+        f"arguments: {{{arguments}}}}}"
     )
     checked = (
         f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"
