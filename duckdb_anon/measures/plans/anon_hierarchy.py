@@ -1,21 +1,26 @@
 """anon_hierarchy: a hierarchy for a column, as the table that methods and `hierarchies := {...}` take.
 
 One row a value: the value (`level0`), then its ancestors up to the root '*'. Dates become months, quarters, years,
-five years and decades; codes and postcodes lose characters from the right, as ARX masks them; numbers fall into
-intervals that are joined two by two: of equal width with round ends, at quantiles, or between given breaks. Their outer
-ends are open, so that no label tells the smallest or largest value; quantiles are values that rows have. Texts go to
-the groups of a mapping, or rare ones together. ARX's CSV files (no header, ';') are read as they are. NULL is no leaf:
-it stands under the root by itself. Values that appear later are no leaves either: give all that may come as the table.
-Cost: one aggregation.
+five years and decades; codes and postcodes lose characters from the right, as ARX masks them (whole numbers are filled
+up with zeros from the left first: a postcode that was read as a number has lost them); numbers fall into intervals that
+are joined two by two: of equal width with round ends, at quantiles, or between given breaks. Their outer ends are open,
+so that no label tells the smallest or largest value; quantiles are values that rows have. Texts go to the groups of a
+mapping, or rare ones together. ARX's CSV files (no header; ';', ',' or tabs) are read as they are. NULL is no leaf: it
+stands under the root by itself. Values that appear later are no leaves either: give all that may come as the table.
+What an option says decides the kind where none is given; one that the kind does not heed is refused.
+Cost: two aggregations.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from duckdb_anon.engine.catalog import Relation, require_visible
+import duckdb
+
+from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import column_of
 from duckdb_anon.model.entries import Parameter, Params, Query
@@ -31,88 +36,157 @@ _DATES = {
     "month": "strftime(_d, '%Y-%m')",
     "quarter": "year(_d) || '-Q' || quarter(_d)",
     "year": "year(_d)::varchar",
-    "5 years": "(year(_d) // 5 * 5) || '..' || (year(_d) // 5 * 5 + 4)",
-    "decade": "(year(_d) // 10 * 10) || '..' || (year(_d) // 10 * 10 + 9)",
+    "5 years": "floor(year(_d) / 5)::int * 5 || '..' || floor(year(_d) / 5)::int * 5 + 4",
+    "decade": "floor(year(_d) / 10)::int * 10 || '..' || floor(year(_d) / 10)::int * 10 + 9",
 }
+_OTHERWISE = {"days": "day", "months": "month", "quarters": "quarter", "years": "year", "decades": "decade"}
+_OTHERWISE |= {"five years": "5 years", "10 years": "decade", "ten years": "decade"}
 _MOST_LEVELS = 12
+_HEEDED = {
+    "date": ("levels",),
+    "code": ("levels",),
+    "number": ("bins", "breaks", "bottom", "top"),
+    "quantile": ("bins", "bottom", "top"),
+    "text": ("mapping", "rare"),
+    "arx": (),
+}
+"""Options of each kind."""
+_INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", re.IGNORECASE)
 
 
 def plan_hierarchy(context: Any, params: Params) -> str:
     """Write the SQL of a hierarchy: SELECT level0, level1, ..."""
-    kind, relation = params["kind"], context.relation("tbl")
+    given = [name for name in dict.fromkeys(sum(_HEEDED.values(), ())) if context.arguments.get(name) is not None]
+    kind = params["kind"]
     if kind == "arx":
-        return _arx(relation)
+        _only_heeded(kind, given)
+        return _arx(context)
+    relation = context.relation("tbl")
     if params["column_name"] is None:
         raise ParameterError(
             f"{NAME}: column_name is missing; say whose values the leaves are: '{relation.given}', 'age'"
         )
     column = column_of(NAME, relation, params["column_name"])
     if kind == "auto":
-        kind = _kind_of(relation, column, params)
+        kind = _kind_of(relation, column, params, given)
+    _only_heeded(kind, given)
     source = f"(select distinct {ident(column)} as _v from {relation.sql} where {ident(column)} is not null)"
     if kind == "date":
         return _dates(source, params["levels"])
     if kind == "code":
-        return _codes(context, relation, source, params["levels"])
+        return _codes(context, relation, column, source, params["levels"])
     if kind == "text":
         return _texts(relation, column, params["mapping"], params["rare"])
-    return _numbers(relation, column, source, kind, params)
+    return _numbers(context, relation, column, source, kind, params, given)
 
 
-def _kind_of(relation: Relation, column: str, params: Params) -> str:
+def _kind_of(relation: Relation, column: str, params: Params, given: Sequence[str]) -> str:
     """What a column's type and the call's options say; a text needs one of them."""
-    require_visible(NAME, relation)
+    if not relation.visible:
+        kinds = listed(kind for kind in KINDS if kind not in ("auto", "arx"))
+        raise ParameterError(f"{NAME}: {relation.hint}, or say which kind := ... its values are: {kinds}")
     kind = relation.columns[column]
-    if is_moment(kind):
-        return "date"
-    if is_number(kind):
-        return "number"
-    if params["mapping"] is not None:
+    if "mapping" in given or "rare" in given:
         return "text"
-    return "code" if params["levels"] is not None or re.search("zip|post|plz|code|icd", column.lower()) else "text"
+    if is_moment(kind) or ("levels" in given and any(name in _DATES for name in _units(params["levels"]))):
+        return "date"
+    if is_number(kind) and "levels" not in given:
+        return "number"
+    if any(name in given for name in _HEEDED["number"]):
+        return "number"
+    return "code" if "levels" in given or re.search("zip|post|plz|code|icd", column.lower()) else "text"
 
 
-def _arx(relation: Relation) -> str:
-    if not re.search(r"\.(csv|txt)(\.gz)?$", relation.given, re.IGNORECASE):
-        raise ParameterError(f"{NAME}: kind := 'arx' reads a CSV file that ARX wrote, not '{relation.given}'")
-    # the first line is a leaf like the others, and ';' is what ARX writes
-    return f"select * from read_csv({literal(relation.given)}, header = false, all_varchar = true, delim = ';')"
+def _only_heeded(kind: str, given: Sequence[str]) -> None:
+    """Refuse an option that says nothing about this kind."""
+    for name in given:
+        if name not in _HEEDED[kind]:
+            takers = listed(f"'{k}'" for k, options in _HEEDED.items() if name in options)
+            takes = listed(_HEEDED[kind]) if _HEEDED[kind] else "none of the options"
+            raise ParameterError(f"{NAME}: kind := '{kind}' takes {takes}; {name} belongs to kind := {takers}")
+
+
+def _arx(context: Any) -> str:
+    path = context.arguments.get("tbl")
+    if not isinstance(path, str) or not re.search(r"\.(csv|txt)(\.gz)?$", path, re.IGNORECASE):
+        raise ParameterError(f"{NAME}: kind := 'arx' reads a CSV file that ARX wrote, not '{path}'")
+    for delimiter in ";,\t":
+        # the first line is a leaf like the others, a quote is doubled, and an empty cell is an empty text
+        read = (
+            f"read_csv({literal(path)}, header = false, all_varchar = true, delim = {literal(delimiter)}, "
+            "quote = '\"', escape = '\"', nullstr = '\x01')"
+        )
+        try:
+            found = context.catalog.cursor.execute(f"describe from {read}").fetchall()
+        except duckdb.Error as error:
+            said = str(error).splitlines()[0]
+            raise ParameterError(
+                f"{NAME}: '{path}' cannot be read as a CSV file of ARX's: UTF-8 text, lines of as many cells each, "
+                f"separated by ';' ({said})"
+            ) from error
+        if len(found) > 1:
+            return rf"select columns('column0*(\d+)') as 'level\1' from {read}"
+    raise ParameterError(
+        f"{NAME}: '{path}' has one cell a line; a hierarchy has a value and its ancestors, as in 'male;*'"
+    )
+
+
+def _units(given: Any) -> list[str]:
+    """Levels of dates as they are called here."""
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [given]
+    plain = [str(name).strip().lower() for name in names]
+    return [_OTHERWISE.get(name, name) for name in plain]
 
 
 def _dates(source: str, given: Any) -> str:
-    names = list(given) if given is not None else ["month", "quarter", "year", "5 years", "decade"]
+    names = _units(given) if given is not None else ["month", "quarter", "year", "5 years", "decade"]
     unknown = [name for name in names if name not in _DATES]
-    if unknown or not names:
-        wrong = unknown[0] if unknown else ""
+    if not names:
+        raise ParameterError(f"{NAME}: levels is empty; levels of dates are {listed(_DATES)}")
+    if unknown:
         raise ParameterError(
-            f"{NAME}: levels has '{wrong}'{nearest(str(wrong), _DATES)}; levels of dates are {listed(_DATES)}"
+            f"{NAME}: levels has '{unknown[0]}'{nearest(unknown[0], _DATES)}; levels of dates are {listed(_DATES)}"
         )
     if names != [name for name in _DATES if name in names]:
         raise ParameterError(
-            f"{NAME}: levels of dates go from fine to coarse: {listed(n for n in _DATES if n in names)}"
+            f"{NAME}: levels of dates go from fine to coarse, each once: {listed(n for n in _DATES if n in names)}"
         )
-    wrong = literal(f"{NAME}: a value is no date; cast the column, or say kind := 'text'")
-    levels = [_DATES[name] for name in names]
+    wrong = literal(
+        f"{NAME}: a value is no date as DuckDB writes it; make the column a DATE, as strptime(d, '%d/%m/%Y') does, or "
+        "say kind := 'text'"
+    )
+    # infinity has no month
+    levels = [f"coalesce({_DATES[name]}, _d::varchar)" for name in names]
     dated = f"(select _v, coalesce(try_cast(_v as timestamp), error({wrong})) as _d from {source})"
     return _select(levels, dated)
 
 
-def _codes(context: Any, relation: Relation, source: str, given: Any) -> str:
-    keep = _whole(given) if given is not None else _prefixes(context, relation, source)
+def _codes(context: Any, relation: Relation, column: str, source: str, given: Any) -> str:
     longest = f"(select max(length(_v::varchar)) from {source})"
+    most = context.catalog.cursor.execute(f"select {longest}").fetchone()[0] if relation.visible else None
+    if given is None and not relation.visible:
+        raise ParameterError(f"{NAME}: {relation.hint}, or say levels := [...], the numbers of characters to keep")
+    keep = _whole(given) if given is not None else _prefixes(most or 1)
+    if given is not None and most is not None and keep[-1] >= most:
+        raise ParameterError(
+            f"{NAME}: levels keeps {keep[-1]} characters, and the longest value has {most}; take fewer, for levels of "
+            "codes are numbers of characters to keep"
+        )
+    whole = relation.visible and _INTEGER.fullmatch(relation.columns[column])
+    text = f"if(_v < 0, _v::varchar, lpad(_v::varchar, {longest}::int, '0'))" if whole else "_v::varchar"
     levels = [
         # a short code is filled up, so that no label stands for two nodes
         f"case when _m <= {n} then _t else rpad(left(_t, {n}), {n}, ' ') || repeat('*', _m - {n}) end"
         for n in sorted(keep, reverse=True)
     ]
-    return _select(levels, f"(select _v, _v::varchar as _t, {longest} as _m from {source})")
+    return _select(levels, f"(select _v, {text} as _t, {longest} as _m from {source})")
 
 
 def _whole(given: Any) -> list[int]:
     if not isinstance(given, Sequence) or isinstance(given, str):
         given = [given]
     try:
-        keep = sorted({int(n) for n in given})
+        keep = sorted({int(n) for n in given if int(n) == float(n)} if all(given) else [])
     except (TypeError, ValueError):
         keep = []
     if not keep or keep[0] < 1 or len(keep) > _MOST_LEVELS:
@@ -122,11 +196,8 @@ def _whole(given: Any) -> list[int]:
     return keep
 
 
-def _prefixes(context: Any, relation: Relation, source: str) -> list[int]:
+def _prefixes(longest: int) -> list[int]:
     """Every length below the longest code's, or a dozen of them."""
-    require_visible(NAME, relation)
-    found = context.catalog.cursor.execute(f"select max(length(_v::varchar)) from {source}").fetchone()
-    longest = int(found[0] or 1)
     step = -(-(longest - 1) // _MOST_LEVELS) or 1
     return list(range(1, max(longest, 2), step))
 
@@ -136,13 +207,18 @@ def _texts(relation: Relation, column: str, mapping: Mapping[str, Any] | None, r
     counted = f"(select {ident(column)} as _v, count(*) as _n from {there})"
     if mapping is None:
         return _select([f"case when _n >= {rare} then _v::varchar else {literal(OTHER)} end"], counted)
+    nowhere = [str(value) for value, group in mapping.items() if group is None]
+    if nowhere:
+        raise ParameterError(f"{NAME}: mapping gives '{nowhere[0]}' NULL as its group; name a group or leave it out")
     groups = ", ".join(f"{literal(str(value))}: {literal(str(group))}" for value, group in mapping.items())
     if not groups:
         raise ParameterError(f"{NAME}: mapping is empty; give {{'value': 'group', ...}}")
     return _select([f"coalesce((map {{{groups}}})[_v::varchar], {literal(OTHER)})"], counted)
 
 
-def _numbers(relation: Relation, column: str, source: str, kind: str, params: Params) -> str:
+def _numbers(
+    context: Any, relation: Relation, column: str, source: str, kind: str, params: Params, given: Sequence[str]
+) -> str:
     """Intervals between edges, joined two by two; an edge belongs to the interval above it."""
     if relation.visible and not is_number(relation.columns[column]):
         raise ColumnError(
@@ -150,26 +226,38 @@ def _numbers(relation: Relation, column: str, source: str, kind: str, params: Pa
             "numbers. For texts say kind := 'code' or 'text'"
         )
     bins, breaks = params["bins"], params["breaks"]
+    bottom, top = (_finite(name, params[name]) for name in ("bottom", "top"))
+    if bottom is not None and top is not None and bottom > top:
+        raise ParameterError(f"{NAME}: bottom := {bottom:g} is above top := {top:g}; all below bottom go together")
+    if breaks is not None and "bins" in given:
+        raise ParameterError(f"{NAME}: breaks say where the intervals end; leave bins out")
     rows = f"(select {ident(column)}::double as _x from {relation.sql} where isfinite({ident(column)}::double))"
     if breaks is not None:
         edges = f"{literal(_breaks(breaks))}::double[]"
         bins = len(breaks) + 1
     elif kind == "quantile":
         shares = literal([k / bins for k in range(1, bins)])
-        edges = f"(select list_distinct(quantile_disc(_x, {shares})) from {rows})"
+        # nothing is below the smallest value: its own edge would only tell it
+        edges = (
+            f"(select list_filter(list_distinct(quantile_disc(_x, {shares})), lambda e: e > any_value(_low)) from "
+            f"(select _x, min(_x) over () as _low from {rows}))"
+        )
     else:
         edges = (
             "(select list_transform(range(floor(_low / _step)::bigint + 1, ceil(_high / _step)::bigint), "
-            f"lambda k: k * _step) from (select _low, _high, {_step(bins)} as _step from "
-            f"(select min(_x) as _low, max(_x) as _high, (max(_x) - min(_x)) / {bins} as _raw from {rows})))"
+            # as decimal text, for 3 * 0.1 is 0.30000000000000004
+            "lambda k: ((k * _digit) || 'e' || _power)::double) from (select *, (_digit || 'e' || _power)::double as "
+            f"_step from (select *, {_DIGIT} as _digit, {_POWER} as _power from "
+            f"(select min(_x) as _low, max(_x) as _high, (max(_x) - min(_x)) / {bins} as _raw from {rows}))))"
         )
         bins += 2
     edges = f"coalesce({edges}, [])"
-    for name, sign in (("bottom", ">"), ("top", "<")):
-        if params[name] is not None:
-            end = repr(float(params[name]))
+    for end, sign in ((bottom, ">"), (top, "<")):
+        if end is not None:
             edges = f"list_append(list_filter({edges}, lambda e: e {sign} {end}), {end}::double)"
             bins += 1
+    if relation.visible:
+        bins = context.catalog.cursor.execute(f"select len({edges}) + 1").fetchone()[0]
     levels: list[str] = []
     width = 1
     while width < bins and len(levels) < _MOST_LEVELS:
@@ -179,13 +267,18 @@ def _numbers(relation: Relation, column: str, source: str, kind: str, params: Pa
     return _select(levels, f"(select _v, _e, {place} as _i from {source}, (select list_sort({edges}) as _e))")
 
 
-def _step(bins: int) -> str:
-    """The smallest of 1, 2, 5, 10 times a power of ten that is at least the raw width."""
-    power = "power(10, floor(log10(_raw)))"
-    return (
-        f"case when _raw > 0 then {power} * case when _raw <= {power} then 1 when _raw <= 2 * {power} then 2 "
-        f"when _raw <= 5 * {power} then 5 else 10 end else 1 end"
-    )
+_POWER = "if(_raw > 0, floor(log10(_raw)), 0)::int"
+_DIGIT = (
+    "case when not _raw > 0 then 1 else list_extract([d for d in [1, 2, 5, 10] if _raw <= d * power(10, "
+    f"{_POWER})] || [10], 1) end"
+)
+"""The step is the smallest of 1, 2, 5, 10 times a power of ten that is at least the raw width."""
+
+
+def _finite(name: str, value: Any) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise ParameterError(f"{NAME}: {name} := {value} is no finite number")
+    return None if value is None else float(value)
 
 
 def _interval(width: int) -> str:
@@ -207,7 +300,7 @@ def _breaks(given: Any) -> list[float]:
         breaks = [float(value) for value in given]
     except (TypeError, ValueError):
         breaks = []
-    if not breaks or breaks != sorted(set(breaks)) or len(breaks) > 1000:
+    if not all(map(math.isfinite, breaks)) or not breaks or breaks != sorted(set(breaks)) or len(breaks) > 1000:
         raise ParameterError(f"{NAME}: breaks := {given!r} is no list of rising numbers, such as [18, 40, 65]")
     return breaks
 

@@ -80,6 +80,51 @@ def test_dates_climb_to_decades(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
+def test_dates_without_a_month_and_before_christ_have_their_decade(con: duckdb.DuckDBPyConnection) -> None:
+    source = "(select unnest([''infinity'', ''0044-03-15 (BC)'', ''0003-01-01'', null])::date as v)"
+    call = f"anon_hierarchy('{source}', 'v', levels := ['YEAR', 'five years', 'decades'])"
+    assert con.execute(f"select * exclude level0 from {call} order by level0").fetchall() == [
+        ("-43", "-45..-41", "-50..-41", "*"), ("3", "0..4", "0..9", "*"), ("infinity", "infinity", "infinity", "*"),
+    ]  # fmt: skip
+
+
+def test_an_option_says_what_the_values_are(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select unnest([1067, 10115, 80331, null]) as plz, unnest(['2020-01-31', null]) as d")
+    codes = con.execute("select * exclude level0 from anon_hierarchy('t', 'plz', levels := [2])").fetchall()
+    assert codes == [("01***", "*"), ("10***", "*"), ("80***", "*")]
+    assert con.execute("from anon_hierarchy('t', 'd', levels := 'year')").fetchall() == [("2020-01-31", "2020", "*")]
+    groups = con.execute("from anon_hierarchy('t', 'plz', mapping := map {1067: 'Dresden', 10115: 'Berlin'})")
+    assert [row[1] for row in groups.fetchall()] == ["Dresden", "Berlin", "(other)"]
+
+
+@pytest.mark.parametrize("source, options, labels", [
+    ("select i * 0.1::double as v from range(10) t(i)", "bins := 7",
+     [("< 0.2", "< 0.4", "< 0.8"), ("[0.2, 0.4)", "< 0.4", "< 0.8"), ("[0.4, 0.6)", "[0.4, 0.8)", "< 0.8"),
+      ("[0.6, 0.8)", "[0.4, 0.8)", "< 0.8"), (">= 0.8", ">= 0.8", ">= 0.8")]),
+    ("select i * 100000000000000000000000::hugeint as v from range(3) t(i)", "bins := 2",
+     [("< 1e+23",), (">= 1e+23",)]),
+    ("select if(i < 70, 0, i) as v from range(100) t(i)", "kind := 'quantile', bins := 4", [("< 74",), (">= 74",)]),
+    ("select unnest([null, ''inf'', ''nan''])::double as v", "", [()]),
+    ("select 1 as v limit 0", "", []),
+    ("select 1 as v limit 0", "kind := 'quantile'", []),
+])  # fmt: skip
+def test_ends_are_round_and_no_level_is_told_twice(
+    con: duckdb.DuckDBPyConnection, source: str, options: str, labels: list[tuple[str, ...]]
+) -> None:
+    call = f"anon_hierarchy('({source})', 'v'{', ' if options else ''}{options})"
+    found = con.execute(f"select distinct * exclude level0 from {call}").fetchall()
+    assert sorted(found) == sorted((*row, "*") for row in labels)
+
+
+def test_a_temporary_table_needs_only_the_kind(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create temp table mine as select i as v from range(40) t(i)")
+    with pytest.raises(duckdb.Error, match=r"or say which kind := .* its values are: date, code, number"):
+        con.execute("from anon_hierarchy('mine', 'v')").fetchall()
+    assert con.execute("from anon_hierarchy('mine', 'v', kind := 'number', breaks := [20])").fetchall()[:1] == [
+        (0, "< 20", "*")
+    ]
+
+
 def test_a_short_code_keeps_a_node_of_its_own(con: duckdb.DuckDBPyConnection) -> None:
     call = "anon_hierarchy('(select unnest([''12'', ''123'', ''13'']) as v)', 'v', kind := 'code', levels := [2, 1])"
     assert con.execute(f"from {call}").fetchall() == [
@@ -96,9 +141,42 @@ def test_a_file_of_arx_is_read_as_it_is(con: duckdb.DuckDBPyConnection, tmp_path
     assert len(con.execute("from mondrian('t', k := 3, qi := ['sex'], hierarchies := {'sex': 'tree'})").fetchall()) == 3
 
 
+@pytest.mark.parametrize("text, rows", [
+    ('"a;b";"x";*\n"c ""q""";y;*\n', [("a;b", "x", "*"), ('c "q"', "y", "*")]),
+    ("a;x;*\r\nb;;*\r\n", [("a", "x", "*"), ("b", "", "*")]),
+    ("\ufeffZürich,CH,*\nO'Brien,IE,*\n", [("Zürich", "CH", "*"), ("O'Brien", "IE", "*")]),
+    (" 1 ;low\n02;low\n", [(" 1 ", "low"), ("02", "low")]),
+])  # fmt: skip
+def test_quotes_and_cells_of_arx_stay_as_they_are(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, text: str, rows: list[tuple[str, ...]]
+) -> None:
+    path = tmp_path / "tree.CSV"
+    path.write_bytes(text.encode())
+    found = con.execute(f"from anon_hierarchy('{path}', kind := 'arx')")
+    assert [column[0] for column in found.description] == [f"level{k}" for k in range(len(rows[0]))]
+    assert found.fetchall() == rows
+
+
+@pytest.mark.parametrize("text, message", [
+    (b"a;x;*\nb;*\n", "lines of as many cells each"),
+    ("Zürich;CH\n".encode("latin-1"), "UTF-8 text"),
+    (b"a\nb\n", "one cell a line"),
+    (b"", "one cell a line"),
+    (None, "No files found"),
+])  # fmt: skip
+def test_what_arx_does_not_write_is_refused(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, text: bytes | None, message: str
+) -> None:
+    path = tmp_path / "tree.csv"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises(duckdb.Error, match=message):
+        con.execute(f"from anon_hierarchy('{path}', kind := 'arx')").fetchall()
+
+
 @pytest.mark.parametrize("options, message", [
     ("'v', levels := ['yaer'], kind := 'date'", "levels has 'yaer'.*did you mean 'year'"),
-    ("'v', levels := ['year', 'month'], kind := 'date'", "from fine to coarse: month, year"),
+    ("'v', levels := ['year', 'month'], kind := 'date'", "from fine to coarse, each once: month, year"),
     ("'v', levels := ['x'], kind := 'code'", "numbers of characters to keep"),
     ("'v', breaks := [3, 1]", "no list of rising numbers"),
     ("'w'", "there is no column 'w'"),
@@ -107,6 +185,16 @@ def test_a_file_of_arx_is_read_as_it_is(con: duckdb.DuckDBPyConnection, tmp_path
     ("'g', kind := 'number'", "is VARCHAR; kind := 'number' takes numbers"),
     ("'g', kind := 'date'", "a value is no date"),
     ("'g', mapping := {}", "mapping"),
+    ("'g', mapping := {'g1': null}", "gives 'g1' NULL as its group"),
+    ("'v', levels := ['yaer', 'year']", "levels has 'yaer'|numbers of characters"),
+    ("'v', kind := 'date', bins := 5", "kind := 'date' takes levels; bins belongs to kind := 'number', 'quantile'"),
+    ("'v', kind := 'quantile', breaks := [3]", "breaks belongs to kind := 'number'"),
+    ("'v', bins := 4, breaks := [3]", "leave bins out"),
+    ("'v', bottom := 7, top := 3", "bottom := 7 is above top := 3"),
+    ("'v', top := 'inf'::double", "top := inf is out of range"),
+    ("'v', breaks := ['nan'::double]", "no list of rising numbers"),
+    ("'g', levels := [2]", "keeps 2 characters, and the longest value has 2"),
+    ("'g', levels := [1.5]", "numbers of characters to keep"),
 ])  # fmt: skip
 def test_what_makes_no_hierarchy_is_refused(con: duckdb.DuckDBPyConnection, options: str, message: str) -> None:
     con.execute("create table t as select i as v, 'g' || i as g from range(9) t(i)")

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from tests.reference import nist as reference
+from tests.reference import sdnist
 
 COLUMNS = ("a", "g", "s")
 
@@ -42,6 +43,21 @@ def test_k_marginal_is_the_mean_over_all_sets(pair: duckdb.DuckDBPyConnection) -
         assert score == pytest.approx(sum(scores.values()) / len(scores))
         assert worst_score == pytest.approx(min(scores.values()))
         assert scores[tuple(COLUMNS.index(name) for name in worst.split(", "))] == pytest.approx(worst_score)
+
+
+@pytest.mark.parametrize("source", sdnist.ORIGINALS)
+def test_k_marginal_is_what_sdnist_says(
+    con: duckdb.DuckDBPyConnection, source: str, request: pytest.FixtureRequest
+) -> None:
+    if source == "census":
+        path = request.getfixturevalue("shared_data") / "census.csv"
+        con.execute(f"create table census as from read_csv('{path}')")
+    con.execute(f"create table o as from {sdnist.ORIGINALS[source]}")
+    for name, recipe in sdnist.RELEASES.items():
+        con.execute(f"create or replace table r as {recipe.format(o='o', rows=sdnist.ROWS[source])}")
+        call = "k_marginal('o', 'r', columns := ['a', 'b', 'c', 'd'], bins := 1000)"
+        found = [score for (score,) in con.execute(f"select score from {call} order by k").fetchall()]
+        assert found == pytest.approx(sdnist.SCORES[source, name], abs=1e-9), name
 
 
 def test_each_subgroup_is_measured_by_itself(pair: duckdb.DuckDBPyConnection) -> None:
