@@ -36,7 +36,8 @@ def spread_values(
     Args:
         bins: bin of each row in each column, counted over all columns, shape (columns, rows); rows stand bucket by
             bucket.
-        size: how many persons each row stands for, shape (rows,).
+        size: how many persons each row stands for, shape (rows,); the same comes out where rows of the same bucket and
+            bins are put together.
         start: first row of each bucket and the number of rows, shape (buckets + 1,).
         offsets: bucket b holds the values code[offsets[b]:offsets[b + 1]], shape (buckets + 1,).
         code: sensitive codes, each once a bucket.
@@ -98,7 +99,7 @@ def spread_values(
                     own[v] = fit
                     best = max(best, fit)
                 for v in range(values):
-                    own[v] /= best
+                    own[v] *= size[j] / best
                     fitted[v] += own[v]
             # columns are scaled while rows are summed, and summed while rows are scaled
             for _ in range(passes):
@@ -115,7 +116,7 @@ def spread_values(
                         own[v] *= scale[v]
                         total += own[v]
                     people = size[start[b] + r]
-                    off = max(off, abs(total - people))
+                    off = max(off, abs(total / people - 1.0))
                     ratio = people / total if total > 0 else 0.0
                     for v in range(values):
                         own[v] *= ratio

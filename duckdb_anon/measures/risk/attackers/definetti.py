@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.attacks.definetti import spread_values
+from duckdb_anon.kernels.keys import Keys, keys_of
 from duckdb_anon.measures.risk.attackers import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
 from duckdb_anon.measures.risk.baseline import bins_of
@@ -109,30 +110,20 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> F
     part, group = release.parts[0], release.group_of_unit
     if group is None:
         raise TypeError("no buckets")
-    order = np.argsort(group, kind="stable")
-    start = np.searchsorted(group[order], np.arange(int(group.max()) + 2)).astype(np.int64)
-    unit = order[start[:-1]]  # every unit of a bucket shows the same values
+    _, unit = np.unique(group, return_index=True)  # every unit of a bucket shows the same values
     lengths = np.diff(secret.offsets)[unit]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     entry = np.repeat(secret.offsets[unit] - offsets[:-1], lengths) + np.arange(offsets[-1])
     people = np.bincount(group, weights=release.size)
     share = secret.weight[entry] / np.repeat(release.size[unit], lengths)
-    count = share * np.repeat(people, lengths)
-    held = np.zeros((len(bins.marginal), secret.domain))
-    weight = np.zeros(int((np.diff(start) * lengths).sum()))
-    places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
-    spread_values(
-        np.ascontiguousarray(places[:, order]), release.size[order], start, offsets,
-        secret.code[entry].astype(np.int64), count, bins.marginal, STRENGTH, ROUNDS, PASSES, held,
-        np.zeros(secret.domain), weight, stop_flag(),
-    )  # fmt: skip
-    # entries of the ordered units stand one after another; put them where the secret has them
-    each = np.diff(secret.offsets)[order]
-    ends = np.concatenate([[0], np.cumsum(each)])[:-1]
-    to = np.repeat(secret.offsets[order] - ends, each) + np.arange(len(weight))
-    fitted = np.empty(len(weight))
-    fitted[to] = weight
-    return fitted
+    values = _Values(offsets, secret.code[entry].astype(np.int64), share * np.repeat(people, lengths), secret.domain)
+    fitted = _fitted(part, bins, group, release.size, values)
+    # those who look alike share what is theirs by their sizes
+    each = np.diff(secret.offsets)
+    first = np.concatenate([[0], np.cumsum(lengths[group[fitted.alike.first]])])[:-1]
+    own = np.repeat(first[fitted.alike.of_row] - secret.offsets[:-1], each) + np.arange(secret.offsets[-1])
+    weight: FloatArray = fitted.weight[own] * np.repeat(release.size / fitted.size[fitted.alike.of_row], each)
+    return weight
 
 
 def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
@@ -145,14 +136,42 @@ def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart,
     key, inverse = np.unique(voter * secret.domain + secret.code, return_inverse=True)
     count = np.bincount(inverse, weights=secret.weight).astype(np.float64)
     offsets = np.searchsorted(key, np.arange(len(rows) + 1) * secret.domain).astype(np.int64)
-    held = np.zeros((len(bins.marginal), secret.domain))
-    weight = np.zeros(int((rows * np.diff(offsets)).sum()))
+    values = _Values(offsets, key % secret.domain, count, secret.domain)
+    return _fitted(part, bins, np.repeat(np.arange(len(rows)), rows), np.ones(int(rows.sum())), values).held
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Bucket b holds the values code[offsets[b]:offsets[b + 1]] of `domain`, each `count` times."""
+
+    offsets: IntArray
+    code: IntArray
+    count: FloatArray
+    domain: int
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """What `spread_values` found: rows of a bucket that lie in the same bins are one, and `size` rows strong."""
+
+    alike: Keys
+    size: FloatArray
+    held: FloatArray
+    weight: FloatArray
+
+
+def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray, values: _Values) -> _Fitted:
     places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
+    alike = keys_of([bucket, *places])  # numbered bucket by bucket
+    start = np.searchsorted(bucket[alike.first], np.arange(len(values.offsets))).astype(np.int64)
+    together = np.bincount(alike.of_row, weights=size)
+    held = np.zeros((len(bins.marginal), values.domain))
+    weight = np.zeros(int((np.diff(start) * np.diff(values.offsets)).sum()))
     spread_values(
-        np.ascontiguousarray(places), np.ones(part.cells.shape[1]), release.start, offsets, key % secret.domain, count,
-        bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(secret.domain), weight, stop_flag(),
+        np.ascontiguousarray(places[:, alike.first]), together, start, values.offsets, values.code, values.count,
+        bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(values.domain), weight, stop_flag(),
     )  # fmt: skip
-    return held
+    return _Fitted(alike, together, held, weight)
 
 
 def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
