@@ -26,7 +26,7 @@ from duckdb_anon.engine.arrow import owned
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.plan import parameters_of, plan, task_function
-from duckdb_anon.engine.quoting import ident
+from duckdb_anon.engine.quoting import ident, planned
 from duckdb_anon.engine.sqlfiles import macro_statements
 from duckdb_anon.model.entries import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.errors import AnonError, unexpected
@@ -312,14 +312,7 @@ def _macro(entry: Entry) -> str:
     """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing."""
     parameters = [p.name for p in parameters_of(entry)]
     signature = ", ".join(f"{p} := NULL" for p in parameters)
-    arguments = ", ".join(f"{p}: {p}" for p in parameters)
-    call = (
-        f"{{function: '{entry.name}', database: current_database(), schema: current_schema(), "
-        f"arguments: {{{arguments or 'none: NULL'}}}}}"
-    )
-    checked = (
-        f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"
-    )
+    checked = planned(entry.name, {p: p for p in parameters})
     if isinstance(entry, Query) and entry.scalar:
         return f"create or replace temp macro {entry.name}({signature}) as {checked}"
     return f"create or replace temp macro {entry.name}({signature}) as table from query({checked})"

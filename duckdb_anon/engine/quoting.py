@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def ident(name: str) -> str:
@@ -34,3 +34,15 @@ def literal(value: object) -> str:
 def idents(names: Iterable[str]) -> str:
     """Quote several names, comma separated."""
     return ", ".join(ident(n) for n in names)
+
+
+def planned(function: str, arguments: Mapping[str, str]) -> str:
+    """SQL of the text that a call is planned as; what the planner objects to is raised.
+
+    Args:
+        function: name of an entry.
+        arguments: SQL of what it is given, by parameter.
+    """
+    given = ", ".join(f"{name}: {sql}" for name, sql in arguments.items()) or "none: NULL"
+    call = f"{{function: '{function}', database: current_database(), schema: current_schema(), arguments: {{{given}}}}}"
+    return f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"

@@ -42,6 +42,10 @@ from duckdb_anon.model.table import Attribute, CodedTable, Combinations, IntArra
 Rows: TypeAlias = Feed | FedTable
 
 
+ASKED_BY = "asked_by"
+"""Argument of a method's call by which a measure says that it is the one that runs it, on a release."""
+
+
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
     """Write a planned call as text that travels inside the planned SQL.
 
@@ -107,6 +111,11 @@ def run_call(
             tables = rows_of_tables()
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
+                if extra.get(ASKED_BY) and len(tables[0]) == 0:
+                    raise RequirementError(
+                        f"{extra[ASKED_BY]}: the release is empty; there is nobody to look for, and no row to run "
+                        f"{entry.name} on"
+                    )
                 rows = coded_table(
                     entry.name, roles, tables[0], forest, extra["conditions"],
                     canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),

@@ -10,7 +10,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.layout import layout_told
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.run import to_json
+from duckdb_anon.engine.run import ASKED_BY, to_json
 from duckdb_anon.engine.sent import guards, sent
 from duckdb_anon.model.entries import (
     ColumnInfo,
@@ -78,7 +78,9 @@ def run_ctes(
     trees, tree_sql = trees_of(context, coded)
     told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout), "looked_up": looked_up}
     part = whole.current()
-    own = {} if part is None else {"part": part}
+    own: dict[str, object] = {} if part is None else {"part": part}
+    if context.arguments.get(ASKED_BY) is not None:
+        own[ASKED_BY] = context.arguments[ASKED_BY]
     call = to_json(entry.name, roles, params, {**told, **own, **context.catalog.told_of_run()})
     number = f"row_number() over () - 1 as {whole.NUMBER}" if part is None else whole.NUMBER
     source = relation.sql

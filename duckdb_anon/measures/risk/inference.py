@@ -35,15 +35,15 @@ def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Genera
         known = [name for name in known if name != secret]
         if not known:
             raise ParameterError(f"inference: nothing is known besides '{secret}'; name columns in known := [...]")
-        _, boxes = numbers("inference", read["release"], [*known, secret])
+        _, boxes = numbers("inference", read, "release", [*known, secret])
         places = read["original"].columns[secret].domain
         continuous = places.kind == "ordered" and places.size > CONTINUOUS
 
         def attack(
             table: str, guessed: bool, names: list[str] = known, s: str = secret, near: bool = continuous
         ) -> FloatArray:
-            released, _ = numbers("inference", read["release"], [*names, s])
-            people, _ = numbers("inference", read[table], [*names, s])
+            released, _ = numbers("inference", read, "release", [*names, s])
+            people, _ = numbers("inference", read, table, [*names, s])
             who = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
             if guessed:
                 row = rng.integers(0, released.rows, len(who))

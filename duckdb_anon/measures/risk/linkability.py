@@ -40,11 +40,11 @@ def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
     second = columns_of("linkability", params, params["columns_b"] or [n for n in every if n not in first], "columns_b")
     if set(first) & set(second) or not first or not second:
         raise ParameterError("linkability: columns_a and columns_b must be two disjoint sets of columns, none empty")
-    release, boxes = numbers("linkability", read["release"], [*first, *second])
+    release, boxes = numbers("linkability", read, "release", [*first, *second])
     k = min(params["k"], release.rows)
 
     def attack(table: str) -> FloatArray:
-        people, _ = numbers("linkability", read[table], [*first, *second])
+        people, _ = numbers("linkability", read, table, [*first, *second])
         who = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
         by_a = neighbours(people.only(first), release.only(first), who, k, rng)
         by_b = neighbours(people.only(second), release.only(second), who, k, rng)

@@ -36,7 +36,7 @@ from duckdb_anon.measures.risk.published_records import PublishedRecords, own_ro
 from duckdb_anon.measures.risk.replay import replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets
 from duckdb_anon.model.entries import Parameter, Params, Report
-from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import FloatArray
 
@@ -83,6 +83,9 @@ def prepared(
     params = {**params, "known_values": told}
     person = params["roles"].person.name if params["roles"].person else None
     release = published(function, read["release"], qi, sensitive, read.get("replay"), told)
+    for which in ("original", "holdout"):
+        if which in read and not read[which].rows:
+            raise RequirementError(f"{function}: the {which} is empty; there is nobody to look for")
     if linked or read["release"].sources() is not None:
         row = own_rows(function, original, read["release"], release)
     else:

@@ -11,8 +11,10 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.plan import parameters_of
+from duckdb_anon.engine.quoting import literal, planned
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
+from duckdb_anon.engine.run import ASKED_BY
 from duckdb_anon.model.description import read_description
 from duckdb_anon.model.entries import Params, Roles
 from duckdb_anon.model.errors import ParameterError, listed, nearest
@@ -48,32 +50,49 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
         )
     if not context.methods[method].moves_values:
         return {}
+    given = _by_parameter(context, text, method, arguments)
     types = {name.lower(): kind for name, kind in release.columns.items()}
     asked = [types.get(info.name.lower(), "") for info in roles.qi + roles.sensitive]
     if release.visible and (context.contents(release).channels or any(not kind or _nested(kind) for kind in asked)):
         return {}
-    given = [literal(release.text), *arguments, f"qi := {literal([info.name for info in roles.qi])}"]
+    given |= {"tbl": literal(release.text), "qi": literal([info.name for info in roles.qi])}
     if roles.sensitive:
-        given.append(f"sensitive := {literal([info.name for info in roles.sensitive])}")
+        given["sensitive"] = literal([info.name for info in roles.sensitive])
     nominal = [info.name for info in roles.qi + roles.sensitive if info.kind == "nominal"]
     if nominal:
-        given.append(f"categorical := {literal(nominal)}")
+        given["categorical"] = literal(nominal)
     trees = {info.name: info.hierarchy for info in roles.qi + roles.sensitive if info.hierarchy}
     if trees:
         pairs = ", ".join(f"{literal(name)}: {literal(tree)}" for name, tree in trees.items())
-        given.append(f"hierarchies := {{{pairs}}}")
+        given["hierarchies"] = f"{{{pairs}}}"
     if params["seed"] is not None:
-        given.append(f"seed := {params['seed']}")
-    return {"replay": f"(from {ident(method)}({', '.join(given)}, row_id := true))"}
+        given["seed"] = str(params["seed"])
+    given |= {"row_id": "true", ASKED_BY: literal(context.function)}
+    return {"replay": f"(from query({planned(method, given)}))"}
 
 
-def parsed_call(function: str, text: str) -> tuple[str, list[str]]:
-    """Name of a method and its arguments as SQL, without table, roles, seed and row_id.
+def _by_parameter(context: Any, text: str, method: str, arguments: list[tuple[str, str]]) -> dict[str, str]:
+    """SQL of each argument of a call by its parameter, those without a name in their order."""
+    names = [p.name for p in parameters_of(context.methods[method]) if p.name not in _OWN and p.name != "tbl"]
+    given: dict[str, str] = {}
+    for k, (name, sql) in enumerate(arguments):
+        name = name or (names[k] if k < len(names) else f"argument {k + 1}")
+        if name not in names or name in given:
+            raise ParameterError(
+                f"{context.function}: call := {text!r} gives {name}{' twice' if name in given else ''}"
+                f"{nearest(name, names)}; {method} takes {listed(names)}"
+            )
+        given[name] = sql
+    return given
+
+
+def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Name of a method, and the name ('' for none) and SQL of its arguments, without table, roles, seed and row_id.
 
     >>> parsed_call('linkage_risk', "muco(0.2, l := 5, seed := 1)")
-    ('muco', ['0.2', 'l := 5'])
+    ('muco', [('', '0.2'), ('l', '5')])
     >>> parsed_call('linkage_risk', "FROM muco('people', delta := 0.2)")
-    ('muco', ['delta := 0.2'])
+    ('muco', [('delta', '0.2')])
 
     Raises:
         ParameterError: when it is no call of a function.
@@ -94,8 +113,7 @@ def parsed_call(function: str, text: str) -> tuple[str, list[str]]:
         name = argument.this.name.lower() if isinstance(argument, exp.PropertyEQ) else ""
         if name in _OWN:
             continue
-        value = (argument.expression if name else argument).sql(dialect="duckdb")
-        arguments.append(f"{name} := {value}" if name else value)
+        arguments.append((name, (argument.expression if name else argument).sql(dialect="duckdb")))
     return call.name.lower(), arguments
 
 

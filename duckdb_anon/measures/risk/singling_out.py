@@ -33,9 +33,9 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
     if params["columns"] == []:
         raise ParameterError("singling_out: columns := [] names none; leave it out, or name those to look at")
     names = columns_of("singling_out", params, params["columns"], "columns")
-    release, boxes = numbers("singling_out", read["release"], names)
-    original, _ = numbers("singling_out", read["original"], names)
-    held_out = numbers("singling_out", read["holdout"], names)[0] if "holdout" in read else None
+    release, boxes = numbers("singling_out", read, "release", names)
+    original, _ = numbers("singling_out", read, "original", names)
+    held_out = numbers("singling_out", read, "holdout", names)[0] if "holdout" in read else None
     edges = read["release"].numbers.get(read["release"].contents.edges)
     coarser = [] if edges is None else [f"sensitive values have {edges[0]:g} carriers or more"]
     rows = []

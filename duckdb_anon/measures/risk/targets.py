@@ -91,7 +91,7 @@ def draw_targets(
 
     Args:
         function: SQL function, for messages.
-        table: the table they are drawn from.
+        table: the table they are drawn from, which has rows.
         person: the column that says whose its rows are; None, or a column it lacks, for a row a person.
         release: what was published.
         row: released row of each of its rows, -1 for none.
@@ -100,14 +100,12 @@ def draw_targets(
 
     Raises:
         ColumnError: the table lacks a column, or nothing says whose rows belong together.
-        RequirementError: the table has no rows, or rows of nobody.
+        RequirementError: the table has rows of nobody.
     """
     names = [*release.qi, *(secret.name for secret in release.secrets)]
     missing = [name for name in names if name not in table.columns]
     if missing or any(table.columns[name].shape != "value" for name in names):
         raise ColumnError(f"{function}: targets need plain values in {listed(missing or names)}")
-    if not table.rows:
-        raise RequirementError(f"{function}: there are no targets; the table is empty")
     whose = _persons(function, table, person)
     several = [secret.name for secret in release.secrets if secret.listed]
     if whose is None and several:

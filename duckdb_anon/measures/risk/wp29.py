@@ -67,21 +67,23 @@ class Numbers:
         return Numbers(list(names), np.ascontiguousarray(self.values[at]), self.nominal[at], self.span[at])
 
 
-def numbers(function: str, table: ReadTable, names: Sequence[str]) -> tuple[Numbers, bool]:
+def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> tuple[Numbers, bool]:
     """Read columns as numbers; tell whether some were boxes.
 
     Args:
         function: SQL function, for messages.
-        table: original or release.
+        read: tables by the names of their parameters.
+        which: one of these.
         names: names of columns.
 
     Raises:
         ColumnError: a column is missing or holds counts.
         RequirementError: the table has no rows.
     """
+    table = read[which]
     require_columns(function, table, names)
     if not table.rows:
-        raise RequirementError(f"{function}: a table is empty; there is nothing to attack")
+        raise RequirementError(f"{function}: the {which} is empty; there is nobody to look for")
     if table.counted:
         raise ColumnError(f"{function}: noisy counts are cells, not persons; there is nobody to single out or link")
     values, boxes = [], False

@@ -164,7 +164,7 @@ def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray
     places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
     alike = keys_of([bucket, *places])  # numbered bucket by bucket
     start = np.searchsorted(bucket[alike.first], np.arange(len(values.offsets))).astype(np.int64)
-    together = np.bincount(alike.of_row, weights=size)
+    together = np.bincount(alike.of_row, weights=size).astype(np.float64)
     held = np.zeros((len(bins.marginal), values.domain))
     weight = np.zeros(int((np.diff(start) * np.diff(values.offsets)).sum()))
     spread_values(
