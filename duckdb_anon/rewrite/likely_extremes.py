@@ -29,7 +29,7 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, name, own, select, tree
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.known_expressions import linear
-from duckdb_anon.rewrite.shapes.moments import counted, finite, timestamp
+from duckdb_anon.rewrite.shapes.moment_units import counted, finite, timestamp
 from duckdb_anon.rewrite.shapes.parts import labelled
 from duckdb_anon.rewrite.shapes.released import Model
 

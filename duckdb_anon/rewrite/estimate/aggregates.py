@@ -20,7 +20,7 @@ from duckdb_anon.rewrite.query.template import added, copied, every, own, some, 
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.known_expressions import linear
-from duckdb_anon.rewrite.shapes.moments import finite
+from duckdb_anon.rewrite.shapes.moment_units import finite
 from duckdb_anon.rewrite.shapes.parts import filtered
 
 _KNOWN = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)

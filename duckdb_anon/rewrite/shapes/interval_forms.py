@@ -25,7 +25,7 @@ from duckdb_anon.rewrite.query.template import (
     tree,
     truth,
 )
-from duckdb_anon.rewrite.shapes.moments import timestamp
+from duckdb_anon.rewrite.shapes.moment_units import timestamp
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, whole
 
 WHOLE = ValueRanges(EVERYTHING.intervals, True)

@@ -35,7 +35,7 @@ from duckdb_anon.rewrite.query.template import (
 )
 from duckdb_anon.rewrite.shapes.interval_forms import NARROW, WHOLE, Form
 from duckdb_anon.rewrite.shapes.known_expressions import constants, is_number, linear
-from duckdb_anon.rewrite.shapes.moments import counted
+from duckdb_anon.rewrite.shapes.moment_units import counted
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
 from duckdb_anon.rewrite.shapes.value_ranges import read
 
@@ -230,7 +230,7 @@ class IntervalPart(Part):
         )
 
     def _in_steps(self) -> bool:
-        """Whether values are moments that are counted as `moments` says."""
+        """Whether values are moments that are counted as `moment_units` says."""
         return is_moment(self.kind) and self.kind.upper() != "DATE"
 
     def _shown(self) -> str:
