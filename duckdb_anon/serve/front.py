@@ -147,7 +147,7 @@ class Front:
                 raise _Refused(400, "not a request")
             given = dict(head.headers)
             length = given.get(b"content-length", b"")
-            if head.method != b"POST" or not length:
+            if head.method != b"POST" or not length or b"transfer-encoding" in given:
                 raise _Refused(411, "a POST with a Content-Length is what is answered here")
             if len(length) > 15 or int(length) > self._limits.statement:
                 raise _Refused(413, f"the request has {length.decode()} bytes, {self._limits.statement} are allowed")

@@ -18,8 +18,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
-
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import column_of
@@ -118,7 +116,7 @@ def _arx(context: Any) -> str:
         )
         try:
             found = context.catalog.cursor.execute(f"describe from {read}").fetchall()
-        except duckdb.Error as error:
+        except Exception as error:  # DuckDB's, which measures do not import
             said = str(error).splitlines()[0]
             raise ParameterError(
                 f"{NAME}: '{path}' cannot be read as a CSV file of ARX's: UTF-8 text, lines of as many cells each, "

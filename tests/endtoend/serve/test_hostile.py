@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +179,49 @@ def test_stranger_cannot_have_a_large_body_stored(analyst: Any) -> None:
         assert sent < 50 << 20
     assert peak(analyst.process.pid) < before + 50
     assert analyst.rows("select count(*) from covered") == ANSWER
+
+
+@pytest.mark.parametrize("framing", [b"", b"Content-Length: 5\r\n"])
+def test_body_of_no_stated_length_is_not_read(analyst: Any, framing: bytes) -> None:
+    before = peak(analyst.process.pid)
+    head = b"POST /quack HTTP/1.1\r\nHost: x\r\n" + framing + b"Transfer-Encoding: chunked\r\n\r\n"
+    with connections(analyst, 1, head) as (one,):
+        assert one.recv(4096).startswith(b"HTTP/1.1 411")
+    with connections(analyst, 40, head) as opened:
+        sent = 0
+        for one in opened:
+            try:
+                for _ in range(40):
+                    one.sendall(b"100000\r\n" + b"x" * (1 << 20) + b"\r\n")
+                    sent += 1
+            except OSError:
+                pass
+        assert sent < 40 * 10  # MB: what lies in buffers of the system
+        assert analyst.rows("select count(*) from covered") == ANSWER
+    assert peak(analyst.process.pid) < before + 50
+
+
+def test_clients_that_send_a_byte_at_a_time_keep_nobody_waiting(folder: Path, serve: Any) -> None:
+    with serve(folder / "releases.duckdb", "analyst", "--connections", "64") as endpoint:
+        with connections(endpoint, 300, b"") as opened:
+            over = threading.Event()
+
+            def drip() -> None:
+                while not over.wait(1):
+                    for one in opened:
+                        with suppress(OSError):
+                            one.send(b"P")
+
+            dripping = threading.Thread(target=drip)
+            dripping.start()
+            try:
+                for _ in range(5):
+                    assert endpoint.rows("select count(*) from covered") == ANSWER
+                    time.sleep(0.5)
+            finally:
+                over.set()
+                dripping.join()
+            assert peak(endpoint.process.pid) < 400
 
 
 def test_half_open_connections_keep_nobody_waiting(folder: Path, serve: Any) -> None:
