@@ -310,8 +310,7 @@ def _rows(array: pa.Array) -> pa.StructArray:
 
 def _macro(entry: Entry) -> str:
     """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing."""
-    # without a parameter the call is a constant, and DuckDB would plan it while it makes the macro
-    parameters = [p.name for p in parameters_of(entry)] or ["nothing"]
+    parameters = [p.name for p in parameters_of(entry)]
     signature = ", ".join(f"{p} := NULL" for p in parameters)
     checked = planned(entry.name, {p: p for p in parameters})
     if isinstance(entry, Query) and entry.scalar:

@@ -23,7 +23,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import column_of
 from duckdb_anon.model.entries import Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.shapes.types import is_moment, is_number
+from duckdb_anon.model.shapes.types import is_integer, is_moment, is_number
 
 NAME = "anon_hierarchy"
 KINDS = ("auto", "date", "code", "number", "quantile", "text", "arx")
@@ -49,7 +49,6 @@ _HEEDED = {
     "arx": (),
 }
 """Options of each kind."""
-_INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", re.IGNORECASE)
 
 
 def plan_hierarchy(context: Any, params: Params) -> str:
@@ -170,7 +169,7 @@ def _codes(context: Any, relation: Relation, column: str, source: str, given: An
             f"{NAME}: levels keeps {keep[-1]} characters, and the longest value has {most}; take fewer, for levels of "
             "codes are numbers of characters to keep"
         )
-    whole = relation.visible and _INTEGER.fullmatch(relation.columns[column])
+    whole = relation.visible and is_integer(relation.columns[column])
     text = f"if(_v < 0, _v::varchar, lpad(_v::varchar, {longest}::int, '0'))" if whole else "_v::varchar"
     levels = [
         # a short code is filled up, so that no label stands for two nodes
