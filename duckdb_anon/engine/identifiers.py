@@ -3,7 +3,8 @@
 A comment belongs to the table's column; what reads the table has none. So the statements are read, views through views,
 by DuckDB's own parser: a column that stands under its own name or another (`name AS who`) is the table's column, one
 that is computed (`left(postcode, 2)`) is not, unless it takes the identifier's name. What cannot be parsed stands for
-every table it mentions. Cost: two small queries of the catalogue, a parse a view.
+every table it mentions, what cannot be seen for every table there is. Cost: two small queries of the catalogue, a parse
+a view.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
 
     Args:
         catalog: of the caller's database.
-        relation: a view or a SELECT; of a table there are none, its own comments say what it has.
+        relation: a view or a SELECT; of a table there are none, its own comments say what it has. What the planner
+            cannot see (a CTE, a DataFrame, a temporary table) may read any table, so every table's labels count.
     """
-    if catalog.cursor is None or not relation.visible:
+    if catalog.cursor is None:
         return {}
     labelled: dict[str, list[str]] = {}
     for table, column in catalog.cursor.execute(
@@ -37,6 +39,8 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
         labelled.setdefault(table, []).append(column)
     if not labelled:
         return {}
+    if not relation.visible:
+        return {column: table for table, columns in labelled.items() for column in columns}
     views: dict[str, str] = dict(
         catalog.cursor.execute("select lower(view_name), sql from duckdb_views() where not internal").fetchall()
     )

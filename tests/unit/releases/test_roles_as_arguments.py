@@ -124,6 +124,14 @@ def test_an_identifier_keeps_its_label_through_views_and_selects(con: duckdb.Duc
     con.execute(
         "from muco('(select age, disease, name[1] as letter from people)', 0.5, keep := ['letter'], " + roles + ")"
     )
+    con.execute("create temp table mine as from people")
+    for statement in (
+        f"with c as (from people) from muco('c', 0.5, {roles}, keep := ['name'])",
+        f"from muco('mine', 0.5, {roles}, keep := ['NAME'])",
+    ):
+        with pytest.raises(duckdb.Error, match="labelled identifier in people"):
+            con.execute(statement)
+        con.execute(statement[:-1] + ", force := true)").fetchall()
     con.execute("comment on column above.again is 'anon: insensitive'")
     con.execute(f"from muco('above', 0.5, {roles}, keep := ['again'])").fetchall()
 
