@@ -163,3 +163,22 @@ def passing_on(con: duckdb.DuckDBPyConnection, flag: IntArray) -> Iterator[None]
     finally:
         done.set()
         watcher.join()
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let an interrupt end the call, not only the statement it met: whoever goes on after errors goes on after it too.
+
+    Raises:
+        Interrupted: the call was stopped before the block, or a statement inside it was.
+    """
+    tick()
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        # a RuntimeError is how DuckDB's client says that Ctrl-C stopped a query
+        text = str(error).split("\n")[0].lower()
+        stopped = isinstance(error, duckdb.InterruptException) or text.endswith(": interrupted")
+        if stopped or (not isinstance(error, duckdb.Error) and "interrupt" in text):
+            raise Interrupted("interrupted") from error
+        raise

@@ -19,6 +19,7 @@ from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sensitive_edges import REST
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import NULL_LEAF
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
 from duckdb_anon.model.shapes.types import is_text, list_type, struct_fields
 
@@ -136,6 +137,7 @@ def _count(catalog: Catalog, sql: str) -> int:
     try:
         row = cursor.execute(sql).fetchone()
     except duckdb.Error:
+        tick()  # an interrupt is none of these
         return 0  # a table of which the planner sees the columns and not the rows: the query itself will fail
     return int(row[0]) if row else 0
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.interrupt import stoppable
+
 Rows = list[dict[str, Any]]
 
 
@@ -19,9 +21,10 @@ class Asking:
     def rows(self, what: str, question: str) -> Rows:
         """Rows of a query as mappings; none, and a reason, where it fails."""
         try:
-            cursor = self.con.execute(question)
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            with stoppable():
+                cursor = self.con.execute(question)
+                names = [column[0] for column in cursor.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except duckdb.Error as error:
             self.missing[what] = str(error).split("\n")[0].removeprefix("Invalid Input Error: ")
             return []

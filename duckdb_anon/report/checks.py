@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.interrupt import stoppable
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import Description, read_description, value_text
 from duckdb_anon.model.shapes import SOURCE
@@ -68,7 +69,8 @@ class Checks:
         given = "".join(f", {key} := {value_text(value)}" for key, value in description.parameters.items())
         call = f"{description.method}({literal(self.original)}{given}, {SOURCE.word} := true)"
         try:
-            self.con.execute(f"create table {table} as from {call}")
+            with stoppable():
+                self.con.execute(f"create table {table} as from {call}")
         except duckdb.Error as error:
             self.of[name] = Check(name, "", f"none: making it again by its call failed: {str(error).splitlines()[0]}")
             return

@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.interrupt import stoppable
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import Description
 from duckdb_anon.model.shapes.types import kind_of_type, without_enums
@@ -178,7 +179,8 @@ def _subgroups(ask: Asking, plan: Plan, roles: Rows, check: Check, checks: Check
     for column, values in _groups(ask, plan.original, roles):
         for value, n in values:
             try:
-                people, release = checks.group(check, column, value)
+                with stoppable():
+                    people, release = checks.group(check, column, value)
             except duckdb.Error as error:
                 ask.missing[f"risk by subgroup of {column}"] = str(error).splitlines()[0]
                 break

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.interrupt import stoppable
 from duckdb_anon.engine.quoting import idents, literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.checks import Checks, comments
@@ -129,7 +130,8 @@ def _measured(
 
     def ask(measure: str, question: str) -> Rows:
         try:
-            return con.execute(question).fetchall()
+            with stoppable():
+                return con.execute(question).fetchall()
         except duckdb.Error as error:
             found.missing[measure] = _first_sentence(str(error))
             return []

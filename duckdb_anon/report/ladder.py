@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine import interrupt
+from duckdb_anon.engine.interrupt import stoppable
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.sensitive_edges import PARAMETER as EDGES
 from duckdb_anon.engine.sensitive_edges import takes_edges
@@ -222,19 +222,11 @@ def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any
     Raises:
         Interrupted: when the user stops the call.
     """
-    interrupt.tick()
     try:
-        return con.execute(statement).fetchall()[0], ""
-    except (duckdb.InterruptException, RuntimeError) as error:
-        # a RuntimeError is how DuckDB's client says that Ctrl-C stopped a query
-        if "interrupt" not in str(error).lower():
-            raise
-        raise interrupt.Interrupted("interrupted") from error
+        with stoppable():
+            return con.execute(statement).fetchall()[0], ""
     except duckdb.Error as error:
-        text = str(error).split("\n")[0]
-        if text.endswith(": interrupted"):
-            raise interrupt.Interrupted("interrupted") from error
-        return (), text.removeprefix("Invalid Input Error: ")
+        return (), str(error).split("\n")[0].removeprefix("Invalid Input Error: ")
 
 
 def _attacked(con: duckdb.DuckDBPyConnection, asked: Asked, call: str, sample: Sample, step: Step) -> str:
