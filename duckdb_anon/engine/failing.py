@@ -9,7 +9,7 @@ Cost: nothing until a statement fails; then at most its own work once more for e
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import duckdb
@@ -18,7 +18,6 @@ from duckdb_anon.engine import cursors
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.rewrite.written_steps import written_steps
 
-Runs = Callable[[str], object]
 _AFTER = "in the step"
 
 
