@@ -25,7 +25,7 @@ ONE_PASS = {
     "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows",
     "row_scores": "some tens of megabytes of scores, see scores.records_at_a_time",
     "joined_scores": "fewer scores than these", "bucket_scores": "the same scores", "own_share": "the same scores",
-    "joined_factors": "as joined_scores", "row_factors": "as row_scores", "bucket_means": "the same scores",
+    "row_factors": "as row_scores", "bucket_means": "the same scores",
     "row_products": "the same scores", "logs_within": "the same scores",
     "leave_out_groups": "the same scores", "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
     "candidates_of": "a sample of rows", "mark": "a sample of rows", "list_counted": "counts of a part",

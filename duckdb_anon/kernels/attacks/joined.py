@@ -117,8 +117,9 @@ class JoinedCells:
         """
         best = np.maximum.reduceat(local, self.first, axis=1)
         each = np.empty((len(local), self.combinations))
-        relative = np.exp(local - np.repeat(best, self.number, axis=1))
-        joined_factors(relative, active, self.first, self.number, self.columns, self.start, each)
+        relative = local - np.repeat(best, self.number, axis=1)
+        joined_scores(relative, active, self.first, self.number, self.columns, self.start, each)
+        np.exp(each, out=each)
         out = np.empty((len(local), self.cells.shape[1]))
         row_factors(self.cells, each, out)
         return out, np.where(active, best, 0.0).sum(axis=1)
@@ -157,42 +158,6 @@ def joined_scores(
                     so_far = out[t, begin + i]
                     for c in range(number[a] - 1, -1, -1):
                         out[t, begin + i * number[a] + c] = so_far + (local[t, first[a] + c] if active[t, a] else 0.0)
-                size *= number[a]
-            begin += size
-
-
-@compiled
-def joined_factors(
-    local: FloatArray,
-    active: BoolArray,
-    first: IntArray,
-    number: IntArray,
-    columns: IntArray,
-    start: IntArray,
-    out: FloatArray,
-) -> None:
-    """Multiply the factors of every combination of cells, for each target.
-
-    Args:
-        local: factor of each cell for each target, shape (targets, cells of all columns).
-        active: as for `joined_scores`, the rest too.
-        first: first cell of each column in `local`.
-        number: distinct cells of each column.
-        columns: columns of all groups, group by group.
-        start: first of each group in `columns` and their number.
-        out: shape (targets, combinations of all groups).
-    """
-    for t in range(local.shape[0]):
-        begin = 0
-        for g in range(len(start) - 1):
-            size = 1
-            out[t, begin] = 1.0
-            for k in range(start[g], start[g + 1]):
-                a = columns[k]
-                for i in range(size - 1, -1, -1):
-                    so_far = out[t, begin + i]
-                    for c in range(number[a] - 1, -1, -1):
-                        out[t, begin + i * number[a] + c] = so_far * (local[t, first[a] + c] if active[t, a] else 1.0)
                 size *= number[a]
             begin += size
 
