@@ -17,7 +17,7 @@ from duckdb_anon.engine.quoting import literal
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.releases import release
 from duckdb_anon.shell.label import label
-from duckdb_anon.shell.render import MODES, wrapped
+from duckdb_anon.shell.render import MODES, paragraphs, wrapped
 
 _DEEPEST_READ = 20
 _SQL_AFTER = (".release",)
@@ -163,7 +163,11 @@ def _functions(session: Shell, arguments: list[str]) -> None:
     ).fetchall()
     if found:
         call, about, example, paper = found[0]
-        session.out.write(f"{call}\n\n{about}\n\nExample: {example};\n{f'Source: {paper}' if paper else ''}\n\n")
+        paragraphs(call, session.out, hanging=4)
+        paragraphs(about, session.out)
+        paragraphs(f"Example: {example};", session.out, hanging=4)
+        if paper:
+            paragraphs(f"Source: {paper}", session.out, hanging=4)
         parameters = session.con.execute(
             "select parameter, coalesce(\"default\", 'required'), meaning from anon_functions() "
             f'where "function" = {word} and parameter is not null'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ MODES = ("box", "csv", "json", "line", "list", "markdown", "tabs")
 _BATCH = 10_000
 _COPIED = ("call", "statement", "query")
 _FITS = 20
+_BEGINNING = re.compile(r"\n(?=\* |[A-Z][a-z]+: )")
 
 
 def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextIO, *, header: bool = True) -> None:
@@ -69,6 +71,25 @@ def wrapped(rows: Sequence[Sequence[str]], out: TextIO) -> None:
         lines = textwrap.wrap(row[-1], max(width - indent, 24), break_long_words=False, break_on_hyphens=False) or [""]
         out.write(f"{lead}{lines[0]}".rstrip() + "\n")
         out.write("".join(f"{' ' * indent}{line}\n" for line in lines[1:]))
+
+
+def paragraphs(text: str, out: TextIO, hanging: int = 0) -> None:
+    """Write text as wide as the terminal, broken at words and nowhere else.
+
+    Args:
+        text: paragraphs, parted by empty lines; items of lists ('* ') and headed sentences ('Cost: ') begin a line.
+        out: where to.
+        hanging: by how much the lines after a first one are indented.
+    """
+    width = max(shutil.get_terminal_size((120, 24)).columns, 60)
+    for paragraph in text.split("\n\n"):
+        for piece in _BEGINNING.split(paragraph):
+            indent = " " * (2 if piece.startswith("* ") else hanging)
+            lines = textwrap.wrap(
+                " ".join(piece.split()), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+            out.write("".join(f"{line}\n" for line in lines))
+        out.write("\n")
 
 
 def show_plan(result: duckdb.DuckDBPyRelation, out: TextIO) -> None:

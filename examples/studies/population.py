@@ -4,7 +4,8 @@ census (40,152 rows) and adult (30,162 rows without missing values) are taken as
 and 20% are drawn, five of each, and every model estimates the number of population uniques from the sample alone.
 Beside them stands the decision rule of Dankar et al. (2012) as ARX applies it: Pitman up to 10%, Zayatz where that
 does not converge; above, the smaller of Zayatz and the slide negative binomial. All seven columns of census are left
-out: its makers removed duplicates on them, so everybody is unique.
+out: its makers removed duplicates on them, so everybody is unique. Two more tables, by which nothing was chosen, come
+with statsmodels where it is installed.
 
     python examples/studies/population.py FOLDER     # with census.csv and adult.csv
 """
@@ -21,6 +22,9 @@ from duckdb_anon.kernels.population import uniqueness
 
 CENSUS = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC"]
 ADULT = ["age", "sex", "race", "marital_status", "education", "native_country", "workclass", "hours_per_week"]
+FAIR = ["age", "educ", "occupation", "occupation_husb", "yrs_married", "children", "religious", "rate_marriage"]
+RANDHIE = ["lpi", "disea", "physlm", "fmde", "lncoins", "hlthg", "idp"]
+MODELS = ("pitman", "zayatz", "snb", "poisson", "rule", "best")
 FRACTIONS = (0.01, 0.05, 0.1, 0.2)
 SAMPLES = 5
 
@@ -57,6 +61,19 @@ def ratios(table: pd.DataFrame, columns: list[str], samples: int = SAMPLES) -> l
     return result
 
 
+def new_tables() -> list[tuple[str, pd.DataFrame, list[str]]]:
+    """Tables by which no model was chosen, where statsmodels is installed."""
+    try:
+        from statsmodels.datasets import fair, randhie
+    except ImportError:
+        print("statsmodels is not installed: the two tables by which nothing was chosen are left out")
+        return []
+    return [
+        *(("fair", fair.load_pandas().data, FAIR[:k]) for k in (8, 7, 6, 5)),
+        *(("randhie", randhie.load_pandas().data, RANDHIE[:k]) for k in (7, 5, 4, 3)),
+    ]
+
+
 def tables(folder: Path) -> list[tuple[str, pd.DataFrame, list[str]]]:
     census, adult = pd.read_csv(folder / "census.csv"), pd.read_csv(folder / "adult.csv").dropna()
     return [
@@ -65,21 +82,26 @@ def tables(folder: Path) -> list[tuple[str, pd.DataFrame, list[str]]]:
     ]
 
 
-def main() -> None:
+def show(title: str, some: list[tuple[str, pd.DataFrame, list[str]]]) -> None:
     errors: dict[str, list[float]] = {}
-    print("| table | columns | sample | " + " | ".join(names := ["pitman", "zayatz", "snb", "poisson", "rule", "best"]))
-    for name, table, columns in tables(Path(sys.argv[1])):
+    print(f"{title}\n| table | columns | sample | " + " | ".join(MODELS))
+    for name, table, columns in some:
         for fraction, mean in ratios(table, columns):
-            print(f"| {name} | {len(columns)} | {fraction:.0%} | " + " | ".join(f"{mean[n]:.2f}" for n in names))
+            print(f"| {name} | {len(columns)} | {fraction:.0%} | " + " | ".join(f"{mean[n]:.2f}" for n in MODELS))
             for model, value in mean.items():
                 errors.setdefault(model, []).append(value)
-    for model in names:
+    for model in MODELS if errors else ():
         logs = np.abs(np.log(errors[model]))
         span = f"{np.nanmin(errors[model]):.2f} to {np.nanmax(errors[model]):.2f}"
         print(
             f"{model}: {span} times the truth, off by a factor of"
             f" {np.exp(np.nanmean(logs)):.2f} on average; does not fit in {int(np.isnan(logs).sum())}"
         )
+
+
+def main() -> None:
+    show("the tables by which `best` was chosen", tables(Path(sys.argv[1])))
+    show("tables by which nothing was chosen", new_tables())
 
 
 if __name__ == "__main__":

@@ -49,6 +49,24 @@ def test_words_are_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " ".join(" ".join(line.split()) for line in lines[:-1]) == f"name 5 {meaning}"
 
 
+def test_what_is_told_of_a_function_fits_the_terminal(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    names = [name for (name,) in con.execute('select distinct "function" from anon_functions()').fetchall()]
+    assert len(names) > 70
+    for name in names:
+        session = Session(con, max_rows=5)
+        session.out = io.StringIO()
+        session.feed(f".functions {name}")
+        told = session.out.getvalue()
+        wide = [line for line in told.splitlines() if len(line) > 72 and " " in line.strip()]
+        assert not wide, name
+        sql = 'select signature, coalesce(about, summary) from anon_functions() where "function" = ?'
+        for text in con.execute(sql, [name]).fetchone() or ():
+            assert " ".join(text.split()) in " ".join(told.split()), name
+
+
 def test_functions_lists_every_one(con: duckdb.DuckDBPyConnection) -> None:
     session = Session(con, max_rows=5)
     session.out = io.StringIO()
