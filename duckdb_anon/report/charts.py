@@ -114,7 +114,7 @@ def losses(report: Findings) -> Spec | None:
     bars = alt.Chart(pd.DataFrame(rows)).mark_bar()
     return _spec(
         bars.encode(
-            x=alt.X("loss:Q", title="information loss (share of the column's range)"),
+            x=alt.X("loss:Q", title="information loss, share of the range"),
             y=alt.Y("attribute:N", title=None),
             yOffset="release:N",
             color=_by_release(report),
@@ -134,7 +134,7 @@ def class_sizes(report: Findings, release: Measured) -> Spec | None:
             x=alt.X(
                 "size:Q",
                 bin=alt.Bin(maxbins=30, minstep=1),
-                title="rows with the same published quasi-identifiers",
+                title="rows alike in their quasi-identifiers",
                 axis=alt.Axis(format="d", tickMinStep=1, labelOverlap="greedy"),
             ),
             y=alt.Y("sum(rows):Q", title="rows"),

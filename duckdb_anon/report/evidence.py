@@ -16,6 +16,7 @@ import duckdb
 
 from duckdb_anon.engine.interrupt import stoppable
 from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.measures.risk.attackers.likelihood import LIKELIHOOD
 from duckdb_anon.model.description import Description
 from duckdb_anon.model.shapes.types import kind_of_type, without_enums
 from duckdb_anon.report.asking import Asking, Rows
@@ -122,10 +123,14 @@ def _risk_before(ask: Asking, plan: Plan, threshold: float) -> Rows:
 _RISK = "identity, identity_low, identity_high, attribute, baseline, advantage, note"
 
 
-def _against(row: Mapping[str, Any], threshold: float) -> dict[str, Any]:
-    """Risk with the holder's threshold: the upper end of the interval must not exceed it."""
+def _against(row: Mapping[str, Any], threshold: float, *, everybody: bool = True) -> dict[str, Any]:
+    """Risk with the holder's threshold: the upper end of the interval must not exceed it.
+
+    Where an attacker who might find more could not be asked, a release may fail and cannot pass.
+    """
     high = row["identity_high"]
-    return {**row, "meets_threshold": None if high is None else high <= threshold}
+    passes = None if high is None else high <= threshold
+    return {**row, "meets_threshold": None if passes and not everybody else passes}
 
 
 def _release(
@@ -139,7 +144,12 @@ def _release(
     pair, seed = f"{literal(plan.original)}, {literal(check.table)}", f"seed := {plan.seed}"
     strongest = [row for row in measured.attackers if row[0] == "strongest" and row[1] is not None]
     named = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
-    made.facts["risk"] = [_against(dict(zip(named, row[1:], strict=True)), context.threshold) for row in strongest]
+    unknown = [row for row in measured.attackers if row[0] == LIKELIHOOD.name and row[1] is None]
+    for row in unknown:
+        ask.missing["within the limit"] = f"the strongest attacker could not be asked: {row[-1]}"
+    made.facts["risk"] = [
+        _against(dict(zip(named, row[1:], strict=True)), context.threshold, everybody=not unknown) for row in strongest
+    ]
     made.facts["subgroups"] = _subgroups(ask, plan, roles, check, checks, made.facts["risk"])
     wp29: Rows = []
     for function, extra in (("singling_out", ", mode := 'multivariate'"), ("linkability", ""), ("inference", "")):

@@ -41,10 +41,17 @@ text-align: right; white-space: normal; }
 .stack td:first-child { font-weight: 600; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --card: #fff;
 --warn: #fff; --good: #000; --bad: #000; } body { margin: 0; max-width: none; font-size: 10pt; }
+figure svg { max-height: 23cm; }
 .wide { overflow: visible; } h2, h3, pre, figcaption { break-after: avoid; } figure, tr { break-inside: avoid; }
-.charts { grid-template-columns: 1fr 1fr; gap: .8rem; } th, td { padding: .15rem .6rem .15rem 0; } }
+.charts { display: block; } .charts > figure { display: inline-block; width: 49%; vertical-align: top; }
+th, td { padding: .15rem .6rem .15rem 0; } }
 """
+_PRINTED = 330
+"""Width of a chart on paper, in pixels: half a page, so that its letters stay as large as on the screen."""
 DRAW = (
+    "const views = []; "
     "for (const [place, spec] of Object.entries(CHARTS)) "
-    "vegaEmbed('#' + place, spec, {renderer: 'svg', actions: false});"
+    "vegaEmbed('#' + place, spec, {renderer: 'svg', actions: false}).then(drawn => views.push(drawn.view));\n"
+    f"addEventListener('beforeprint', () => views.forEach(view => view.width({_PRINTED}).run()));\n"
+    "addEventListener('afterprint', () => dispatchEvent(new Event('resize')));"
 )

@@ -70,6 +70,26 @@ def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call
     con.close()
 
 
+def test_a_release_whose_call_nobody_says_may_fail_the_limit_and_cannot_pass_it(tmp_path: Path) -> None:
+    con = duckdb_anon.connect(str(tmp_path / "c.duckdb"))
+    con.execute("create table people as from anon_sample('census', 400, seed := 7)")
+    for column, role in {"age": "quasi", "gender": "quasi", "education": "quasi", "salary": "sensitive"}.items():
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    con.execute("create table unsaid as from muco('people', 0.05, seed := 1, row_id := true)")
+    duckdb_anon.release(con, "said", "muco('people', 0.05, seed := 1, row_id := true)")
+    con.close()
+    for threshold, unsaid in ((0.9, None), (0.0001, False)):
+        (tmp_path / "c.toml").write_text(f"threshold = {threshold}", encoding="utf-8")
+        given = ["--original", "people", "--release", "unsaid", "--release", "said", "--targets", "60"]
+        told = ["--queries", "5", "--context", str(tmp_path / "c.toml"), "-o", str(tmp_path / "e.html")]
+        assert main(["report", str(tmp_path / "c.duckdb"), *given, *told]) == 0
+        first, second = facts(tmp_path, "e")["releases"]
+        assert first["risk"][0]["meets_threshold"] is unsaid
+        assert second["risk"][0]["meets_threshold"] is (threshold == 0.9)
+        assert "say call" in first["missing"]["within the limit"]
+        assert "within the limit" not in second["missing"]
+
+
 def test_the_promise_is_checked_on_the_released_table(folder: Path) -> None:
     release = facts(folder, "internal")["releases"][0]
     con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
