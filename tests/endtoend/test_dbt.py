@@ -64,3 +64,20 @@ def test_build_fails_and_makes_no_release(tmp_path: Path, off: str, failed: list
     for test in passed:
         assert f"PASS {test}" in done.stdout
     assert "people_checked" in tables(tmp_path) and "people_release" not in tables(tmp_path)
+
+
+def test_rows_of_a_call_nobody_says_do_not_pass_the_test_of_risk(tmp_path: Path) -> None:
+    shutil.copytree(
+        PROJECT, project := tmp_path / "project", ignore=shutil.ignore_patterns("target", "logs", "*.duckdb")
+    )
+    (project / "models" / "people_checked.sql").write_text(
+        "select * from muco('{{ ref(\"people\") }}', 0.05, sensitive_edges := 10, row_id := true, seed := 1)"
+    )
+    schema = project / "models" / "schema.yml"
+    told = schema.read_text().replace("- k_at_least:\n          arguments: {k: 10}\n      ", "")
+    said = "mondrian(k := {{ var('k', 10) }}, sensitive_edges := 10)"
+    for call, passes in (("", False), ("muco(0.05, sensitive_edges := 10)", True)):
+        schema.write_text(told.replace(f'call: "{said}"', f'call: "{call}"'))
+        done = build(tmp_path)
+        assert (done.returncode == 0) == passes, done.stdout
+        assert ("FAIL 1 strongest_risk_at_most" in done.stdout) != passes
