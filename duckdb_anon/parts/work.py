@@ -53,7 +53,7 @@ def piece_sql(rows: str, columns: list[str], count: int, told_values: str | None
     if told_values is None:
         return f"select {named} from {rows}"
     return (
-        f"select {named}, row_number() over (order by {NUMBER}) - 1 as {NUMBER} from {rows} union all "
+        f"select {named}, row_number() over () - 1 as {NUMBER} from {rows} union all "
         f"select {named}, {NUMBER} + {count} as {NUMBER} from {told_values}"
     )
 

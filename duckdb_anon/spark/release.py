@@ -301,7 +301,8 @@ class _Run:
                 for tree, table in trees.items():
                     con.register("_anon_tree", table)
                     con.execute(f"create table {ident(tree)} as from _anon_tree")
-                con.register("_anon_rows", rows)
+                # rows of a part come in the order of their numbers, which a seed is said of
+                con.register("_anon_rows", rows.sort_by(NUMBER) if in_parts else rows)
                 lacking = [column for column in columns if column not in told.column_names]
                 lent = told
                 for column in lacking:
