@@ -5,12 +5,12 @@ whole table; what values look like and what a column adds to uniqueness are foun
 `adds` is the share of sampled rows that are alone on all suggested quasi-identifiers and would not be without this
 one (of another column: that would be alone if it were known too). Numbers of persons, cards and accounts are checked
 by python-stdnum, phone numbers by phonenumbers (`pip install duckdb-anon[profile]`). A suggestion is a guess by rules
-(`report.profile`); how often it is right on labelled columns, examples/studies/profile.py prints. On 102 made-up
-columns of twelve locales (five of them new) and names that no rule was written with, .71 of the kinds were found and
-.63 of what was found was right (a column whose values are all different is a key where no rule knows better); 51 of
-the 53 columns of names, numbers and addresses of persons were suggested as identifiers. Since the names were learnt
-from them it is .85 and .75. Read a suggestion before you follow it. Shows no value of the table. Cost: an aggregation
-a column, and the sample's rows times columns.
+(`report.profile`); how often it is right on labelled columns, examples/studies/profile.py prints. On 115 made-up
+columns of eleven locales, with names and values that no rule was written with, .82 of the kinds were found and .79 of
+what was found was right (a column whose values are all different is a key where no rule knows better); 54 of the 58
+columns of names, numbers and addresses of persons were suggested as identifiers. On 208 columns that some rules were
+learnt from it is .94 and .83, .93 and .81. Read a suggestion before you follow it. Shows no value of the table. Cost:
+an aggregation a column, and the sample's rows times columns.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 import duckdb_anon
-from tests.reference.labelled_columns import HELD_OUT, KINDS, REAL, Kinds, labelled_columns
+from tests.reference.labelled_columns import BUILT, HELD_OUT, KINDS, REAL, UNSEEN, Kinds, labelled_columns
 
 
 def found_kinds(kinds: Kinds = KINDS) -> list[tuple[str, str, str]]:
@@ -43,9 +43,10 @@ def main() -> None:
         print(f"precision {precision:.2f}, recall {recall:.2f}")
     precision, recall = precision_and_recall(found)
     print(f"all {len(found)}: precision {precision:.2f}, recall {recall:.2f}")
-    held_out = found_kinds(HELD_OUT)
-    precision, recall = precision_and_recall(held_out)
-    print(f"{len(held_out)} held-out columns: precision {precision:.2f}, recall {recall:.2f}")
+    for kinds, what in ((HELD_OUT, "names were learnt from"), (BUILT, "builds were learnt from"), (UNSEEN, "unseen")):
+        others = found_kinds(kinds)
+        precision, recall = precision_and_recall(others)
+        print(f"{len(others)} columns, {what}: precision {precision:.2f}, recall {recall:.2f}")
     print("wrong:", [row for row in found if row[1] != row[2]])
     con = duckdb_anon.connect()
     right: Counter[str] = Counter()

@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.profile.shaped import shaped
 
 ENOUGH = 0.85
 _FEW = 4
@@ -30,6 +31,7 @@ _POSTCODES = tuple(
         r"\d{5}-\d{4}",  # United States, ZIP+4
         r"\d{2}-\d{3}",  # Poland
         r"\d{5}-\d{3}",  # Brazil
+        r"\d{4}-\d{3}",  # Portugal
     )
 )
 _FIVE = re.compile(r"\d{4,6}")
@@ -113,7 +115,7 @@ def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
         share = sum(map(test, texts)) / len(texts)
         if share >= (_MOSTLY.get(kind, ENOUGH)):
             return kind, share
-    return _described(texts)
+    return shaped(texts) or _described(texts)
 
 
 _MOSTLY = {"name": 0.2, "address": 0.7, "phone": 0.75}
@@ -133,8 +135,8 @@ def _tests(country: str) -> list[tuple[str, Callable[[str], bool]]]:
         *(("national id", _checked(name)) for name in _PERSONAL),
         ("device number", lambda text: len(text) >= 14 and _checked("imei")(text)),
         ("date", lambda text: bool(_DAY.fullmatch(text))),
-        ("phone", lambda text: _is_phone(text, country)),
         ("postcode", lambda text: any(pattern.fullmatch(text) for pattern in _POSTCODES)),
+        ("phone", lambda text: _is_phone(text, country)),
         ("address", lambda text: " " in text and len(text) < 120 and bool(_STREET.fullmatch(text.replace("\n", " ")))),
         ("name", _is_name),
     ]

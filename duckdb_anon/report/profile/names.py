@@ -13,7 +13,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "phone",
         r"(home |work )?(phone|tel|telephone|mobile)( no| number)|"
         r"phone|telephone|tel|mobile|cell|telefon|handy|telefono|movil|telephone|portable|gsm|telefoon|"
-        r"mobil|cellulare|komorka|puhelin",
+        r"mobil|cellulare|komorka|puhelin|telefone|telemovel|celular",
     ),
     ("mail", r"e?mails?|email addresse?s?|mail address|courriel|correo( electronico)?|e ?post|posta elettronica"),
     ("iban", r"iban"),
@@ -50,17 +50,17 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (
         "date of birth",
         r"(date of )?birth ?(date|day)?|dob|birthdate|birthday|born|geburtsdatum|date naissance|"
-        r"nacimiento",
+        r"nacimiento|data nascimento|syntymaaika|fodselsdato|geboortedatum|data nascita",
     ),
     ("year of birth", r"(year of birth|birth year|yob|geburtsjahr)"),
     ("month of birth", r"(month of birth|birth month)"),
     ("postcode", r"(post|postal|zip)( ?code)?|zipcode|postcode|plz|postleitzahl|cap|code postal|codigo postal|"
         r"postnummer|postnr|"
-        r"kod pocztowy|psc|postinumero|cep"),
+        r"kod pocztowy|psc|postinumero|cep|irsz"),
     (
         "address",
         r"(home |street |mailing |postal |billing |delivery )?address( line)?( \d)?|street( name)?|"
-        r"strasse|calle|rue|anschrift|adress?e?|adresa|direccion|domicilio|domicile|indirizzo|endereco|osoite|"
+        r"strasse|calle|rue|anschrift|adress?e?|adresa|direccion|domicilio|domicile|indirizzo|endereco|morada|katuosoite|osoite|"
         r"straat|ulica|"
         r"addr( line)?( \d)?",
     ),
@@ -68,7 +68,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (
         "place",
         r"city|town|village|county|district|municipality|region|province|parish|ort|stadt|commune|ciudad|ville|"
-        r"citta|comune|miasto|woonplaats|plaats|gemeente|kommune|kommun|"
+        r"citta|comune|cidade|kaupunki|miasto|woonplaats|plaats|gemeente|kommune|kommun|"
         r"puma|tract",
     ),
     ("state", r"state|bundesland|canton|federal state"),
@@ -81,7 +81,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("education", r"educ(ation)?( num| level| years| d)?|school(ing)?|degree|years of education|bildung"),
     (
         "occupation",
-        r"occ(upation)?( code| \d+)?|job( title)?|profession|beruf|work ?class|industry|ind|employer|"
+        r"occ(upation)?( code| \d+)?|job( title)?|profession|beruf|work ?class|industry|ind|employer|profissao|ammatti|"
         r"position",
     ),
     ("working hours", r"(u ?hrs ?work|uhrswork|hours( per week)?|wk ?swork)"),
