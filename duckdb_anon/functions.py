@@ -68,8 +68,7 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     _CONNECTIONS[number].append(weakref.ref(con))
     interrupt.listen(con, number)
     cursors.listen(con, number, load, functools.partial(macros, temporary=False))
-    for name, statement in macros():
-        _run(con, statement, name)
+    _create(con)
     return con
 
 
@@ -103,6 +102,16 @@ def connect(database: str = ":memory:", *, read_only: bool = False, **config: An
         (1,)
     """
     return load(duckdb.connect(database, read_only=read_only, config=config))
+
+
+def _create(con: duckdb.DuckDBPyConnection) -> None:
+    """Create all macros."""
+    statements = list(macros())
+    try:
+        con.execute(cursors.in_one_text(statement for _, statement in statements))
+    except duckdb.Error:  # to say which
+        for name, statement in statements:
+            _run(con, statement, name)
 
 
 def _run(con: duckdb.DuckDBPyConnection, statement: str, name: str) -> None:

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
+from tests.reference.emptied import give_back, take
 
 CAMPAIGNS = (
     "contract/test_advice", "contract/test_examples", "contract/test_ordinary_names", "contract/test_risks_by_shapes",
@@ -33,11 +34,11 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    """An in-memory database with the package loaded."""
-    connection = duckdb_anon.connect()
+def con(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An empty database in memory with the package loaded."""
+    connection = take(request.path)
     yield connection
-    connection.close()
+    give_back(connection, request.path)
 
 
 @pytest.fixture(scope="session")

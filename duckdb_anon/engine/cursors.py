@@ -33,6 +33,11 @@ Load = Callable[[duckdb.DuckDBPyConnection], object]
 Statements = Callable[[], Iterable[tuple[str, str]]]
 
 
+def in_one_text(statements: Iterable[str]) -> str:
+    """Statements that DuckDB takes two thirds of the time for, against one by one."""
+    return "\n;\n".join(statements)  # a statement may end in a comment
+
+
 def plain(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """A cursor as DuckDB makes it, without functions: for planning, which needs none."""
     return _plain(con)
@@ -79,7 +84,6 @@ def _enter(cursor: duckdb.DuckDBPyConnection, instance: int, statements: Stateme
         if instance not in _made:
             cursor.execute(f"attach ':memory:' as {_DATABASE} (hidden, read_write)")  # beside a read-only file, too
             cursor.execute(f"use {_DATABASE}")
-            for _, statement in statements():
-                cursor.execute(statement)
+            cursor.execute(in_one_text(statement for _, statement in statements()))
             _made.add(instance)
     cursor.execute(f"set search_path = {literal(f'{home},{_DATABASE}.main')}")

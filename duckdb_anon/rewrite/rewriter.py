@@ -139,7 +139,7 @@ def rewrite(
     if whole and isinstance(tree, exp.Select) and isinstance(estimate.tree, exp.Select):
         _round(tree, estimate.tree)
     _rename(leftmost(estimate.tree), names, estimate.bounded)
-    shorten_names(estimate.tree)
+    shorten_names(estimate.tree, [column for table in (release, *everything) for column, _ in table.columns])
     return laid_out(estimate.tree)
 
 

@@ -12,14 +12,24 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.shapes.types import is_moment, is_timestamp
-from duckdb_anon.rewrite.estimate.expectation import Term, amount, event, normal, presence, product, split
+from duckdb_anon.rewrite.estimate.expectation import (
+    BY_VALUE,
+    EXACT,
+    Term,
+    amount,
+    event,
+    normal,
+    presence,
+    product,
+    split,
+)
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import are_lists
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import added, copied, every, own, some, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.known_expressions import linear
+from duckdb_anon.rewrite.shapes.known_expressions import counted_if, linear
 from duckdb_anon.rewrite.shapes.moment_units import finite
 from duckdb_anon.rewrite.shapes.parts import filtered
 
@@ -91,12 +101,29 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, in_grou
     if aggregate.kind in ("min", "max"):
         return _extreme(aggregate, where, steps)
     qualifies = event(condition, home_of)
-    there = product(qualifies, presence(value, home_of))
-    amounts = product(qualifies, amount(value, home_of))
+    counted = counted_if(value) if home_of(value) not in (EXACT, BY_VALUE) else None
+    if counted is None:
+        there = product(qualifies, presence(value, home_of))
+        amounts = product(qualifies, amount(value, home_of))
+    else:
+        where_counted = product(qualifies, event(counted.condition, home_of))
+        there = where_counted if counted.null_elsewhere else product(qualifies, presence(value, home_of))
+        amounts = product(where_counted, amount(counted.number, home_of))
+    total = tree("sum({x})", x=_sum(steps, amounts, nulls=len(amounts) == 1))
+    if aggregate.kind == "sum" and _told_by_null(there, value, steps):
+        return total
     mass = _sum(steps, there)
-    stands = not_zero(mass, steps)
-    total = tree("sum({x}) filter (where {stands})", x=_sum(steps, amounts), stands=stands)
+    if not _told_by_null(there, value, steps):
+        total = filtered(total, not_zero(mass, steps))
     return total if aggregate.kind == "sum" else tree("{total} / sum({mass})", total=total, mass=mass)
+
+
+def _told_by_null(there: list[Term], value: exp.Expr, steps: Steps) -> bool:
+    """Whether a row's amount is NULL just where it stands for no original row that has a value."""
+    if not _only_shares(steps):
+        return False
+    has_value = Term(1, {EXACT: tree("{value} is not null", value=value)})
+    return [one.key for one in there] in ([Term().key], [has_value.key])
 
 
 def _require_numbers(aggregate: Aggregate, value: exp.Expr, steps: Steps) -> None:
@@ -203,8 +230,8 @@ def given(steps: Steps, home: str, where: exp.Expr | None, aggregate: Aggregate)
     return every(same) if same else None
 
 
-def _sum(steps: Steps, terms: list[Term]) -> exp.Expr:
-    return added([(term.sign, steps.term(term)) for term in terms])
+def _sum(steps: Steps, terms: list[Term], nulls: bool = False) -> exp.Expr:
+    return added([(term.sign, steps.term(term, nulls)) for term in terms])
 
 
 def _indicator(condition: exp.Expr) -> exp.Expr:

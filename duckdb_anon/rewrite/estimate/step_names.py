@@ -19,7 +19,7 @@ def names_of(node: exp.Expr) -> str:
 def label_of(term: Term, spread: list[Part]) -> str:
     """What a sum of products is called: by what is expected, or by what the chance depends on."""
     skipped = {BY_VALUE, *(part.name for part in spread)}
-    values = [names_of(value) for part, value in term.values.items() if part not in skipped]
+    values = [names_of(value) for part, value in term.values.items() if part not in skipped and value.find(exp.Column)]
     if values:
         return f"expected_{'_'.join(values)}"
     tested = [names_of(condition) for part, condition in term.conditions.items() if part not in skipped]

@@ -17,13 +17,21 @@ from sqlglot import exp
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
-from duckdb_anon.rewrite.estimate.row_answers import Place, answered, as_rows, columns_read, place_of, told_name
+from duckdb_anon.rewrite.estimate.row_answers import (
+    Place,
+    answered,
+    as_rows,
+    columns_read,
+    place_of,
+    told_name,
+    total,
+    value_where,
+)
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
 from duckdb_anon.rewrite.query.template import column, mapped, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
-from duckdb_anon.rewrite.shapes.known_expressions import never_null
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -66,9 +74,14 @@ class Steps:
         """Parts whose values the final query sees one by one."""
         return [p for p in self.model.parts if self.homes.by_value & set(p.columns)]
 
-    def term(self, term: Term) -> exp.Expr:
-        """Provide the factors of a product that released rows tell; returns what the final query sums."""
-        factors = self._factors(term)
+    def term(self, term: Term, nulls: bool = False) -> exp.Expr:
+        """Provide the factors of a product that released rows tell; returns what the final query sums.
+
+        Args:
+            term: the product.
+            nulls: whether it may be NULL where a value of the row is, as in a sum of it alone.
+        """
+        factors = self._factors(term, nulls)
         pieces: list[exp.Expr] = []
         if factors:
             pieces.append(self.column("sum", multiplied(factors), label_of(term, self.spread)))
@@ -87,10 +100,10 @@ class Steps:
             return None
         return multiplied(self._factors(term))
 
-    def _factors(self, term: Term) -> list[exp.Expr]:
+    def _factors(self, term: Term, nulls: bool = False) -> list[exp.Expr]:
         """The factors of a product that a released row tells."""
         factors = [self.model.weight] if self.model.weight is not None else []
-        exact = self.exact(term)
+        exact = self.exact(term, nulls)
         if exact is not None:
             factors.append(exact)
         for part in self.model.parts:
@@ -239,12 +252,10 @@ class Steps:
         by_value = sorted(c for c in self.homes.by_value if c in self.model.exact)
         keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in by_value]
         keys += [labelled(tree("{key}", key=part.key), f"cell_{part.name}") for part in self.spread]
-        functions = {"sum": "sum({x})", "square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
+        functions = {"square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns = [
             labelled(
-                tree("count(*)")
-                if summed and kind == "sum" and made_of == number(1)
-                else tree(functions[kind] if summed else "{x}", x=made_of),
+                (total(made_of) if kind == "sum" else tree(functions[kind], x=made_of)) if summed else made_of,
                 label,
             )
             for (kind, made_of), label in self.columns.items()
@@ -293,21 +304,20 @@ class Steps:
             chosen.set("group", exp.Group(all=True))
         return [*made, (ROWS, chosen)]
 
-    def exact(self, term: Term) -> exp.Expr | None:
+    def exact(self, term: Term, nulls: bool = False) -> exp.Expr | None:
         """The factor of a product that the row itself tells, over a row of the release; None when there is none."""
-        condition, value = term.conditions.get(EXACT), term.values.get(EXACT)
-        if condition is None and value is None:
-            return None
-        return _when(
-            self.text(condition) if condition is not None else None,
-            self.text(value) if value is not None else None,
+        condition, value = (
+            None if one is None else self.text(one) for one in (term.conditions.get(EXACT), term.values.get(EXACT))
         )
+        if condition is None and (value is None or nulls):
+            return value
+        return value_where(condition, value)
 
     def _by_value(self, term: Term) -> exp.Expr | None:
         condition, value = term.conditions.get(BY_VALUE), term.values.get(BY_VALUE)
         if condition is None and value is None:
             return None
-        return _when(condition, value)
+        return value_where(condition, value)
 
     def _share(self, part: Part, request: Request) -> exp.Expr:
         asked = self.requests.setdefault(part.name, {})
@@ -338,13 +348,3 @@ class Steps:
 
 def _shares_name(part: Part) -> exp.Identifier:
     return name(f"shares_of_{part.name}")
-
-
-def _when(condition: exp.Expr | None, value: exp.Expr | None) -> exp.Expr:
-    if value is None:
-        assert condition is not None  # noqa: S101 -- a factor has one of them
-        of_null = isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is)
-        return tree("({x})::int" if of_null else "case when {x} then 1 else 0 end", x=condition)
-    if condition is None:
-        return value if never_null(value) else tree("coalesce({value}, 0)", value=value)
-    return tree("coalesce(case when {condition} then {value} end, 0)", condition=condition, value=value)

@@ -55,6 +55,9 @@ class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class th
     def having_sql(self, expression: exp.Having) -> str:
         return self.seg(f"HAVING {self.sql(expression, 'this')}")
 
+    def qualify_sql(self, expression: exp.Qualify) -> str:
+        return self.seg(f"QUALIFY {self.sql(expression, 'this')}")
+
     def prepend_ctes(self, expression: exp.Expr, sql: str) -> str:
         with_ = self.sql(expression, "with_")
         return f"{with_}\n{sql}" if with_ else sql

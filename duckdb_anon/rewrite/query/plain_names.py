@@ -10,20 +10,23 @@ name. Columns of subqueries that read the SELECT around them stay as they are. C
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
 from duckdb_anon.rewrite.query.walking import all_of
 
 Names = frozenset[str]
+_OF_ROWS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.Table)
+"""What a subquery is a table in."""
 
 
-def shorten_names(query: exp.Expr) -> None:
+def shorten_names(query: exp.Expr, columns: Iterable[str] = ()) -> None:
     """Take away what names need not say, in place.
 
     Args:
         query: a rewritten query whose names have their spelling.
+        columns: names of the tables' columns, as DuckDB spells them.
 
     >>> from sqlglot import parse_one
     >>> query = parse_one("WITH s AS (SELECT r.a + 1 AS b FROM t AS r) SELECT p.b AS b, p.b AS c FROM s AS p", "duckdb")
@@ -37,8 +40,46 @@ def shorten_names(query: exp.Expr) -> None:
     for select in all_of(query, exp.Select):
         source = select.args.get("from_")
         item = source.this if source is not None else None
-        if isinstance(item, exp.Table) and not select.args.get("joins") and not select.args.get("laterals"):
+        alone = not select.args.get("joins") and not select.args.get("laterals")
+        if isinstance(item, (exp.Table, exp.Subquery)) and alone:
             _shorten(select, item, steps)
+    for table in all_of(query, exp.Table):
+        alias = table.args.get("alias")
+        if alias is not None and not alias.columns and table.alias == table.name and not table.db:
+            table.set("alias", None)
+    _call_once(query, columns)
+
+
+def _call_once(query: exp.Expr, columns: Iterable[str]) -> None:
+    """Take away aliases that are the column's name, and those of subqueries that are values.
+
+    A column is shown as its table spells it: where anything spells a name otherwise, its alias stays.
+    """
+    called = [one.alias for one in all_of(query, exp.Alias)]
+    called += [column.name for one in all_of(query, exp.TableAlias) for column in one.columns]
+    spelled: dict[str, set[str]] = {}
+    for one in [*called, *columns]:
+        spelled.setdefault(one.lower(), set()).add(one)
+    for select in all_of(query, exp.Select):
+        if isinstance(select.parent, exp.SetOperation):
+            continue
+        value = _is_value(select)
+        for one in list(select.expressions):
+            if not isinstance(one, exp.Alias):
+                continue
+            made_of, name = one.this, one.alias
+            same = isinstance(made_of, exp.Column) and made_of.name == name and spelled[name.lower()] == {name}
+            if same or (value and not any(c.name == name for c in all_of(select, exp.Column))):
+                one.replace(made_of)
+
+
+def _is_value(select: exp.Select) -> bool:
+    """Whether a SELECT stands in an expression, where nothing reads the name of its column."""
+    around = select.parent
+    if isinstance(around, exp.Subquery):
+        within = around.parent
+        return not around.alias and within is not None and not isinstance(within, _OF_ROWS)
+    return isinstance(around, (exp.In, exp.Exists))
 
 
 def _given(step: exp.Expr, steps: Mapping[str, Names]) -> Names:
@@ -53,7 +94,7 @@ def _given(step: exp.Expr, steps: Mapping[str, Names]) -> Names:
     return frozenset(names)
 
 
-def _shorten(select: exp.Select, item: exp.Table, steps: Mapping[str, Names]) -> None:
+def _shorten(select: exp.Select, item: exp.Table | exp.Subquery, steps: Mapping[str, Names]) -> None:
     alias = item.alias
     if not alias or item.args["alias"].columns or set(filter(item.args.get, item.args)) - {"this", "alias"}:
         return
@@ -66,6 +107,10 @@ def _shorten(select: exp.Select, item: exp.Table, steps: Mapping[str, Names]) ->
                 needed = True
             else:
                 column.set("table", None)
+    if isinstance(item, exp.Subquery):
+        if not needed:
+            item.set("alias", None)
+        return
     given = steps.get(item.name) if not item.db else None
     # AGE.lower is a field of a column of any table but of one that is called age
     if not needed and (given is not None or _is_unlike(item, select)):

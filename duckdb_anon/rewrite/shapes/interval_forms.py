@@ -96,12 +96,22 @@ class Form:
         def of_all(one: exp.Expr) -> exp.Expr | None:
             return ends.get(own_name(one)) if isinstance(one, exp.Column) else None
 
+        point = self.discrete and piece.low is not None and piece.low == piece.high
+        # a box of counted values that lies inside two ends has the size that it has there
+        alone = "" if self.discrete and piece.low is not None and piece.high is not None else "when {inside} then 1"
+        open_box, share_of_all = (
+            "_unbounded and _cell is not null",
+            "coalesce((select {of_all} from _every), error(_missing))",
+        )
+        ending = f"when {open_box} then {share_of_all} else 0"
+        if piece.low is None or piece.high is None:  # what it does not reach is sooner said
+            ending = f"when _cell is null or {{outside}} then 0 else {share_of_all}"
         return tree(
-            "case when {inside} then 1 when {touched} then {size} / {width} when _unbounded and _cell is not null "
-            "then coalesce((select {of_all} from _every), error(_missing)) else 0 end",
+            f"case {alone} when {{touched}} then {{size}} / {{width}} {ending} end",
+            outside=self._outside(piece),
             inside=self._within(),
             touched=self._touches(),
-            size=self._length(high, low),
+            size=number(1) if point else self._length(high, low),
             width=self._length(own("high"), own("low")),
             of_all=mapped(self._share_of_all(piece), of_all),
         )
@@ -151,6 +161,8 @@ class Form:
         size = self._length(self._high(piece), self._low(piece))
         if self.discrete:  # and NULL is one more value
             every_value = tree(self._all_values(), high=own("high"), low=own("low"))
+            if piece.low is not None and piece.low == piece.high:
+                return tree("({touched})::int / {all}", touched=self._touches(), all=every_value)
             return tree("greatest({size}, 0) / {all}", size=size, all=every_value)
         return self._point_or(self._inside_point(), [self._size(piece)])
 
@@ -276,6 +288,12 @@ class Form:
                 for p in self.pieces()
             ]
         )
+
+    def _outside(self, piece: ValueInterval) -> exp.Expr:
+        """Whether a box lies beyond the only end of a piece."""
+        if piece.low is None:
+            return self._compare("low", ">", piece.high, not piece.high_in)
+        return self._compare("high", "<", piece.low, not piece.low_in)
 
     def _inside_point(self) -> exp.Expr:
         within = self._within()

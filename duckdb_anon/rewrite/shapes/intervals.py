@@ -63,20 +63,16 @@ class IntervalPart(Part):
             return None
         if kind not in NARROW and kind not in ("BIGINT", "DATE"):
             return self._told_apart(self._inside(), cell)
-        inside, width = "generate_series({low}, {high})", "{high} - {low}"
-        alone = ""
+        inside, few, alone = "generate_series({low}, {high})", f"{{high}} - {MOST_LISTED}.0 < {{low}}", ""
         if kind == "DATE":
             # an infinite date is alone in its box, or with the other one
-            inside = "range({low}, {high} + 1, interval 1 day)"
+            inside, few = "range({low}, {high} + 1, interval 1 day)", f"{{high}} - {{low}} < {MOST_LISTED}"
             alone = "when isinf(_low) or isinf(_high) then list_distinct([_low, _high])"
-        else:
-            width = "0.0 + {high} - {low}"  # a DECIMAL, which has room
         own_ends, all_ends = {"low": "_low", "high": "_high"}, {"low": "_least", "high": "_most"}
         node = tree(
-            f"case when _cell is null then [null] {alone} when {width.format(**own_ends)} >= {MOST_LISTED} "
-            f"then error({{many}}) when not _unbounded then {inside.format(**own_ends)} "
-            f"else coalesce((select list_append({inside.format(**all_ends)}, null) from _every "
-            f"having {width.format(**all_ends)} < {MOST_LISTED}), error(_missing)) end",
+            f"case when _cell is null then [null] {alone} when {few.format(**own_ends)} "
+            f"then {inside.format(**own_ends)} when _unbounded then coalesce((select {inside.format(**all_ends)} "
+            f"|| [null] from _every having {few.format(**all_ends)}), error(_missing)) else error({{many}}) end",
             many=self.too_many(),
         )
         return self._over_own_ends(node, cell)

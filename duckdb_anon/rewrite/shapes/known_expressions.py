@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
@@ -43,6 +44,35 @@ def constants(value: exp.Expr) -> list[Fraction] | None:
     if not found or any(not isinstance(end, exp.Literal) or end.is_string for end in found):
         return None
     return [Fraction(end.this) for end in found]
+
+
+@dataclass(frozen=True)
+class CountedIf:
+    """A number where a condition holds, 0 or NULL elsewhere."""
+
+    condition: exp.Expr
+    number: exp.Expr
+    null_elsewhere: bool
+
+
+def counted_if(value: exp.Expr) -> CountedIf | None:
+    """Read a CASE that gives a number where its first condition holds, 0 or NULL elsewhere; None for anything else.
+
+    >>> from sqlglot import parse_one
+    >>> counted_if(parse_one("case when a > 1 then 2 else 0 end")).condition.sql()
+    'a > 1'
+    >>> counted_if(parse_one("case when a > 1 then 2 else 1 end"))
+    """
+    value = value.unnest()
+    if not isinstance(value, exp.Case) or value.args.get("this") is not None or constants(value) is None:
+        return None
+    first, *others = value.args["ifs"]
+    found = first.args["true"].unnest()
+    ends = [branch.args["true"] for branch in others] + [value.args.get("default")]
+    numbers = [end.unnest() for end in ends if end is not None and isinstance(end.unnest(), exp.Literal)]
+    if not isinstance(found, exp.Literal) or any(Fraction(number.this) != 0 for number in numbers):
+        return None
+    return CountedIf(first.this, found, not numbers)
 
 
 def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:

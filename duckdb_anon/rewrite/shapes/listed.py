@@ -44,7 +44,7 @@ class SetPart(Part):
         return self._members(cell)
 
     def _members(self, cell: exp.Expr) -> exp.Expr:
-        return tree("greatest(array_length({cell}), 1)", cell=cell)
+        return tree("greatest(length({cell}), 1)", cell=cell)
 
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """How many members are asked for; None where their values are."""
@@ -56,7 +56,7 @@ class SetPart(Part):
         if request.wanted == "mean" and not self.even:
             return None
         found = tree(
-            "array_length(list_filter(coalesce({cell}, [null]), lambda _member: {condition}))",
+            "length(list_filter(coalesce({cell}, [null]), lambda _member: {condition}))",
             cell=self.key,
             condition=mapped(condition, lambda one: own("member") if isinstance(one, exp.Column) else None),
         )
