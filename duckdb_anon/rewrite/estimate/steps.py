@@ -20,7 +20,7 @@ from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
 from duckdb_anon.rewrite.estimate.row_answers import Place, answered, as_rows, columns_read, place_of, told_name
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
-from duckdb_anon.rewrite.query.template import column, mapped, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.query.template import column, copied, mapped, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.known_expressions import never_null
@@ -39,6 +39,7 @@ class Steps:
     Attributes:
         homes: assignment of expressions to parts; complete before anything is asked for.
         conditions: conditions on exact columns that every row must satisfy.
+        likely: conditions on released rows that are implied by the query's, which leave rows out early.
         membership: what makes a row's values belong to a group, where bounds are asked of spread values.
         requests: part and what is asked of it, to the column that answers.
         columns: what a column of the released rows is made of, to its name.
@@ -46,6 +47,7 @@ class Steps:
 
     homes: Homes
     conditions: list[exp.Expr] = field(default_factory=list)
+    likely: list[exp.Expr] = field(default_factory=list)
     membership: Membership | None = None
     requests: dict[str, dict[Request, str]] = field(default_factory=dict)
     columns: dict[tuple[str, exp.Expr], str] = field(default_factory=dict)
@@ -66,6 +68,11 @@ class Steps:
         """Parts whose values the final query sees one by one."""
         return [p for p in self.model.parts if self.homes.by_value & set(p.columns)]
 
+    @property
+    def summed(self) -> bool:
+        """Whether released rows of equal cells are added up before their values are spelled out."""
+        return bool(self.spread) and not any(part.alone for part in self.spread)
+
     def term(self, term: Term) -> exp.Expr:
         """Provide the factors of a product that released rows tell; returns what the final query sums."""
         factors = self._factors(term)
@@ -73,7 +80,7 @@ class Steps:
         if factors:
             pieces.append(self.column("sum", multiplied(factors), label_of(term, self.spread)))
         if self.spread:
-            if not factors:
+            if not factors and self.summed:
                 pieces.append(self.column("sum", number(1)))
             pieces += [own("weight")] * bool(self.joined)
         by_value = self._by_value(term)
@@ -235,10 +242,10 @@ class Steps:
         return self._told[key]
 
     def _rows(self, steps: list[exp.Identifier]) -> list[Step]:
-        summed = bool(self.spread)
+        summed = self.summed
         by_value = sorted(c for c in self.homes.by_value if c in self.model.exact)
         keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in by_value]
-        keys += [labelled(tree("{key}", key=part.key), f"cell_{part.name}") for part in self.spread]
+        keys += [labelled(tree("{cell}", cell=part.cell), f"cell_{part.name}") for part in self.spread]
         functions = {"sum": "sum({x})", "square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns = [
             labelled(
@@ -289,6 +296,8 @@ class Steps:
         chosen.set("joins", told + joins)
         for condition in self.conditions:
             chosen.where(self.text(condition), copy=False)
+        for condition in self.likely:
+            chosen.where(copied(condition), copy=False)
         if summed:
             chosen.set("group", exp.Group(all=True))
         return [*made, (ROWS, chosen)]

@@ -60,8 +60,12 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
         source = select("select *, {ends} from {source}", ends=ends, source=source)
     sizes: list[exp.Expr] = []
     counted: list[exp.Expr] = []
+    weights = [part.weight(own(f"cell_{part.name}")) for part in parts]
     for place, part in enumerate(parts):
         size = part.size(own(f"cell_{part.name}"))
+        if size is not None and weights[place] is not None:  # reckoned once a cell, not once a value
+            counted.append(labelled(size, f"rows_of_{part.name}"))
+            size = own(f"rows_of_{part.name}")
         if size is None:
             listed = f"values_of_{part.name}"
             counted.append(labelled(lists[place], listed))
@@ -70,7 +74,8 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
         sizes.append(size)
     if counted:
         source = select("select *, {counted} from {source}", counted=counted, source=source)
-    weight = labelled(tree("1 / {size}", size=multiplied(sizes)), "weight")
+    each = multiplied([one for one in weights if one is not None])
+    weight = labelled(tree("{each} / {size}", each=each, size=multiplied(sizes)), "weight")
     for part, values in zip(parts, lists, strict=True):
         value = tree("{values} as {value}", values=part.unlisted(values), value=part.columns[0])
         last = [weight] * (part is parts[-1])
