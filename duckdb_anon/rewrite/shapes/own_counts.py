@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import bag_type, is_integer
+from duckdb_anon.model.shapes.types import bag_type
 from duckdb_anon.rewrite.query.template import some, tree
 from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.shapes.known_expressions import equal_to
 from duckdb_anon.rewrite.shapes.listed import BagPart
 from duckdb_anon.rewrite.shapes.released import Model
-
-_ENDS = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -64,32 +63,10 @@ class OwnCountsPart(BagPart):
         Args:
             condition: a condition.
         """
-        condition = condition.unnest()
-        if isinstance(condition, exp.EQ):
-            sides = [condition.this.unnest(), condition.expression.unnest()]
-            if not isinstance(sides[0], exp.Column):
-                sides.reverse()
-            value, wanted = sides[0], sides[1:]
-        elif isinstance(condition, exp.In) and condition.expressions:
-            value, wanted = condition.this.unnest(), [one.unnest() for one in condition.expressions]
-        else:
-            return None
-        if not isinstance(value, exp.Column) or value.name.lower() != self.columns[0]:
-            return None
-        if not all(self._of_kind(one) for one in wanted):
+        wanted = equal_to(condition, bag_type(self.kind) or "")
+        if wanted is None:
             return None
         return some([tree("map_contains({map}, {value})", map=self.column, value=one) for one in wanted])
-
-    def _of_kind(self, value: exp.Expr) -> bool:
-        """Whether a constant has the type of the values, so that the map compares as SQL does."""
-        kind = bag_type(self.kind) or ""
-        if isinstance(value, exp.Neg):
-            value = value.this.unnest()
-        if not isinstance(value, exp.Literal):
-            return False
-        if kind == "VARCHAR":
-            return value.is_string
-        return is_integer(kind) and value.is_int and int(value.this) <= _ENDS
 
 
 def with_own_counts(model: Model) -> Model:
