@@ -24,7 +24,7 @@ from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.steps import Steps
-from duckdb_anon.rewrite.estimate.value_steps import append_step
+from duckdb_anon.rewrite.estimate.value_steps import append_step, drop_unread
 from duckdb_anon.rewrite.joined_steps import JoinedSteps, is_person
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
@@ -135,6 +135,8 @@ def rewrite_select(
     appended |= joined.attach(select, bounds != "none")
     if limits is not None:
         limits.attach(select)
+    if any(part.signed for part in model.parts):
+        drop_unread(select)
     return appended
 
 

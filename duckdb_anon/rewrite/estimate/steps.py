@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.estimate.combinations import COMBINATIONS, combined, may_combine
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
@@ -281,6 +282,17 @@ class Steps:
         if ends:
             made.append((BOXES, select("select *, {ends} from {release}", ends=ends, release=source)))
             source = as_rows(BOXES)
+        conditions = [self.text(one) for one in self.conditions] + [copied(one) for one in self.likely]
+        asked_parts = [part for part in self.model.parts if part in self.spread or self.requests.get(part.name)]
+        whole = not (by_value or joins or ends or self.model.weight) and may_combine(asked_parts)
+        totals = combined(asked_parts, self.columns, answers, conditions) if whole else None
+        if totals is not None:
+            made.append((COMBINATIONS, totals[0]))
+            source, conditions = as_rows(COMBINATIONS), []
+            columns = [
+                labelled(tree("sum({x})" if summed else "{x}", x=totals[1][key]), label)
+                for key, label in self.columns.items()
+            ]
         used = [place_of(c) for one in columns for c in all_of(one, exp.Column) if place_of(c) in answers]
         if len(used) > len(set(used)):
             # what several columns read is reckoned once
@@ -294,10 +306,8 @@ class Steps:
             "select {columns} from {source}", columns=keys + columns or [labelled(number(1), "one")], source=source
         )
         chosen.set("joins", told + joins)
-        for condition in self.conditions:
-            chosen.where(self.text(condition), copy=False)
-        for condition in self.likely:
-            chosen.where(copied(condition), copy=False)
+        for condition in conditions:
+            chosen.where(condition, copy=False)
         if summed:
             chosen.set("group", exp.Group(all=True))
         return [*made, (ROWS, chosen)]

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from duckdb_anon.rewrite.estimate.row_answers import columns_read
-from duckdb_anon.rewrite.query.template import column, multiplied, name, own, select, taken, tree
+from duckdb_anon.rewrite.query.template import OWN, column, multiplied, name, own, select, taken, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part, labelled, same
 
 SPREAD = name("by_value")
@@ -130,3 +131,27 @@ def append_step(query: exp.Query, step: exp.Identifier, made_of: exp.Query) -> N
     if with_ is None:
         query.set("with_", with_ := exp.With(expressions=[]))
     with_.append("expressions", exp.CTE(this=made_of, alias=exp.TableAlias(this=taken(step))))
+
+
+def drop_unread(query: exp.Query) -> None:
+    """Take away the CTEs of a query that nothing reads.
+
+    Args:
+        query: the query.
+    """
+    with_ = query.args.get("with_")
+    if with_ is None:
+        return
+    kept: list[exp.Expr] = []
+    read = {one.name for key, value in query.args.items() if key != "with_" for one in _tables(value)}
+    for cte in reversed(with_.expressions):
+        if cte.alias in read or not cte.alias.startswith(OWN):
+            kept.insert(0, cte)
+            read |= {one.name for one in _tables(cte.this)}
+    with_.set("expressions", kept)
+
+
+def _tables(value: object) -> list[exp.Table]:
+    """The tables in an argument of a tree."""
+    values = value if isinstance(value, list) else [value]
+    return [one for node in values if isinstance(node, exp.Expr) for one in all_of(node, exp.Table)]

@@ -36,6 +36,18 @@ def never_null(value: exp.Expr) -> bool:
     return all(end is not None and never_null(end) for end in ends)
 
 
+def compares(condition: exp.Expr, column: exp.Expr) -> bool:
+    """Whether a condition is a comparison of a column, which NULL cannot satisfy.
+
+    >>> from sqlglot import parse_one
+    >>> compares(parse_one("a > 1"), parse_one("a")), compares(parse_one("a is null"), parse_one("a"))
+    (True, False)
+    """
+    if isinstance(condition, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
+        return column in (condition.this, condition.expression)
+    return isinstance(condition, (exp.Between, exp.In)) and condition.this == column
+
+
 def constants(value: exp.Expr) -> list[Fraction] | None:
     """What a CASE can give where all of its branches are numbers; None for anything else."""
     value = value.unnest()

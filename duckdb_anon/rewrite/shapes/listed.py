@@ -69,7 +69,8 @@ class SetPart(Part):
         inside, cells = asked_of(own("member")), {"cell": self.key}
         if request.wanted == "mean" and sum(1 for _ in condition.walk()) <= MOST_ASKED_TWICE:
             return tree(
-                "case when array_length({cell}) > 1 then array_length(list_filter({cell}, lambda _member: {inside})) / array_length({cell}) "
+                "case when array_length({cell}) > 1 "
+                "then array_length(list_filter({cell}, lambda _member: {inside})) / array_length({cell}) "
                 "when {first} then 1 else 0 end",
                 inside=inside,
                 first=asked_of(tree("{cell}[1]", **cells)),

@@ -1,10 +1,10 @@
 """Counts of a bucket read from the row that carries them, where a release is known to write them on every row.
 
-What is spread over the rows of a bucket (`listed.BagPart`) takes two passes in general: one that finds each bucket's map
-and its number of rows, and one that joins them to the rows. Anatomy writes the map on every row of the bucket, and its
-counts speak of all of them (`TableInfo.counted_rows`). There a row's own map says the same, so the values are unnested
-from it: nothing is grouped by bucket and nothing joined. Rows whose map lacks a value that is asked for are left out
-before that.
+What is spread over the rows of a bucket (`listed.BagPart`) takes two passes in general: one that finds each bucket's
+map and its number of rows, and one that joins them to the rows. Anatomy writes the map on every row of the bucket, and
+its counts speak of all of them (`TableInfo.counted_rows`). There a row's own map says the same, so the values are
+unnested from it: nothing is grouped by bucket and nothing joined. Rows whose map lacks a value that is asked for are
+left out before that.
 
 Bounds take the bucket, whose rows are permuted among themselves (`duckdb_anon.rewrite.bounds.permutation`).
 Cost: one pass over the rows, and one value for each count of a row that is left.
