@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
-from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
+from duckdb_anon.engine.known import attributes_with_nodes, counts_on_every_row, require_known_values
 from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.roles import (
     ROLE_PARAMETERS,
@@ -95,6 +95,7 @@ class Context:
             columns=tuple(relation.columns.items()),
             given=relation.given,
             generalized=attributes_with_nodes(self.catalog, relation, self._trees(trees)),
+            counted_rows=counts_on_every_row(self.catalog, relation),
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

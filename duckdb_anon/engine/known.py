@@ -17,11 +17,12 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sensitive_edges import REST
+from duckdb_anon.model.description import read_description
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
-from duckdb_anon.model.shapes.types import is_text, list_type, struct_fields
+from duckdb_anon.model.shapes.types import bag_type, is_text, list_type, struct_fields
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,24 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
         if (tree := folded.get(texts.attribute.lower())) is not None
         and _others(catalog, texts, f"select {ident(next(iter(tree.columns)))}::varchar from {tree.sql}", True)
     )
+
+
+def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
+    """Whether every row of a release carries the counts of all rows of its bucket.
+
+    Anatomy writes them so, and the release's description says that it was made by it; rows whose counts were taken away
+    since are looked for.
+
+    Args:
+        catalog: what the planner can see.
+        release: the release.
+    """
+    description = read_description(release.comment)
+    if description is None or description.method != "anatomy":
+        return False
+    maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
+    bare = " or ".join(f"{ident(name)} is null" for name in maps)
+    return bool(maps) and _count(catalog, f"select 1 - count(*) from (from {release.sql} where {bare} limit 1)") == 1
 
 
 def _others(catalog: Catalog, texts: _Texts, known: str, of_tree: bool) -> int:

@@ -24,7 +24,7 @@ from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.steps import Steps
-from duckdb_anon.rewrite.estimate.value_steps import append_step
+from duckdb_anon.rewrite.estimate.value_steps import append_step, drop_unread
 from duckdb_anon.rewrite.joined_steps import JoinedSteps, is_person
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
@@ -34,6 +34,7 @@ from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
+from duckdb_anon.rewrite.shapes.own_counts import asked_of_counts, rows_that_may, with_own_counts
 from duckdb_anon.rewrite.shapes.person_lists import unnested
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -79,6 +80,8 @@ def rewrite_select(
     alias = table.alias_or_name
     whole = model
     model = unnested(select, model, alias)
+    if bounds == "none":
+        model = with_own_counts(model)
     for column in sorted(_columns_of(select, alias) - _counted_persons(select, model, original)):
         model.require(column, original)
     _require_groups(select, original, outermost)
@@ -99,8 +102,10 @@ def rewrite_select(
     extremes = LikelyExtremes.of(select, nodes, aggregates, groups_of(select))
     _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
     joined.spell_out(homes)
+    homes.spell_out(asked_of_counts(model, select, alias))
     steps = Steps(homes)
     steps.conditions = (conditions := _split_where(select, homes)).exact
+    steps.likely = rows_that_may(model, conditions.by_value)
     appended: dict[int, float] = {}
     limits = None
     if bounds != "none":
@@ -130,6 +135,8 @@ def rewrite_select(
     appended |= joined.attach(select, bounds != "none")
     if limits is not None:
         limits.attach(select)
+    if any(part.signed for part in model.parts):
+        drop_unread(select)
     return appended
 
 

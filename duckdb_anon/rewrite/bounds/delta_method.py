@@ -16,7 +16,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, read_aggregate
-from duckdb_anon.rewrite.estimate.expectation import HomeOf, Term, amount, event, present, product
+from duckdb_anon.rewrite.estimate.expectation import HomeOf, Term, amount, event, present, product, split
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, tree
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
@@ -83,7 +83,7 @@ class _Total:
         both = values[0] if values else None
         if len(values) > 1:  # whole numbers would run over
             both = tree("1e0 * {a} * {b}", a=values[0], b=values[1])
-        return _Total(every([self.condition, other.condition]), both)
+        return _Total(every(list(dict.fromkeys([*split(self.condition), *split(other.condition)]))), both)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.bounds.variance_blocks import Block, Question
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term, split
+from duckdb_anon.rewrite.estimate.row_answers import told_name
 from duckdb_anon.rewrite.estimate.steps import ROWS as ELIGIBLE
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.template import (
@@ -195,7 +196,7 @@ class VarianceTerms:
         asked = [part for part in steps.model.parts if part.name in steps.requests]
         noisy = some(
             [
-                tree("(select _other <> 0 from {channel})", channel=part.channel())
+                part.noisy(steps.requests[part.name], told_name(part))
                 for part in asked
                 if isinstance(part, RandomizedPart)
             ]

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.template import every, some, taken, tree
-from duckdb_anon.rewrite.shapes.known_expressions import never_null
+from duckdb_anon.rewrite.shapes.known_expressions import compares, never_null
 
 EXACT = "exact"
 BY_VALUE = "by value"
@@ -284,6 +284,12 @@ def _join(kind: type[exp.Expr], operands: list[exp.Expr]) -> exp.Expr:
 def _both(one: exp.Expr, other: exp.Expr) -> exp.Expr:
     """Intersect two conditions on one part, naming each operand once, in a fixed order."""
     operands = dict.fromkeys(node for side in (one, other) for node in split(side))
+    for operand in list(operands):
+        if isinstance(operand, exp.Not) and isinstance(operand.this, exp.Is):
+            column = operand.this.this
+            null = isinstance(operand.this.expression, exp.Null) and isinstance(column, exp.Column)
+            if null and any(compares(node, column) for node in operands):
+                del operands[operand]  # what satisfies a comparison is there
     return _join(exp.And, sorted(operands, key=_order))
 
 

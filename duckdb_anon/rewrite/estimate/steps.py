@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.estimate.combinations import COMBINATIONS, combined, may_combine
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
@@ -29,7 +30,7 @@ from duckdb_anon.rewrite.estimate.row_answers import (
 )
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
-from duckdb_anon.rewrite.query.template import column, mapped, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.query.template import column, copied, mapped, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
@@ -47,6 +48,7 @@ class Steps:
     Attributes:
         homes: assignment of expressions to parts; complete before anything is asked for.
         conditions: conditions on exact columns that every row must satisfy.
+        likely: conditions on released rows that are implied by the query's, which leave rows out early.
         membership: what makes a row's values belong to a group, where bounds are asked of spread values.
         requests: part and what is asked of it, to the column that answers.
         columns: what a column of the released rows is made of, to its name.
@@ -54,6 +56,7 @@ class Steps:
 
     homes: Homes
     conditions: list[exp.Expr] = field(default_factory=list)
+    likely: list[exp.Expr] = field(default_factory=list)
     membership: Membership | None = None
     requests: dict[str, dict[Request, str]] = field(default_factory=dict)
     columns: dict[tuple[str, exp.Expr], str] = field(default_factory=dict)
@@ -74,6 +77,11 @@ class Steps:
         """Parts whose values the final query sees one by one."""
         return [p for p in self.model.parts if self.homes.by_value & set(p.columns)]
 
+    @property
+    def summed(self) -> bool:
+        """Whether released rows of equal cells are added up before their values are spelled out."""
+        return bool(self.spread) and not any(part.alone for part in self.spread)
+
     def term(self, term: Term, nulls: bool = False) -> exp.Expr:
         """Provide the factors of a product that released rows tell; returns what the final query sums.
 
@@ -86,7 +94,7 @@ class Steps:
         if factors:
             pieces.append(self.column("sum", multiplied(factors), label_of(term, self.spread)))
         if self.spread:
-            if not factors:
+            if not factors and self.summed:
                 pieces.append(self.column("sum", number(1)))
             pieces += [own("weight")] * bool(self.joined)
         by_value = self._by_value(term)
@@ -248,10 +256,10 @@ class Steps:
         return self._told[key]
 
     def _rows(self, steps: list[exp.Identifier]) -> list[Step]:
-        summed = bool(self.spread)
+        summed = self.summed
         by_value = sorted(c for c in self.homes.by_value if c in self.model.exact)
         keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in by_value]
-        keys += [labelled(tree("{key}", key=part.key), f"cell_{part.name}") for part in self.spread]
+        keys += [labelled(tree("{cell}", cell=part.cell), f"cell_{part.name}") for part in self.spread]
         functions = {"square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns = [
             labelled(
@@ -285,6 +293,17 @@ class Steps:
         if ends:
             made.append((BOXES, select("select *, {ends} from {release}", ends=ends, release=source)))
             source = as_rows(BOXES)
+        conditions = [self.text(one) for one in self.conditions] + [copied(one) for one in self.likely]
+        asked_parts = [part for part in self.model.parts if part in self.spread or self.requests.get(part.name)]
+        whole = not (by_value or joins or ends or self.model.weight) and may_combine(asked_parts)
+        totals = combined(asked_parts, self.columns, answers, conditions) if whole else None
+        if totals is not None:
+            made.append((COMBINATIONS, totals[0]))
+            source, conditions = as_rows(COMBINATIONS), []
+            columns = [
+                labelled(tree("sum({x})" if summed else "{x}", x=totals[1][key]), label)
+                for key, label in self.columns.items()
+            ]
         used = [place_of(c) for one in columns for c in all_of(one, exp.Column) if place_of(c) in answers]
         if len(used) > len(set(used)):
             # what several columns read is reckoned once
@@ -298,8 +317,8 @@ class Steps:
             "select {columns} from {source}", columns=keys + columns or [labelled(number(1), "one")], source=source
         )
         chosen.set("joins", told + joins)
-        for condition in self.conditions:
-            chosen.where(self.text(condition), copy=False)
+        for condition in conditions:
+            chosen.where(condition, copy=False)
         if summed:
             chosen.set("group", exp.Group(all=True))
         return [*made, (ROWS, chosen)]

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from duckdb_anon.rewrite.estimate.row_answers import columns_read
-from duckdb_anon.rewrite.query.template import column, multiplied, name, own, select, taken, tree
+from duckdb_anon.rewrite.query.template import OWN, column, multiplied, name, own, select, taken, tree
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part, labelled, same
 
 SPREAD = name("by_value")
@@ -60,8 +61,12 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
         source = select("select *, {ends} from {source}", ends=ends, source=source)
     sizes: list[exp.Expr] = []
     counted: list[exp.Expr] = []
+    weights = [part.weight(own(f"cell_{part.name}")) for part in parts]
     for place, part in enumerate(parts):
         size = part.size(own(f"cell_{part.name}"))
+        if size is not None and weights[place] is not None:  # reckoned once a cell, not once a value
+            counted.append(labelled(size, f"rows_of_{part.name}"))
+            size = own(f"rows_of_{part.name}")
         if size is None:
             listed = f"values_of_{part.name}"
             counted.append(labelled(lists[place], listed))
@@ -70,7 +75,8 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
         sizes.append(size)
     if counted:
         source = select("select *, {counted} from {source}", counted=counted, source=source)
-    weight = labelled(tree("1 / {size}", size=multiplied(sizes)), "weight")
+    each = multiplied([one for one in weights if one is not None])
+    weight = labelled(tree("{each} / {size}", each=each, size=multiplied(sizes)), "weight")
     for part, values in zip(parts, lists, strict=True):
         value = tree("{values} as {value}", values=part.unlisted(values), value=part.columns[0])
         last = [weight] * (part is parts[-1])
@@ -125,3 +131,27 @@ def append_step(query: exp.Query, step: exp.Identifier, made_of: exp.Query) -> N
     if with_ is None:
         query.set("with_", with_ := exp.With(expressions=[]))
     with_.append("expressions", exp.CTE(this=made_of, alias=exp.TableAlias(this=taken(step))))
+
+
+def drop_unread(query: exp.Query) -> None:
+    """Take away the CTEs of a query that nothing reads.
+
+    Args:
+        query: the query.
+    """
+    with_ = query.args.get("with_")
+    if with_ is None:
+        return
+    kept: list[exp.Expr] = []
+    read = {one.name for key, value in query.args.items() if key != "with_" for one in _tables(value)}
+    for cte in reversed(with_.expressions):
+        if cte.alias in read or not cte.alias.startswith(OWN):
+            kept.insert(0, cte)
+            read |= {one.name for one in _tables(cte.this)}
+    with_.set("expressions", kept)
+
+
+def _tables(value: object) -> list[exp.Table]:
+    """The tables in an argument of a tree."""
+    values = value if isinstance(value, list) else [value]
+    return [one for node in values if isinstance(node, exp.Expr) for one in all_of(node, exp.Table)]

@@ -9,7 +9,7 @@ from sqlglot.dialects.duckdb import DuckDB
 
 _ATOMS = (
     *(exp.Column, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.Round, exp.Coalesce, exp.Greatest, exp.Least),
-    *(exp.Sum, exp.Count, exp.Min, exp.Max, exp.Unnest, exp.Explode),
+    *(exp.Sum, exp.Count, exp.Min, exp.Max, exp.Unnest, exp.Explode, exp.ArrayContains),
 )
 """What a type may follow after `::` without parentheses."""
 

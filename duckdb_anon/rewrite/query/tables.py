@@ -43,6 +43,7 @@ class TableInfo:
         collated: columns whose collation takes different texts for equal, in lower case.
         generalized: of a release, text columns with a tree that are known to show inner nodes, in lower case; None
             where the caller vouches for all of them.
+        counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
     """
 
     sql: str
@@ -53,6 +54,7 @@ class TableInfo:
     kinds: Mapping[str, str] = field(default_factory=dict)
     collated: frozenset[str] = frozenset()
     generalized: frozenset[str] | None = None
+    counted_rows: bool = False
 
     @property
     def name(self) -> str:

@@ -32,6 +32,8 @@ WHOLE = ValueRanges(EVERYTHING.intervals, True)
 """Every value, NULL too."""
 NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
 """Types whose values and their successors are BIGINTs."""
+WHOLE_TYPES = {"INT", "INTEGER", "UINTEGER", "BIGINT", "UBIGINT"}
+"""Types that hold the differences of numbers below 2^29."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,8 @@ class Form:
             outside=self._outside(piece),
             inside=self._within(),
             touched=self._touches(),
-            size=number(1) if point else self._length(high, low),
-            width=self._length(own("high"), own("low")),
+            size=number(1) if point else self._covered(piece, high, low),
+            width=self._length(own("high"), own("low"), self._room()),
             of_all=mapped(self._share_of_all(piece), of_all),
         )
 
@@ -166,14 +168,31 @@ class Form:
             return tree("greatest({size}, 0) / {all}", size=size, all=every_value)
         return self._point_or(self._inside_point(), [self._size(piece)])
 
-    def _length(self, high: exp.Expr, low: exp.Expr) -> exp.Expr:
-        """The length between two ends, or the number of values: of whole numbers as a DECIMAL, which has room."""
+    def _room(self) -> str:
+        """One, of a type in which the values of a row have room: a cast of all rows to DECIMAL takes thrice as long."""
+        return "1e0" if self.kind.upper() in NARROW else "1::int128"
+
+    def _length(self, high: exp.Expr, low: exp.Expr, one: str = "1.0") -> exp.Expr:
+        """The length between two ends, or the number of values: of whole numbers as a type that has room."""
         if not self.discrete or self.kind.upper() == "DATE":
             return tree("{high} - {low} + 1" if self.discrete else "{high} - {low}", high=high, low=low)
+        return tree(f"{one} + {{high}} - {{low}}", high=high, low=low)
+
+    def _covered(self, piece: ValueInterval, high: exp.Expr, low: exp.Expr) -> exp.Expr:
+        """The same of what a piece covers of a box that it touches and does not hold."""
+        if not self.discrete or self.kind.upper() == "DATE":
+            return self._length(high, low)
+        if piece.low is not None and piece.high is not None:
+            # both ends are between the constants
+            near = self.kind.upper() in WHOLE_TYPES and max(abs(piece.low), abs(piece.high)) < 2**29
+            return self._length(high, low, "1" if near else self._room())
         beyond, before = _moved(high, 1), _moved(low, -1)
-        if beyond is not None or before is not None:
-            return tree("{high} - {low}", high=beyond or high, low=low if beyond else before or low)
-        return tree("1.0 + {high} - {low}", high=high, low=low)
+        if before is not None:  # at most the distance from a positive number
+            return tree("{high} - {low}", high=high, low=before)
+        if beyond is not None:
+            one = f"{beyond}e0" if self.kind.upper() in NARROW else f"{beyond}::int128"
+            return tree(f"{one} - {{low}}", low=low)
+        return self._length(high, low, self._room())
 
     def flag_of_own_ends(self, possible: bool) -> exp.Expr:
         """`possible` or `certain`, over the ends of the box itself.
@@ -309,11 +328,11 @@ _SIZE = "(_high - _low + 1 + _unbounded::integer)"
 """How many values a box of a counted type has."""
 
 
-def _moved(end: exp.Expr, by: int) -> exp.Expr | None:
-    """A whole number moved by one, as a DECIMAL; None for what is none, or none that is easily read."""
+def _moved(end: exp.Expr, by: int) -> int | None:
+    """A whole number moved by one; None for what is none, or none that is easily read."""
     if not isinstance(end, exp.Literal) or not end.is_int or len(end.this) > 15 or int(end.this) + by <= 0:
         return None
-    return exp.Literal(this=f"{int(end.this) + by}.0", is_string=False)
+    return int(end.this) + by
 
 
 def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:

@@ -12,12 +12,12 @@ released rows of W^2 - V, where V is the weight of the squared amounts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.template import column, mapped, name, select, tree
+from duckdb_anon.rewrite.query.template import column, mapped, name, own, own_name, select, tree, truth
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
@@ -77,16 +77,52 @@ class RandomizedPart(Part):
         def released(one: exp.Expr) -> exp.Expr | None:
             return self.key if isinstance(one, exp.Column) and not one.table else None
 
-        entry = exp.Column(this=name("own"), table=share.args["table"].copy())
-        return tree("{entry} * {x} + {share}", entry=entry, x=mapped(value_if(request), released), share=share)
+        def beside(label: str) -> exp.Column:
+            return exp.Column(this=name(label), table=share.args["table"].copy())
+
+        if request.value is None:
+            condition = request.condition if request.condition is not None else truth(True)
+            there = beside(_there(own_name(share)))
+            return tree(
+                "case when {x} then {there} else {share} end", x=mapped(condition, released), there=there, share=share
+            )
+        return tree("{entry} * {x} + {share}", entry=beside("own"), x=mapped(value_if(request), released), share=share)
 
     def told(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select | None:
         """The released value's own entry of the inverted channel, and the sum of each answer over the others."""
-        answers = [
-            labelled(tree("sum(_other * {x})", x=value_if(request)), label)
-            for request, label in zip(requests, labels, strict=True)
-        ]
-        return select("select any_value(_own) as _own, {answers} from {domain}", answers=answers, domain=self.domain)
+        answers: list[exp.Expr] = []
+        for request, label in zip(requests, labels, strict=True):
+            answers.append(labelled(tree("_other * {total}", total=_over_domain(request)), label))
+            if request.value is None:
+                answers.append(labelled(tree("{share} + 1 - _size * _other", share=own(label)), _there(label)))
+        if any(request.value is not None for request in requests):
+            answers.append(tree("1 - _size * _other as _own"))
+        return select(
+            """
+            select {answers} from (
+              select _rr.{value}.domain as _domain, array_length(_domain) as _size,
+                case when _size > 1 then (_rr.{value}.p - 1) / (_rr.{value}.p * _size - 1) else 0 end as _other
+              from {channels})""",
+            answers=answers,
+            value=self.columns[0],
+            channels=_CHANNELS,
+        )
+
+    def noisy(self, requests: Mapping[Request, str], beside: exp.Identifier) -> exp.Expr:
+        """Whether released values may differ from the true ones, as a subquery.
+
+        Args:
+            requests: what is asked of the part, and the labels of the answers.
+            beside: the step that `told` makes.
+        """
+        for request, label in requests.items():
+            if self.of_row(request, exp.Column(this=name(label), table=beside)) is None:
+                continue
+            if request.value is not None:
+                return tree("(select _own <> 1 from {beside})", beside=beside)
+            there, share = own(_there(label)), own(label)
+            return tree("(select {there} <> {share} + 1 from {beside})", there=there, share=share, beside=beside)
+        return tree("(select _other <> 0 from {channel})", channel=self.channel())
 
     def inverted(
         self,
@@ -133,6 +169,23 @@ class RandomizedPart(Part):
     def channel(self) -> exp.Select:
         """SELECT one row: the entries of the inverted channel as own * I + other * J."""
         return select("select distinct _own, _other from {domain}", domain=self.domain)
+
+
+def _there(share: str) -> str:
+    """What a released value that is asked for weighs, where `share` is what any other weighs."""
+    return f"{share}_there"
+
+
+def _over_domain(request: Request) -> exp.Expr:
+    """The sum of what a request wants of each value of the domain."""
+
+    def of_member(node: exp.Expr) -> exp.Expr:
+        return mapped(node, lambda one: own("member") if isinstance(one, exp.Column) and not one.table else None)
+
+    if request.value is None:
+        condition = request.condition if request.condition is not None else truth(True)
+        return tree("array_length(list_filter(_domain, lambda _member: {x}))", x=of_member(condition))
+    return tree("list_sum(list_transform(_domain, lambda _member: {x}))", x=of_member(value_if(request)))
 
 
 def told(field: str, source: str) -> str:

@@ -7,6 +7,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from duckdb_anon.model.shapes.types import is_integer
+
+_ENDS = 2**63 - 1
 _NUMBERS = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
     *(exp.Mod, exp.Abs, exp.Sqrt, exp.Pow, exp.Round, exp.Floor, exp.Ceil, exp.Sign, exp.Greatest, exp.Least),
@@ -32,6 +35,18 @@ def never_null(value: exp.Expr) -> bool:
         return isinstance(value, exp.Literal)
     ends = [branch.args["true"] for branch in value.args["ifs"]] + [value.args.get("default")]
     return all(end is not None and never_null(end) for end in ends)
+
+
+def compares(condition: exp.Expr, column: exp.Expr) -> bool:
+    """Whether a condition is a comparison of a column, which NULL cannot satisfy.
+
+    >>> from sqlglot import parse_one
+    >>> compares(parse_one("a > 1"), parse_one("a")), compares(parse_one("a is null"), parse_one("a"))
+    (True, False)
+    """
+    if isinstance(condition, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
+        return column in (condition.this, condition.expression)
+    return isinstance(condition, (exp.Between, exp.In)) and condition.this == column
 
 
 def constants(value: exp.Expr) -> list[Fraction] | None:
@@ -98,3 +113,35 @@ def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
         return left[0] * right[1] + right[0] * left[1], left[1] * right[1]
     sign = 1 if isinstance(value, exp.Add) else -1
     return left[0] + sign * right[0], left[1] + sign * right[1]
+
+
+def equal_to(condition: exp.Expr, kind: str) -> list[exp.Expr] | None:
+    """The constants that a column must be equal to one of (=, IN); None for any other condition.
+
+    Args:
+        condition: a condition on one column.
+        kind: DuckDB type of the column: constants of other types, which SQL would convert, are none.
+
+    >>> from sqlglot import parse_one
+    >>> [one.sql() for one in equal_to(parse_one("a in (1, -2)"), "INTEGER")], equal_to(parse_one("a = 'x'"), "DATE")
+    (['1', '-2'], None)
+    """
+    condition = condition.unnest()
+    if isinstance(condition, exp.EQ):
+        sides = [condition.this.unnest(), condition.expression.unnest()]
+        value, wanted = sides if isinstance(sides[0], exp.Column) else sides[::-1]
+        found = [wanted]
+    elif isinstance(condition, exp.In) and condition.expressions:
+        value, found = condition.this.unnest(), [one.unnest() for one in condition.expressions]
+    else:
+        return None
+    return found if isinstance(value, exp.Column) and all(_is_constant(one, kind) for one in found) else None
+
+
+def _is_constant(value: exp.Expr, kind: str) -> bool:
+    bare = value.this.unnest() if isinstance(value, exp.Neg) else value
+    if not isinstance(bare, exp.Literal):
+        return False
+    if bare.is_string:
+        return kind.upper() == "VARCHAR" and bare is value
+    return is_integer(kind) and bare.is_int and int(bare.this) <= _ENDS

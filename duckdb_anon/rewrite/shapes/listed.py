@@ -13,12 +13,15 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo, list_type
 from duckdb_anon.rewrite.query.template import mapped, multiplied, name, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.shapes.known_expressions import equal_to
 from duckdb_anon.rewrite.shapes.parts import Part, Request, aliased, labelled, same
 
 NULL_LABEL = "(null)"
+MOST_ASKED_TWICE = 8
+"""Conditions of more nodes are written once, though sets of one member are searched then."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +58,41 @@ class SetPart(Part):
             return None
         if request.wanted == "mean" and not self.even:
             return None
+        kind = list_type(self.release.types.get(self.key.name.lower(), "")) if isinstance(self.key, exp.Column) else ""
+        wanted = equal_to(condition, kind or "")
+        if wanted is not None and len(wanted) == 1:
+            return tree(_OF_ONE[request.wanted], cell=self.key, value=wanted[0])
+
+        def asked_of(value: exp.Expr) -> exp.Expr:
+            return mapped(condition, lambda one: value if isinstance(one, exp.Column) else None)
+
+        inside, cells = asked_of(own("member")), {"cell": self.key}
+        if request.wanted == "mean" and sum(1 for _ in condition.walk()) <= MOST_ASKED_TWICE:
+            return tree(
+                "case when length({cell}) > 1 "
+                "then length(list_filter({cell}, lambda _member: {inside})) / length({cell}) "
+                "when {first} then 1 else 0 end",
+                inside=inside,
+                first=asked_of(tree("{cell}[1]", **cells)),
+                **cells,
+            )
         found = tree(
-            "length(list_filter(coalesce({cell}, [null]), lambda _member: {condition}))",
-            cell=self.key,
-            condition=mapped(condition, lambda one: own("member") if isinstance(one, exp.Column) else None),
+            "length(list_filter(coalesce({cell}, [null]), lambda _member: {inside}))", inside=inside, **cells
         )
         if request.wanted == "possible":
             return tree("{found} > 0", found=found)
         sign = "/" if request.wanted == "mean" else "="
         return tree(f"{{found}} {sign} {{size}}", found=found, size=self._members(self.key))
+
+
+_OF_ONE = {
+    "mean": "case when length({cell}) > 1 then list_contains({cell}, {value})::int / length({cell}) "
+    "when {cell}[1] = {value} then 1 else 0 end",
+    "possible": "coalesce(list_contains({cell}, {value}), false)",
+    "certain": "coalesce(length({cell}) = 1 and {cell}[1] = {value}, false)",
+}
+"""What a set tells of one value. Sets of one member, which are most where classes are small, are looked at and not
+searched."""
 
 
 @dataclass(frozen=True)

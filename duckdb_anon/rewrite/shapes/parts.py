@@ -139,6 +139,24 @@ class Part:
         """
         return None
 
+    def weight(self, cell: exp.Expr) -> exp.Expr | None:
+        """What each value that `opened` lists weighs before it is divided by `size`, one row a value; None for 1.
+
+        Args:
+            cell: the cell.
+        """
+        return None
+
+    @property
+    def cell(self) -> exp.Expr:
+        """What `opened` reads, over a row of the release."""
+        return self.key
+
+    @property
+    def alone(self) -> bool:
+        """Whether the values of each released row are listed for itself, not once for all rows of equal cells."""
+        return False
+
     def boundable(self, value: exp.Expr) -> bool:
         """Whether the least and the most that a value of the part can be are known in every cell."""
         return True

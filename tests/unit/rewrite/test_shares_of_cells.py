@@ -1,0 +1,115 @@
+"""What a released cell tells of a condition by itself, against lists of its values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pytest
+
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.rewriter import rewrite
+
+SETS: list[list[int | None] | None] = [[1], [2], [1, 2], [1, 2, 3], [None, 1], [None], None, [3, 4, None], [4]]
+ENDS = {"TINYINT": 2**7, "SMALLINT": 2**15, "INTEGER": 2**31, "BIGINT": 2**63}
+
+
+def estimate(con: duckdb.DuckDBPyConnection, query: str, types: dict[str, tuple[str, str]], **more: bool) -> float:
+    """The estimate of a query on `t` from `r`, whose columns have these types in both."""
+    original = TableInfo("t", tuple((name, of) for name, (of, _) in types.items()))
+    release = TableInfo("r", tuple((name, of) for name, (_, of) in types.items()), **more)
+    return float(con.execute(rewrite(query, original, release)).fetchall()[0][0])
+
+
+@pytest.mark.parametrize(
+    ("condition", "asked"),
+    [
+        ("v = 1", lambda x: x == 1),
+        ("1 = v", lambda x: x == 1),
+        ("v in (1, 4)", lambda x: x in (1, 4)),
+        ("v not in (1, 4)", lambda x: x is not None and x not in (1, 4)),
+        ("v is null", lambda x: x is None),
+        ("v is null or v = 2", lambda x: x is None or x == 2),
+        ("v <> 2 and v <> 3 and v <> 4 and v <> 5 and v <> 6", lambda x: x is not None and x not in (2, 3, 4, 5, 6)),
+        ("v = 1.5", lambda x: False),
+        ("not v = 1", lambda x: x is not None and x != 1),
+    ],
+)
+def test_the_share_of_a_set_is_that_of_its_members(condition: str, asked: object) -> None:
+    con = duckdb.connect()
+    con.execute("create table r (v integer[])")
+    con.executemany("insert into r values (?)", [[one] for one in SETS])
+    assert callable(asked)
+    members = [one or [None] for one in SETS]
+    share = sum(sum(map(bool, map(asked, one))) / len(one) for one in members)
+    query = f"select count(*) from t where {condition}"
+    assert estimate(con, query, {"v": ("INTEGER", "INTEGER[]")}) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("condition", ["v < 30", "v > -5", "v >= 7", "v <= -100", "v between -100 and 100", "v > 90"])
+def test_boxes_as_wide_as_their_type_have_their_share(kind: str, condition: str) -> None:
+    con = duckdb.connect()
+    far = ENDS[kind]
+    con.execute(f"create table r (v struct(lower {kind}, upper {kind}))")
+    boxes = [(-far, far - 1), (-far, -far + 1), (far - 2, far - 1), (-far, 50), (-50, far - 1), (-100, 100), (6, 8)]
+    con.executemany("insert into r values ({'lower': ?, 'upper': ?})", boxes)
+    low, high = {
+        "v < 30": (-far, 29),
+        "v > -5": (-4, far),
+        "v >= 7": (7, far),
+        "v <= -100": (-far, -100),
+        "v between -100 and 100": (-100, 100),
+        "v > 90": (91, far),
+    }[condition]
+    share = sum(Fraction(max(min(b, high) - max(a, low) + 1, 0), b - a + 1) for a, b in boxes)
+    types = {"v": (kind, f"STRUCT(lower {kind}, upper {kind})")}
+    assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
+
+
+@pytest.mark.parametrize(
+    ("query", "amount", "asked"),
+    [
+        ("select count(*) from t where a < 3 and b = 1", lambda a, b, c: 1, lambda a, b: a is not None and a < 3 and b == 1),
+        ("select sum(c) from t where a is null or b <> 1", lambda a, b, c: c or 0, lambda a, b: a is None or b != 1),
+        ("select sum(a + c) from t where b = 0", lambda a, b, c: (a or 0) + c if a is not None and c is not None else 0,
+         lambda a, b: b == 0),
+        ("select sum(b) from t where a in (0, 2) and c > 3", lambda a, b, c: b * (c is not None and c > 3),
+         lambda a, b: a in (0, 2)),
+    ],
+)  # fmt: skip
+def test_rows_added_up_by_combination_weigh_what_each_weighs(query: str, amount: object, asked: object) -> None:
+    assert callable(amount) and callable(asked)
+    rng = np.random.default_rng(5)
+    domains: list[list[int | None]] = [[0, 1, 2, 3, None], [0, 1]]
+    rows = [
+        (domains[0][i], domains[1][j], None if k == 9 else int(k))
+        for i, j, k in zip(rng.integers(0, 5, 400), rng.integers(0, 2, 400), rng.integers(0, 10, 400), strict=True)
+    ]
+    con = duckdb.connect()
+    con.execute("create table r (a integer, b integer, c integer)")
+    con.executemany("insert into r values (?, ?, ?)", rows)
+    con.execute(
+        "alter table r add column rr struct(a struct(p double, domain integer[]), b struct(p double, domain integer[]));"
+        "update r set rr = {a: {p: 0.8, domain: [0, 1, 2, 3, null]}, b: {p: 0.6, domain: [0, 1]}}"
+    )
+
+    def entry(p: float, size: int, same: bool) -> float:
+        other = (p - 1) / (p * size - 1)
+        return other + (1 - size * other) * same
+
+    expected = sum(
+        entry(0.8, 5, x == a) * entry(0.6, 2, y == b) * amount(x, y, c)
+        for a, b, c in rows
+        for x in domains[0]
+        for y in domains[1]
+        if asked(x, y)
+    )
+    channel = "STRUCT(p DOUBLE, domain INTEGER[])"
+    types = {name: ("INTEGER", "INTEGER") for name in "abc"} | {"rr": ("", f"STRUCT(a {channel}, b {channel})")}
+    original = TableInfo("t", tuple((name, "INTEGER") for name in "abc"))
+    release = TableInfo("r", tuple((name, of) for name, (_, of) in types.items()))
+    text = rewrite(query, original, release)
+    assert "GROUP BY ALL" in text
+    assert con.execute(text).fetchall()[0][0] == pytest.approx(expected)
