@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -37,6 +38,7 @@ from duckdb_anon.registry import ENTRIES, PURE_FILES
 _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _NUMBERS = itertools.count()
+_REGISTERING = threading.Lock()  # a web server opens its connections at the same time
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 Answers = Callable[..., pa.Array]
 """A function DuckDB calls with columns."""
@@ -64,7 +66,8 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         (True,)
     """
     interrupt.install()
-    number = _instance_number(con)
+    with _REGISTERING:
+        number = _instance_number(con)
     _CONNECTIONS[number].append(weakref.ref(con))
     interrupt.listen(con, number)
     cursors.listen(con, number, load, functools.partial(macros, temporary=False))

@@ -17,10 +17,12 @@ import duckdb
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
+from duckdb_anon.bi.bounded import mentions_bounds, with_bounds
 from duckdb_anon.model.errors import ParameterError
 
 Execute = Callable[[str, Sequence[Any]], Any]
 """Runs SQL with parameters and gives its only value."""
+_LEVEL = "sure"
 _VALUES = (bool, int, float, str, decimal.Decimal, dt.date, dt.datetime, type(None))
 
 
@@ -88,9 +90,22 @@ class Answering:
                 f"the query reads {' and '.join(sorted(named))}, and an answer comes from one release; ask one by one"
             )
         original = named.pop()
-        query = _filled(trees[0], list(parameters or ())).sql("duckdb") if parameters else statement
-        call = f"select rewrite_query($1, $2, $3, bounds := '{self.bounds}')"
-        return str(execute(call, [query.strip().rstrip(";"), original, self.releases[original]])), True
+        query = _filled(trees[0], list(parameters)).sql("duckdb") if parameters else statement
+        release, listed = self.releases[original], self.bounds != "none"
+
+        def answered(asked: str, bounds: str) -> str:
+            call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}')"
+            return str(execute(call, [asked.strip().rstrip(";"), original, release]))
+
+        def columns(answer: str) -> list[str]:
+            return list(execute(f"select list(column_name) from (describe {answer})", []))
+
+        if mentions_bounds(query.lower()):
+            level = self.bounds if listed else _LEVEL
+            bounded = with_bounds(trees[0], lambda asked: answered(asked, level), columns, listed)
+            if bounded is not None:
+                return bounded, True
+        return answered(query, self.bounds), True
 
     def _original(self, table: exp.Table, query: exp.Expr) -> str | None:
         if any(cte.alias.lower() == table.name.lower() for cte in query.find_all(exp.CTE)) and not table.db:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
-from duckdb_engine import ConnectionWrapper, Dialect
+from duckdb_engine import ConnectionWrapper, CursorWrapper, Dialect
 from sqlalchemy import text, types
 from sqlalchemy.exc import NoSuchTableError
 
@@ -54,24 +54,58 @@ _KEYS = """
 """
 
 
-class _AnsweringConnection(ConnectionWrapper):
-    """A connection whose own `execute` answers from releases, too: JupySQL runs a query again on it for a DataFrame."""
+class LoadedCursor(CursorWrapper):
+    """A cursor whose statements are answered from releases where they name an original.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, answering: Answering) -> None:
+    Superset runs its queries on cursors of its own, past the dialect's `do_execute`: what a statement becomes, and
+    what its errors say, is settled here, for every tool.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, wrapper: LoadedConnection) -> None:
+        super().__init__(connection, wrapper)
+        self._own, self._answering = connection, wrapper.answering
+
+    def execute(self, statement: str, parameters: Any = None, context: Any = None) -> None:
+        """Run a statement; an argument no parameter takes is named, with the nearest one.
+
+        Args:
+            statement: SQL.
+            parameters: its values.
+            context: unused.
+        """
+        asked, inlined = statement, False
+        if self._answering is not None:
+            statement, inlined = self._answering.rewritten(statement, parameters, run(self._own))
+        try:
+            with naming_steps(self._own, statement if inlined else ""):
+                super().execute(statement, None if inlined or not parameters else parameters, context)
+        except duckdb.BinderException as error:
+            message = explained(str(error), asked)
+            if message == str(error):
+                raise
+            raise duckdb.BinderException(message) from error
+
+
+class LoadedConnection(ConnectionWrapper):
+    """A connection that has the package's functions, and may answer from releases."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, answering: Answering | None) -> None:
         super().__init__(connection)  # type: ignore[no-untyped-call]
-        self._answering = answering
+        self.answering = answering
+
+    def cursor(self) -> LoadedCursor:
+        """A cursor on the same connection."""
+        return LoadedCursor(_connection_of(self), self)
 
     def execute(self, statement: str, parameters: Any = None) -> duckdb.DuckDBPyConnection:
-        """Run a statement, answered from a release where it names an original.
+        """Run a statement as a cursor does: JupySQL runs a query again on the connection for a DataFrame.
 
         Args:
             statement: SQL.
             parameters: its values.
         """
-        connection = _connection_of(self)
-        statement, inlined = self._answering.rewritten(statement, parameters, run(connection))
-        with naming_steps(connection, statement if inlined else ""):
-            return connection.execute(statement, *([parameters] if parameters and not inlined else []))
+        self.cursor().execute(statement, parameters)
+        return _connection_of(self)
 
 
 class AnonDialect(Dialect):
@@ -79,33 +113,17 @@ class AnonDialect(Dialect):
 
     driver = "anon"
     supports_statement_cache = False
-    answering: Answering | None = None
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
         """Open a connection and load the package on it: macros belong to one connection."""
-        config = options.get("url_config", {})
+        config = dict(options.pop("url_config", {}))  # the pool hands the same one to its next connection
         asked = {key: config.pop(key) for key in ("answer", "bounds") if key in config}
         if "bounds" in asked and "answer" not in asked:
             raise ParameterError("bounds=... belongs to answer=ORIGINAL:RELEASE, which the URL does not have")
-        wrapper = super().connect(*arguments, **options)
-        load(_connection_of(wrapper))
-        self.answering = Answering.of(asked["answer"], asked.get("bounds", "false")) if asked else None
-        return wrapper if self.answering is None else _AnsweringConnection(_connection_of(wrapper), self.answering)
-
-    def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
-        """Run a statement; an argument no parameter takes is named, with the nearest one."""
-        con, inlined = _connection_of(cursor.connection), False
-        if self.answering is not None:
-            statement, inlined = self.answering.rewritten(statement, parameters, run(con))
-            parameters = () if inlined else parameters
-        try:
-            with naming_steps(con, statement if inlined else ""):
-                super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
-        except duckdb.BinderException as error:
-            message = explained(str(error), statement)
-            if message == str(error):
-                raise
-            raise duckdb.BinderException(message) from error
+        connection = _connection_of(super().connect(*arguments, **options, url_config=config))
+        load(connection)
+        answering = Answering.of(asked["answer"], asked.get("bounds", "false")) if asked else None
+        return LoadedConnection(connection, answering)
 
     def get_multi_columns(
         self,

@@ -17,7 +17,7 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import IntArray
 
 Array = np.ndarray[Any, Any]
-RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, rows BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l BIGINT[][][])"
+RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, rows BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l INTEGER[][][])"
 _INTS = pa.list_(pa.list_(pa.int64()))
 ARROW = pa.struct(
     [
@@ -27,7 +27,7 @@ ARROW = pa.struct(
         ("i", _INTS),
         ("d", pa.list_(pa.list_(pa.float64()))),
         ("s", pa.list_(pa.list_(pa.string()))),
-        ("l", pa.list_(_INTS)),
+        ("l", pa.list_(pa.list_(pa.list_(pa.int32())))),
     ]
 )
 LIST_OF = {
@@ -73,8 +73,8 @@ def answer(function: str, count: int, lists: AnswerLists, rows: int = 0) -> pa.A
     ints = _nested([np.asarray(a) for a in lists.i], pa.int64())
     reals = _nested([np.asarray(a) for a in lists.d], pa.float64())
     texts = _texts(lists.s)
-    inner = [_list_array(offsets, np.asarray(values), pa.int64()) for offsets, values in lists.l]
-    middle = pa.concat_arrays(inner) if inner else pa.array([], type=pa.list_(pa.int64()))
+    inner = [_list_array(offsets, np.asarray(values, np.int32), pa.int32()) for offsets, values in lists.l]
+    middle = pa.concat_arrays(inner) if inner else pa.array([], type=pa.list_(pa.int32()))
     sizes = np.cumsum([0] + [len(a) for a in inner])
     nested = pa.ListArray.from_arrays(pa.array(sizes, pa.int32()), middle)
     lists_of_lists = pa.ListArray.from_arrays(pa.array([0, len(nested)], pa.int32()), nested)

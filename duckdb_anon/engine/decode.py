@@ -21,6 +21,7 @@ from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
 
 _CONSTANT = "_anon_const._k"
+_DISORDER = literal("the groups of a release came out of order; this is an error of the package, not of the call")
 _RAREST = 1000
 """One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
 stores and copies a list once a row, and fewer rows than values tell nothing of a distribution anyway."""
@@ -161,7 +162,7 @@ class Decoder:
         codes = self.grouped(plan.frame, "l")
         if plan.cells is c.ValueSet:
             return self._framed(plan, f"list_select({values}, {codes})")
-        return self._framed(plan, f"map(list_select({values}, {codes}), {self.grouped(plan.frame, 'l')})")
+        return self._framed(plan, f"map(list_select({values}, {codes}), {self.grouped(plan.frame, 'l')}::bigint[])")
 
     def sql(self, columns: Mapping[str, str]) -> str:
         """CTEs and SELECT around the column expressions; `_anon_src` and `_anon_run` stand before it."""
@@ -173,7 +174,7 @@ class Decoder:
             "case when r.error is null then true else error(r.error) end)",
             *self._new_value_ctes(),
             *self._dictionary_ctes(),
-            *(frame.sql(values) for frame in self.frames.values()),
+            *(frame.sql(constant) for frame in self.frames.values()),
         ]
         if self.constants:
             constants = ", ".join(f"{sql} as _k{k}" for k, sql in enumerate(self.constants))
@@ -181,7 +182,7 @@ class Decoder:
             parts.append(f"_anon_const as materialized (select {constants}, {told_by} from _anon_r{values})")
         # beside rows that are to be sorted it would be sorted once a row
         constant += ["_anon_const"] if self.constants and not self.sources else []
-        parts.append(self._rows([*constant, *(frame.table for frame in self.frames.values())]))
+        parts += self._rows([*constant, *(frame.table for frame in self.frames.values())])
         beside = ", _anon_const" if "_anon_const" in constant else ""
         parts.append(f"_anon_cells as (select _ord{looked_up}{beside} from _anon_rows)")
         joins = ["_anon_cells"]
@@ -197,37 +198,36 @@ class Decoder:
             told = "case when _anon_ord % _anon_const._told_by = 0 then {} end"
             each = ", ".join(f"{ident(n) if n in varying else told.format(columns[n])} as {ident(n)}" for n in columns)
             rows = f"select {each} from ({rows}) as _anon_out" + ("" if beside else " cross join _anon_const")
-        if self.row_cells and not self.sources:
-            # rows that are still drawn off would call Python on DuckDB's threads, for which a thread that drops the
-            # rest of a result, and with it holds the GIL, waits for ever; a sort ends that before the first row
-            parts.append(f"_anon_released as materialized ({rows})")
-            rows = "from _anon_released"
         return ",\n".join(parts) + f"\n{rows}"
 
-    def _rows(self, constant: Sequence[str]) -> str:
-        """The CTE of one row for each released one, with what was asked for of it, and `constant` beside it.
+    def _rows(self, constant: Sequence[str]) -> list[str]:
+        """The CTEs of one row for each released one, with what was asked for of it, and `constant` beside it.
 
         What is constant comes before the rows are unnested: of a cross join with as few rows as it expects, DuckDB may
-        materialize either side.
+        materialize either side. Rows that are drawn off are few bytes of codes, and kept: if they were drawn off while
+        the result is read, Python would be called on DuckDB's threads, for which a thread that drops the rest of the
+        result, and with it holds the GIL, waits for ever. A sort ends that before the first row too.
         """
-        rows = ", ".join(
-            ["r.rows as _rows", "unnest(range(r.n)) as _ord", *self.row_lists, *(f"{t} as {t}" for t in constant)]
-        )
+        first = bool(self.row_cells) and not self.sources
+        beside = [f"{table} as {table}" for table in constant]
+        rows = ["r.rows as _rows", "unnest(range(r.n)) as _ord", *self.row_lists, *([] if first else beside)]
         drawn: dict[tuple[str, int], str] = {}
         cells = []
         for k, (function, number) in enumerate(self.row_cells):
-            first = number - number % TOGETHER if function == CODES else number
-            call = drawn.setdefault((function, first), f"_t{len(drawn)}")
-            cells.append(f"{call}.c{number - first} as _e{k}" if function == CODES else f"{call} as _e{k}")
+            at = number - number % TOGETHER if function == CODES else number
+            call = drawn.setdefault((function, at), f"_t{len(drawn)}")
+            cells.append(f"{call}.c{number - at} as _e{k}" if function == CODES else f"{call} as _e{k}")
         calls = "".join(
-            f", {function}({{rows: _rows, first: {first}, row: _ord}}) as {name}"
-            for (function, first), name in drawn.items()
+            f", {function}({{rows: _rows, first: {at}, row: _ord}}) as {name}" for (function, at), name in drawn.items()
         )
-        return (
-            f"_anon_rows as (select {', '.join(['* exclude (_rows)', *cells])} from "
-            f"(select *{calls} from (select {rows} from {', '.join(['_anon_r', *constant])}) as _anon_numbered) "
-            "as _anon_drawn)"
+        sql = (
+            f"select {', '.join(['* exclude (_rows)', *cells])} from (select *{calls} from (select {', '.join(rows)} "
+            f"from {', '.join(['_anon_r', *([] if first else constant)])}) as _anon_numbered) as _anon_drawn"
         )
+        if not first:
+            return [f"_anon_rows as ({sql})"]
+        joined = f"select {', '.join(['_anon_kept.*', *beside])} from {', '.join(['_anon_kept', *constant])}"
+        return [f"_anon_kept as materialized ({sql})", f"_anon_rows as ({joined})"]
 
     def _new_value_ctes(self) -> list[str]:
         """The lists of new values. An empty list of a column's own values lends its type to the cast."""
@@ -268,11 +268,17 @@ class _Frame:
     lists: list[str] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
 
-    def sql(self, dictionary: str) -> str:
-        unnested = ", ".join([f"unnest(range({self.groups})) as _g", *self.lists])
-        # r is kept beside the lists for the labels of nodes
+    def sql(self, constant: Sequence[str]) -> str:
+        # values and labels stand beside the lists before these are unnested: DuckDB would keep what it joins with
+        labels = ["_anon_r.r as r"] if any("r.s[" in sql for sql in self.values) else []
+        beside = [*labels, *(f"{table} as {table}" for table in constant)]
+        unnested = ", ".join([f"unnest(range({self.groups})) as _g", *self.lists, *beside])
         looked_up = "".join(f", {sql} as _y{k}" for k, sql in enumerate(self.values))
-        labels = ", _anon_r" if any("r.s[" in sql for sql in self.values) else ""
-        values = f"select _g{looked_up} from (select {unnested} from _anon_r) as _u{labels}{dictionary}"
-        lists = ", ".join(f"list(_y{k} order by _g) as _y{k}" for k in range(len(self.values)))
-        return f"{self.table} as materialized (select {lists} from ({values}) as _w)"
+        values = f"select _g{looked_up} from (select {unnested} from {', '.join(['_anon_r', *constant])}) as _u"
+        # one row is unnested by one thread, in order, and a list that sorts would hold all values once more
+        lists = ", ".join(f"list(_y{k}) as _y{k}" for k in range(len(self.values)))
+        told = ", ".join(f"_y{k}" for k in range(len(self.values)))
+        return (
+            f"{self.table} as materialized (select {told} from (select {lists}, list(_g) as _g from ({values}) as _w) "
+            f"as _v where case when coalesce(_g = range(len(_g)), true) then true else error({_DISORDER}) end)"
+        )

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine import held
+from duckdb_anon.engine.memory import give_back
 from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 TOGETHER = 8
@@ -83,8 +84,11 @@ def drawing(function: str) -> Callable[[pa.StructArray], pa.Array]:
         told = draw(rows, first, rows.order[places])
         with rows.lock:
             rows.left -= len(places)
-            if rows.left == 0:
-                held.released(number)
+            done = rows.left == 0
+        if done:
+            held.released(number)
+            del rows
+            give_back()
         return told
 
     return drawn

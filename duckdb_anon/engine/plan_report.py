@@ -40,7 +40,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.told_of_run()})
-        run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}}}) as r)"
+        run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {ASKER}}}) as r)"
         return f"with {run},\n{_report_select(entry, ())}"
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
@@ -92,7 +92,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     fed = "".join(
         f", t{k}: {_fed(f'_anon_fed{k}', r, wanted, context.catalog, values[k])}" for k, r in enumerate(relations)
     )
-    run = f"_anon_run as materialized (select _anon_run({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}}) as r)"
+    run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}}) as r)"
     return f"with {feeds}{run},\n{_report_select(entry, ())}"
 
 

@@ -90,7 +90,7 @@ def run_ctes(
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"
         f"{opened_feed('_anon_fed')},\n"
-        f"_anon_run as materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {ASKER}, "
+        f"_anon_run as not materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {ASKER}, "
         f"feed: (from _anon_fed), rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}}))"
         f"{counted}{tree_sql}}}) as r from _anon_src)"
     )

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -174,3 +175,18 @@ def test_every_function_is_listed_with_its_parameters() -> None:
         "and database_name = 'temp' and function_name not like '\\_%' escape '\\'"
     ).fetchall()
     assert {m for (m,) in macros} - set(listed) <= {"randomized_response", "randomized_response_count"}
+
+
+def test_connections_opened_at_the_same_time_are_all_loaded(tmp_path: Path) -> None:
+    """As a web server does: each request its own thread and connection, one database instance."""
+    started = threading.Barrier(4)
+
+    def one(_: int) -> bool:
+        started.wait(30)
+        with duckdb_anon.connect(str(tmp_path / "shared.duckdb")) as con:
+            found = con.execute("select count(*) > 0 from anon_functions()").fetchone()
+            started.wait(30)
+        return found == (True,)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(one, range(4)))

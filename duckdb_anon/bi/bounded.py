@@ -1,0 +1,201 @@
+"""Bounds a query asks for itself: `low(count(*))` and `high(count(*))`, where and under which name it likes.
+
+`&bounds=true` puts `n_low` and `n_high` behind the columns that were asked for; a chart draws only what it asked for.
+So a measure's bounds can be measures themselves: `low(measure)`, `high(measure)`, and, outside a subquery that
+aggregates, the columns `n_low` and `n_high` of its measure `n` (a tool that lists the subquery's columns shows them).
+What is done to such a column is done to the measure, and the bounds of the result are taken: `sum(n_low)` is the low
+bound of `sum(n)`, which holds for every aggregate that is answered. A release without bounds gives NULL.
+
+    SELECT sex, count(*) AS n, low(count(*)) AS least FROM people GROUP BY sex
+    SELECT sex, n, n_low AS least FROM (<SELECT sex, count(*) AS n FROM people GROUP BY sex, rewritten>) AS bounded
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from duckdb_anon.model.errors import ParameterError
+
+_ENDS = ("low", "high")
+_Bound = tuple[str, str]
+"""An end and the column of a subquery it is the end of."""
+
+
+def mentions_bounds(text: str) -> bool:
+    """Whether a statement may ask for bounds: cheap, before it is read."""
+    return any(f"{end}(" in text or f"_{end}" in text for end in _ENDS)
+
+
+def with_bounds(
+    query: exp.Query, rewritten: Callable[[str], str], columns: Callable[[str], list[str]], listed: bool
+) -> str | None:
+    """Rewrite a query that asks for bounds.
+
+    Args:
+        query: a query on an original.
+        rewritten: rewrites a query's text, with bounds.
+        columns: names of the columns of a query's result.
+        listed: whether `n_low` and `n_high` are columns of a subquery with the measure `n`.
+
+    Returns:
+        SQL, or None where no bounds are asked for.
+
+    Raises:
+        ParameterError: bounds are asked for where they cannot be told.
+    """
+    tree = query.copy()
+    if isinstance(tree, exp.Select):
+        _outward(tree, listed)
+    calls = _calls(tree)
+    if not calls:
+        return rewritten(tree.sql("duckdb")) if tree != query else None
+    if not isinstance(tree, exp.Select) or any(_place(call, tree) is None for call in calls):
+        raise ParameterError(
+            f"{_text(calls[0])}: bounds may be asked for as whole columns of the outermost SELECT and in its ORDER BY, "
+            f"for instance SELECT sex, count(*), low(count(*)), high(count(*)) FROM people GROUP BY sex"
+        )
+    _unnumbered(tree)
+    order = _order_of_bounds(tree)
+    outputs: list[_Bound | str] = []
+    kept: list[exp.Expr] = []
+    for projection in tree.expressions:
+        plain = projection.unalias()
+        if not _is_call(plain):
+            kept.append(projection)
+            outputs.append(projection.output_name or _text(plain))
+            continue
+        measure = plain.expressions[0]
+        names = (one.output_name for one in [*tree.expressions, *kept] if one.unalias() == measure and one.output_name)
+        name = next(names, f"bounded_{len(kept)}")
+        if all(one.output_name != name for one in [*tree.expressions, *kept]):
+            kept.append(exp.alias_(measure.copy(), name, quoted=True))
+        outputs.append((plain.name.lower(), name))
+    titles = [one.output_name or _text(one) for one in tree.expressions]
+    tree.set("expressions", kept)
+    text = rewritten(tree.sql("duckdb"))
+    known = {name.lower(): name for name in columns(text)}
+    shown = [_column(output, title, known) for output, title in zip(outputs, titles, strict=True)]
+    return f"SELECT {', '.join(shown)} FROM ({text}) AS bounded{order}"
+
+
+def _is_call(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _ENDS and len(node.expressions) == 1
+
+
+def _calls(tree: exp.Expr) -> list[exp.Expr]:
+    return [node for node in tree.find_all(exp.Anonymous) if _is_call(node)]
+
+
+def _text(node: exp.Expr) -> str:
+    return node.sql("duckdb", normalize_functions=False)
+
+
+def _call(end: str, measure: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=end, expressions=[measure])
+
+
+def _place(call: exp.Expr, tree: exp.Select) -> str | None:
+    """Where a call stands that may stand there: as a projection, or in ORDER BY."""
+    outer = call.parent.parent if isinstance(call.parent, exp.Alias) else call.parent
+    if outer is tree and (call.arg_key == "expressions" or call.parent.arg_key == "expressions"):
+        return "column"
+    ordered = call.parent if isinstance(call.parent, exp.Ordered) else None
+    return "order" if ordered is not None and ordered.parent is tree.args.get("order") else None
+
+
+def _outward(tree: exp.Select, listed: bool) -> None:
+    """Bounds that a subquery's columns hold, taken of what the outermost query makes of them."""
+    inner = _source(tree)
+    if inner is None:
+        return
+    known = _held(inner, listed)
+    if not known:
+        return
+    if any(projection.is_star for projection in tree.expressions) and any(one[1] == name for name, one in known.items()):
+        tree.set("expressions", [exp.column(name, quoted=True) for name in inner.named_selects])
+    for column in list(tree.find_all(exp.Column)):
+        bound = known.get(column.name.lower())
+        if bound is None or column.parent_select is not tree:
+            continue
+        aggregate = column.find_ancestor(exp.AggFunc, exp.Select)
+        whole = aggregate if isinstance(aggregate, exp.AggFunc) else column
+        if whole is not column and column.parent is not whole:
+            raise ParameterError(f"{_text(whole)}: {column.name} may be aggregated by itself only")
+        name = column.name
+        column.set("this", exp.to_identifier(bound[1], quoted=True))
+        aliased = isinstance(whole.parent, exp.Select) and whole.arg_key == "expressions"
+        made = _call(bound[0], whole.copy())
+        whole.replace(exp.alias_(made, name, quoted=True) if aliased and whole is column else made)
+
+
+def _source(tree: exp.Select) -> exp.Select | None:
+    """The subquery or CTE that is all a SELECT reads."""
+    source = tree.args.get("from_") or tree.args.get("from")
+    if source is None or tree.args.get("joins"):
+        return None
+    inner = source.this
+    if isinstance(inner, exp.Table):
+        named = [cte.this for cte in tree.ctes if cte.alias.lower() == inner.name.lower() and not inner.db]
+        return named[0] if named and isinstance(named[0], exp.Select) else None
+    found = inner.this if isinstance(inner, exp.Subquery) else None
+    return found if isinstance(found, exp.Select) else None
+
+
+def _held(inner: exp.Select, listed: bool) -> Mapping[str, _Bound]:
+    """Columns of a subquery that are bounds; the calls that made them are replaced by their measures."""
+    found: dict[str, _Bound] = {}
+    for projection in inner.expressions:
+        plain, name = projection.unalias(), projection.output_name
+        if _is_call(plain) and name:
+            found[name.lower()] = (plain.name.lower(), name)
+            plain.replace(plain.expressions[0].copy())
+    names = {name.lower() for name in inner.named_selects}
+    for projection in inner.expressions if listed else ():
+        if projection.find(exp.AggFunc) is not None and projection.output_name:
+            name = projection.output_name
+            ends = {f"{name}_{end}".lower(): (end, name) for end in _ENDS}
+            found.update({column: bound for column, bound in ends.items() if column not in names})
+    return found
+
+
+def _unnumbered(tree: exp.Select) -> None:
+    """`GROUP BY 1` by what it stands for: columns are about to move."""
+    for key in ("group", "order"):
+        for node in tree.args[key].expressions if tree.args.get(key) else ():
+            number = node.this if isinstance(node, exp.Ordered) else node
+            if isinstance(number, exp.Literal) and number.is_int and 0 < int(number.name) <= len(tree.expressions):
+                number.replace(tree.expressions[int(number.name) - 1].unalias().copy())
+
+
+def _order_of_bounds(tree: exp.Select) -> str:
+    """ORDER BY, LIMIT and OFFSET of a query that is ordered by a bound, taken from it; '' for others."""
+    order = tree.args.get("order")
+    titles = {one.output_name.lower(): one for one in tree.expressions if one.output_name}
+    plain = {one.unalias(): one.output_name or _text(one) for one in tree.expressions}
+
+    def bound(term: exp.Expr) -> bool:
+        named = titles.get(term.name.lower()) if isinstance(term, exp.Column) and not term.table else None
+        return _is_call(term) or (named is not None and _is_call(named.unalias()))
+
+    if order is None or not any(bound(term.this) for term in order.expressions):
+        return ""
+    for term in order.expressions:
+        name = plain.get(term.this) or (term.name if isinstance(term.this, exp.Column) else "")
+        if name.lower() not in {title.lower() for title in plain.values()}:
+            raise ParameterError(f"ORDER BY {_text(term)}: beside a bound a query is ordered by its own columns only")
+        term.set("this", exp.column(name, quoted=True))
+    parts = [tree.args.pop(key) for key in ("order", "limit", "offset") if tree.args.get(key)]
+    return "".join(f" {part.sql('duckdb').strip()}" for part in parts)
+
+
+def _column(output: _Bound | str, title: str, known: Mapping[str, str]) -> str:
+    """A column of the answer by its name, a bound under the name it was asked for."""
+    quoted = exp.to_identifier(title, quoted=True).sql("duckdb")
+    if isinstance(output, str):
+        return quoted
+    end, measure = output
+    column = known.get(f"{measure}_{end}".lower())
+    value = "NULL::DOUBLE" if column is None else exp.to_identifier(column, quoted=True).sql("duckdb")
+    return f"{value} AS {quoted}"

@@ -1,0 +1,226 @@
+"""Apache Superset itself, a server on a metadata database of its own, and a browser that looks at it.
+
+What runs here runs where Superset is installed beside the package; .ci/extra-superset makes such an environment.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PASSWORD = "only-for-this-test"
+CONFIGURATION = """
+SECRET_KEY = "a key for one test, which is long enough"
+SQLALCHEMY_DATABASE_URI = "sqlite:///{folder}/metadata.db"
+TALISMAN_ENABLED = False
+WTF_CSRF_ENABLED = False
+FEATURE_FLAGS = {{"ENABLE_TEMPLATE_PROCESSING": True}}
+"""
+SET_UP = """
+from superset.cli.main import superset
+for command in {commands}:
+    superset.main(command, standalone_mode=False)
+"""
+
+
+@dataclass(frozen=True)
+class Superset:
+    """A running server: what it answers over HTTP to its administrator."""
+
+    url: str
+    token: str = ""
+    password: str = PASSWORD
+
+    def call(self, path: str, body: Any = None, method: str | None = None, kind: str = "application/json") -> Any:
+        """Answer of the API; where it refuses, its message as {"refused": ...}."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Content-Type": kind, "Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.url}/api/v1/{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return {"refused": error.read().decode()}
+
+    def database(self, name: str, uri: str) -> int:
+        """Enter a database."""
+        entry = {"database_name": name, "sqlalchemy_uri": uri, "expose_in_sqllab": True}
+        return int(self.call("database/", entry)["id"])
+
+    def dataset(self, database: int, name: str, sql: str | None = None) -> int:
+        """Enter a table, or a query under a name."""
+        body = {"database": database, "schema": "main", "table_name": name}
+        return int(self.call("dataset/", {**body, "sql": sql} if sql else body)["id"])
+
+    def chart_data(self, dataset: int, **query: Any) -> Any:
+        """What a chart's query gives: rows and the SQL that Superset made of it; or {"refused": ...}."""
+        asked = {"row_limit": 1000, "filters": [], "extras": {}, **query}
+        body = {"datasource": {"id": dataset, "type": "table"}, "queries": [asked], "result_format": "json"}
+        answer = self.call("chart/data", {**body, "result_type": "full", "force": True})
+        return answer["result"][0] if "result" in answer else answer
+
+    def import_dashboards(self, folder: Path, uri: str, replaced: str) -> None:
+        """Import exported dashboards as a user does, with another URI in them."""
+        bundle, border = io.BytesIO(), uuid.uuid4().hex
+        with zipfile.ZipFile(bundle, "w") as packed:
+            for file in sorted(folder.rglob("*.yaml")):
+                packed.writestr(f"superset/{file.relative_to(folder)}", file.read_text().replace(replaced, uri))
+        parts = [
+            f'--{border}\r\nContent-Disposition: form-data; name="formData"; filename="people.zip"\r\n\r\n'.encode(),
+            bundle.getvalue(),
+            f"\r\n--{border}--\r\n".encode(),
+        ]
+        done = self.call("dashboard/import/", b"".join(parts), kind=f"multipart/form-data; boundary={border}")
+        assert done == {"message": "OK"}, done
+
+
+@dataclass
+class Browser:
+    """Chromium without a window, driven over its DevTools protocol."""
+
+    socket: Any
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def call(self, method: str, **params: Any) -> Any:
+        number = next(self.numbers)
+        self.socket.send(json.dumps({"id": number, "method": method, "params": params}))
+        while True:
+            message = json.loads(self.socket.recv())
+            if message.get("id") == number:
+                assert "error" not in message, (method, message)
+                return message["result"]
+            self.events.append(message)
+
+    def run(self, script: str) -> Any:
+        """Value of a JavaScript expression on the page."""
+        done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        return None if "exceptionDetails" in done else done["result"].get("value")
+
+    def until(self, script: str, seconds: float = 90) -> None:
+        """Wait for an expression to be true."""
+        end = time.monotonic() + seconds
+        while not self.run(f"!!({script})"):
+            assert time.monotonic() < end, (script, self.run("document.body.innerText")[-2000:])
+            time.sleep(0.2)
+
+    def log_in(self, superset: Superset) -> None:
+        self.call("Network.enable")
+        self.call("Page.navigate", url=f"{superset.url}/login/")
+        self.until(f"document.readyState == 'complete' && location.href.startsWith('{superset.url}')")
+        form = f"new URLSearchParams({{username: 'admin', password: '{superset.password}'}})"
+        assert self.run(f"fetch('/login/', {{method: 'POST', body: {form}}}).then(answer => answer.ok)")
+
+    def answers(self, least: int) -> list[Any]:
+        """What came for charts and filters, once there are so many."""
+        found: list[Any] = []
+        end = time.monotonic() + 60
+        while len(found) < least:
+            assert time.monotonic() < end, (found, self.run("document.body.innerText")[-2000:])
+            self.run("1")  # events arrive with answers
+            finished = {one["params"]["requestId"] for one in self.events if one["method"] == "Network.loadingFinished"}
+            for event in [one for one in self.events if one["method"] == "Network.responseReceived"]:
+                number, url = event["params"]["requestId"], event["params"]["response"]["url"]
+                if number in finished:
+                    self.events.remove(event)
+                    if "/api/v1/chart/data" in url:
+                        body = self.call("Network.getResponseBody", requestId=number)["body"]
+                        found += json.loads(body).get("result", [])
+        return found
+
+    def picture(self, file: Path) -> Path:
+        """Take a picture of the page."""
+        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+        return file
+
+
+@pytest.fixture(scope="session")
+def superset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Superset]:
+    """Superset from nothing: metadata, an administrator, roles, a server."""
+    if find_spec("superset") is None:
+        pytest.skip("Superset is not installed")
+    folder = tmp_path_factory.mktemp("superset")
+    (folder / "superset_config.py").write_text(CONFIGURATION.format(folder=folder))
+    environment = {
+        **os.environ, "SUPERSET_CONFIG_PATH": str(folder / "superset_config.py"), "FLASK_APP": "superset",
+        "PYTHONWARNINGS": "ignore", "SUPERSET_HOME": str(folder),
+    }  # fmt: skip
+    names = ["--username", "admin", "--firstname", "A", "--lastname", "B", "--email", "a@b.org"]
+    commands = [["db", "upgrade"], ["fab", "create-admin", *names, "--password", PASSWORD], ["init"]]
+    done = subprocess.run(
+        [sys.executable, "-c", SET_UP.format(commands=commands)],
+        env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).parent / "superset"), "run", "-p", str(port)]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        yield logged_in(Superset(f"http://localhost:{port}"), folder)
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def logged_in(superset: Superset, folder: Path) -> Superset:
+    """Log in once the server answers."""
+    login = {"username": "admin", "password": PASSWORD, "provider": "db"}
+    end = time.monotonic() + 90
+    while True:
+        try:
+            return Superset(superset.url, superset.call("security/login", login)["access_token"])
+        except OSError:
+            assert time.monotonic() < end, (folder / "log").read_text()[-2000:]
+            time.sleep(0.5)
+
+
+@pytest.fixture(scope="session")
+def browser(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser in which the administrator is logged in."""
+    if BROWSER is None:
+        pytest.skip("there is no Chromium here")
+    websocket = pytest.importorskip("websocket", reason="websocket-client comes with Superset")
+    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1600"]
+    folder = tmp_path_factory.mktemp("browser")
+    own = [f"--user-data-dir={folder}", "--remote-debugging-port=0", "about:blank"]
+    process = subprocess.Popen([BROWSER, *flags, *own], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end, told = time.monotonic() + 60, folder / "DevToolsActivePort"
+        while not told.exists() or not told.read_text().strip():
+            assert time.monotonic() < end, "Chromium did not start"
+            time.sleep(0.1)
+        port = told.read_text().split()[0]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=30) as answer:
+            page = next(one for one in json.loads(answer.read()) if one["type"] == "page")
+        connection = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=60, suppress_origin=True)
+        made = Browser(connection)
+        made.log_in(superset)
+        yield made
+        connection.close()
+    finally:
+        process.terminate()
+        process.wait(timeout=30)

@@ -1,0 +1,259 @@
+"""Dashboards made on the original and pointed at its releases by the database's URI alone, looked at in a browser.
+
+The dashboards are those of examples/superset, on 4,000 people of the census where it is at hand. What each chart got
+is read off the browser's own traffic: the SQL Superset made, and rows, which must be what `rewrite_query` gives for
+that SQL on a plain connection.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.serve.publish import publish
+
+if TYPE_CHECKING:
+    from tests.endtoend.dashboards.conftest import Browser, Superset
+
+PROJECT = Path(__file__).resolve().parents[3]
+EXAMPLE = PROJECT / "examples" / "superset"
+CENSUS = Path(os.environ.get("ANON_SHARED_DATA", PROJECT.parent / "shared" / "data")) / "census.csv"
+REAL = """
+update people set age = c.AGE, born = make_date(2020 - c.AGE, 1 + c.i % 12, 15), salary = c.INCWAGE,
+  gender = ['male', 'female'][c.SEX], marital_status = 'status ' || c.MARST, education = 'level ' || c.EDUC,
+  hours_per_week = c.UHRSWORK
+from (select *, row_number() over () as i from read_csv('{file}') limit 4000) c where people.rowid + 1 = c.i
+"""
+RELEASES = {
+    "boxes": "mondrian('people', 5)", "buckets": "anatomy('people', 2)", "exchanged": "muco('people', 0.5)",
+    "randomized": "rr_distort('people', p := 0.8)",
+}  # fmt: skip
+CHARTS = "[...document.querySelectorAll('.dashboard-component-chart-holder')]"
+ALERTS = "[...document.querySelectorAll('[role=alert]')].map(one => one.innerText)"
+DRAWN = f"""{CHARTS}.length == COUNT && {CHARTS}.every(chart => chart.querySelector('[role=alert]') || (
+  chart.querySelector('.slice_container') && !chart.querySelector('[data-test=loading-indicator]') &&
+  [...chart.querySelectorAll('canvas')].every(canvas => canvas.width && new Set(new Uint32Array(
+    canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size > 9)))"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The database in Superset, the files behind it, and the numbers of datasets and dashboards."""
+
+    superset: Superset
+    folder: Path
+    database: int
+    datasets: dict[str, int]
+
+    def point(self, release: str, more: str = "") -> Any:
+        """Change the database's URI, and nothing else."""
+        file = "private.duckdb" if release == "original" else f"releases.duckdb?answer=people:{release}{more}"
+        uri = f"duckdb+anon:///{self.folder / file}"
+        return self.superset.call(f"database/{self.database}", {"sqlalchemy_uri": uri}, "PUT")
+
+    def chart(self, dataset: str = "people", **query: Any) -> Any:
+        return self.superset.chart_data(self.datasets[dataset], **query)
+
+    def expected(self, sql: str, release: str, bounds: str = "none") -> list[dict[str, Any]]:
+        """Rows of a query by the package itself."""
+        name = "private" if release == "original" else "releases"
+        with duckdb_anon.connect(str(self.folder / f"{name}.duckdb")) as con:
+            if release != "original":
+                call = f"select rewrite_query($1, 'people', $2, bounds := '{bounds}')"
+                sql = con.execute(call, [sql, release]).fetchall()[0][0]
+            found = con.execute(sql)
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+@pytest.fixture(scope="module")
+def shown(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """The original, its releases, and the example's dashboards on the original."""
+    folder = tmp_path_factory.mktemp("shown")
+    with duckdb_anon.connect(str(folder / "private.duckdb")) as con:
+        con.execute((EXAMPLE / "people.sql").read_text())
+        if CENSUS.exists():
+            con.execute(REAL.format(file=CENSUS))
+        for name, call in RELEASES.items():
+            duckdb_anon.release(con, name, call)
+    publish(str(folder / "private.duckdb"), str(folder / "releases.duckdb"))
+    superset.import_dashboards(
+        EXAMPLE, f"duckdb+anon:///{folder / 'private.duckdb'}", "duckdb+anon:///private.duckdb"
+    )
+    listed = superset.call("database/?q=(page_size:100)")["result"]
+    database = next(one["id"] for one in listed if one["database_name"] == "people")
+    datasets = {
+        one["table_name"]: one["id"]
+        for one in superset.call("dataset/?q=(page_size:100)")["result"]
+        if one["database"]["id"] == database
+    }
+    yield Shown(superset, folder, database, datasets)
+
+
+def numbers(rows: list[dict[str, Any]], keys: list[str]) -> list[float]:
+    """The measures in rows, whatever form they have: wide, with a column for each series, or long."""
+    shares = [name for name in rows[0] if name[0] == "%" or name.endswith("__contribution")] if rows else []
+    values = [value for row in rows for name, value in row.items() if name not in [*keys, *shares]]
+    return sorted(float(value) for value in values if isinstance(value, (int, float)))
+
+
+def compare(shown: Shown, answers: list[Any], release: str) -> None:
+    """What came to the browser against what the package says to the same SQL."""
+    for answer in answers:
+        keys = ["gender", "education", "marital_status", "born", "decade"]
+        rows = shown.expected(answer["query"].strip().rstrip(";"), release)
+        if not set(answer["colnames"]) - set(keys):  # a filter's values
+            assert [tuple(row.values()) for row in answer["data"]] == [tuple(row.values()) for row in rows]
+        assert numbers(answer["data"], keys) == pytest.approx(numbers(rows, keys), rel=1e-9), answer["query"]
+
+
+def opened(shown: Shown, browser: Browser, slug: str, charts: int) -> list[Any]:
+    """Open a dashboard, wait until all is drawn, and return what came for it."""
+    browser.call("Page.navigate", url="about:blank")
+    browser.events.clear()
+    browser.call("Page.navigate", url=f"{shown.superset.url}/superset/dashboard/{slug}/?standalone=1&force=1")
+    browser.until(f"location.href.includes('/{slug}/') && {DRAWN.replace('COUNT', str(charts))}")
+    return browser.answers(charts + 1)
+
+
+@pytest.mark.parametrize("release", ["original", *RELEASES])
+def test_a_dashboard_made_on_the_original_shows_the_releases(
+    shown: Shown, browser: Browser, release: str, tmp_path: Path
+) -> None:
+    assert "refused" not in shown.point(release)
+    answers = opened(shown, browser, "people", 7)
+    picture = browser.picture(tmp_path / f"{release}.png")
+    assert browser.run(ALERTS) == [], picture
+    filters = [answer for answer in answers if answer["colnames"] == ["marital_status"]]
+    assert (len(answers), len(filters)) == (8, 1)
+    assert browser.run(f"{CHARTS}.filter(one => one.querySelector('canvas')).length") == 4
+    compare(shown, answers, release)
+    values = [row["marital_status"] for row in filters[0]["data"]]
+    assert f"{len(values)} options" in browser.run("document.body.innerText")
+
+
+def test_a_filter_chosen_from_the_list_filters_what_the_release_says(shown: Shown, browser: Browser) -> None:
+    shown.point("boxes")
+    values = [row["marital_status"] for row in opened(shown, browser, "people", 7)[0]["data"]]
+    opening = "new MouseEvent('mousedown', {bubbles: true})"
+    browser.run(f"document.querySelector('[data-test=filter-bar] .ant-select-selector').dispatchEvent({opening})")
+    browser.until("document.querySelector('.ant-select-item-option')")
+    chosen = browser.run("document.querySelector('.ant-select-item-option').innerText")
+    browser.run("document.querySelector('.ant-select-item-option').click()")
+    apply = "document.querySelector('[data-test=filter-bar__apply-button]')"
+    browser.until(f"{apply} && !{apply}.disabled")
+    browser.run(f"{apply}.click()")
+    filtered = browser.answers(7)
+    browser.until(DRAWN.replace("COUNT", "7"))
+    assert chosen in values or not values
+    assert sum(f"marital_status IN ('{chosen}')" in answer["query"] for answer in filtered) == 6
+    compare(shown, filtered, "boxes")
+    assert browser.run(ALERTS) == []
+
+
+@pytest.mark.parametrize("release", ["boxes", "randomized"])
+def test_error_bars_are_the_bounds_of_the_answers(shown: Shown, browser: Browser, release: str, tmp_path: Path) -> None:
+    shown.point(release)
+    answers = opened(shown, browser, "people-error-bars", 2)
+    picture = browser.picture(tmp_path / f"{release}.png")
+    assert browser.run(ALERTS) == [], picture
+    drawn = next(answer["data"] for answer in answers if "births" in answer["colnames"])
+    years = "SELECT date_trunc('YEAR', born) AS born, count(*) AS n FROM people GROUP BY ALL"
+    expected = sorted((one["n"], one["n_low"], one["n_high"]) for one in shown.expected(years, release, "sure"))
+    found = sorted((one["births"], one["births__yhat_lower"], one["births__yhat_upper"]) for one in drawn)
+    assert found == pytest.approx(expected) and any(low < estimate < high for estimate, low, high in found)
+    if release == "boxes":  # hard bounds: no year of the original is outside of them
+        truth = {one["born"].timestamp() * 1000: one["n"] for one in shown.expected(years, "original")}
+        bars = {one["born"]: (one["births__yhat_lower"], one["births__yhat_upper"]) for one in drawn}
+        assert len(truth) > 20 and all(bars[year][0] <= n <= bars[year][1] for year, n in truth.items())
+
+
+def grain(of: str) -> dict[str, Any]:
+    return {
+        "timeGrain": of, "columnType": "BASE_AXIS", "sqlExpression": "born", "label": "born", "expressionType": "SQL"
+    }  # fmt: skip
+
+
+def measure(sql: str, label: str = "") -> dict[str, str]:
+    return {"expressionType": "SQL", "sqlExpression": sql, "label": label or sql}
+
+
+QUERIES: dict[str, dict[str, Any]] = {
+    "months": {"columns": [grain("P1M")], "metrics": ["count"]},
+    "others": {
+        "columns": [grain("P1Y"), "marital_status"], "metrics": ["count"], "series_columns": ["marital_status"],
+        "series_limit": 2, "series_limit_metric": "count", "group_others_when_limit_reached": True,
+    },
+    "year_before": {
+        "columns": [grain("P1Y")], "metrics": ["count"], "time_offsets": ["1 year ago"],
+        "filters": [{"col": "born", "op": "TEMPORAL_RANGE", "val": "1965-01-01 : 1975-01-01"}],
+    },
+    "top": {"columns": ["education"], "metrics": [measure("avg(salary)")], "orderby": [["count", False]], "row_limit": 3},
+    "filtered": {
+        "columns": ["gender"], "metrics": [measure("sum(CASE WHEN age > {{ 20 + 10 }} THEN 1 ELSE 0 END)")],
+        "filters": [{"col": "education", "op": "ILIKE", "val": "%e%"}, {"col": "age", "op": "<", "val": 60}],
+        "extras": {"having": "count(*) > 10", "where": "salary > 1000"},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("release", ["boxes", "randomized"])
+def test_what_else_charts_ask_is_answered_from_the_release(shown: Shown, release: str) -> None:
+    shown.point(release)
+    for name, query in QUERIES.items():
+        answer = shown.chart(**query)
+        assert answer.get("data"), (name, answer)
+        asked = answer["query"].split(";")
+        if name == "year_before":  # two queries, joined by Superset
+            assert len(answer["data"]) == 10 and all(row["count__1 year ago"] > 0 for row in answer["data"])
+        elif name != "others":
+            rows = shown.expected(asked[0], release)
+            assert numbers(answer["data"], ["born", "gender", "education"]) == pytest.approx(
+                numbers(rows, ["born", "gender", "education"])
+            ), name
+        else:
+            groups = {row["marital_status"] for row in answer["data"]}
+            assert len(groups) == 3 and "Others" in groups
+            assert abs(sum(row["count"] for row in answer["data"]) - 4000) < 100  # rounded by year and group
+
+
+def test_what_cannot_be_answered_is_told(shown: Shown) -> None:
+    shown.point("boxes")
+    rows = shown.chart(columns=["age", "salary"], metrics=None, row_limit=10)
+    assert "single rows are what it hides" in rows["refused"]
+    preview = {"database_id": shown.database, "schema": "main", "runAsync": False}
+    asked = shown.superset.call("sqllab/execute/", {**preview, "sql": "SELECT * FROM main.people LIMIT 100"})
+    assert "single rows are what it hides" in asked["refused"]
+    having = shown.chart(columns=["gender"], metrics=["count"], extras={"having": "low(count(*)) > 10"})
+    assert "bounds may be asked for as whole columns" in having["refused"]
+    other = shown.superset.call("sqllab/execute/", {**preview, "sql": "SELECT count(*) FROM visits"})
+    assert "visits does not exist" in other["refused"]
+    for pair, said in (("nothing", "nothing"), ("", "expected ORIGINAL:RELEASE")):
+        told = shown.point(pair)
+        told = told if "refused" in told else shown.chart(columns=["gender"], metrics=["count"])
+        assert said in told["refused"], told
+    shown.point("original")
+    bound = shown.chart(columns=["gender"], metrics=[measure("low(count(*))")])
+    assert "answer=" in bound["refused"], bound
+
+
+def test_columns_are_the_originals_after_the_switch(shown: Shown) -> None:
+    def columns() -> list[tuple[Any, ...]]:
+        path = f"dataset/{shown.datasets['people']}"
+        assert shown.superset.call(f"{path}/refresh", method="PUT") == {"message": "OK"}
+        found = shown.superset.call(path)["result"]
+        assert found["main_dttm_col"] == "born"
+        return sorted((one["column_name"], one["type"], one["is_dttm"]) for one in found["columns"])
+
+    shown.point("original")
+    before = columns()
+    for release in RELEASES:
+        shown.point(release)
+        assert columns() == before and ("born", "DATE", True) in before
