@@ -105,8 +105,7 @@ def table_parameters(entry: Entry) -> set[str]:
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if table_parameters(e)], ids=lambda e: e.name)
-def test_a_missing_table_is_a_clear_error_and_nothing_is_written(entry: Entry) -> None:
-    con = duckdb_anon.connect()
+def test_a_missing_table_is_a_clear_error_and_nothing_is_written(con: duckdb.DuckDBPyConnection, entry: Entry) -> None:
     tables = table_parameters(entry)
     given = ", ".join(f"{p.name} := 'nowhere'" for p in parameters_of(entry) if p.name in tables)
     scalar = getattr(entry, "scalar", False)
@@ -123,8 +122,7 @@ def test_a_missing_table_is_a_clear_error_and_nothing_is_written(entry: Entry) -
 
 
 @pytest.mark.parametrize("entry", METHODS, ids=[m.name for m in METHODS])
-def test_unlabelled_columns_never_leave(entry: Method) -> None:
-    con = duckdb_anon.connect()
+def test_unlabelled_columns_never_leave(con: duckdb.DuckDBPyConnection, entry: Method) -> None:
     con.execute(
         "create table people as select range // 3 as pid, 20 + hash(range // 3) % 40 as age, (range // 3) % 2 as sex, "
         "'d' || hash(range, 1) % 12 as disease, 'secret' || range as unlabelled from range(600)"
