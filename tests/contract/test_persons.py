@@ -11,6 +11,7 @@ import duckdb_anon
 from duckdb_anon.engine.one_row_each import MEASURES_OF_PERSONS, METHODS_OF_PERSONS
 from duckdb_anon.model.entries import Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
+from tests.reference.smallest_calls import smallest_call
 
 MEASURES_OF_ROWS = {
     "disclosure": "('visits', 'visits')",
@@ -62,10 +63,10 @@ def test_a_method_of_rows_refuses_persons_with_several_and_names_others(
     visits: duckdb.DuckDBPyConnection, entry: Method
 ) -> None:
     with pytest.raises(duckdb.Error, match=rf"{entry.name}: .*100 of 100 persons have several.*one_to_m_generalize"):
-        visits.execute(f"from {entry.name}('visits', {entry.smallest})").fetchall()
+        visits.execute(f"from {entry.name}({smallest_call(entry, 'visits')})").fetchall()
     with pytest.raises(duckdb.Error, match="persons have several"):
         visits.execute(
-            f"from {entry.name}('(from visits)', {entry.smallest}, qi := ['age'], sensitive := 'disease', "
+            f"from {entry.name}({smallest_call(entry, '(from visits)')}, qi := ['age'], sensitive := 'disease', "
             "person := 'pid')"
         ).fetchall()
 

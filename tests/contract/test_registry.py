@@ -13,6 +13,7 @@ import duckdb_anon
 from duckdb_anon.engine.plan import parameters_of
 from duckdb_anon.model.entries import REQUIRED, Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
+from tests.reference.smallest_calls import smallest_call
 
 PROJECT = Path(__file__).resolve().parents[2]
 IDS = [entry.name for entry in ENTRIES]
@@ -131,7 +132,7 @@ def test_unlabelled_columns_never_leave(con: duckdb.DuckDBPyConnection, entry: M
     roles = "qi := ['age', 'sex'], sensitive := 'disease'"
     if "person" in entry.needs:
         roles += ", person := 'pid', hierarchies := {'disease': 'tree'}"
-    con.execute(f"create table release as from {entry.name}('people', {entry.smallest}, {roles}, seed := 1)")
+    con.execute(f"create table release as from {entry.name}({smallest_call(entry, 'people')}, {roles}, seed := 1)")
     text = " ".join(str(row) for row in con.execute("from release").fetchall())
     assert "secret" not in text
     assert "unlabelled" not in str(con.execute("describe release").fetchall())
