@@ -41,7 +41,7 @@ create or replace temp macro _anon_weight(fn, weights, person) as
         || _anon_column(weights::varchar) || ' > 0 then ' || _anon_column(weights::varchar) || '::double else error('''
         || fn || ': sample_weights must be numbers above 0, in every row'') end)' end;
 
--- The quasi-identifiers as a select list, `_anon_t."age" as _q1, ...`; raises where none is named.
+-- The quasi-identifiers as a select list, `_anon_t."age" as _anon_q1, ...`; raises where none is named.
 create or replace temp macro _anon_qi(fn, qi) as
     case
         when qi is null or len(qi::varchar[]) = 0
@@ -49,13 +49,13 @@ create or replace temp macro _anon_qi(fn, qi) as
         when list_contains(list_transform(qi::varchar[], lambda name: name is null), true)
             then error(fn || ': qi holds a NULL; every entry must be a column name')
         else array_to_string(
-            list_transform(qi::varchar[], lambda name, i: _anon_column(name) || ' as _q' || i), ', '
+            list_transform(qi::varchar[], lambda name, i: _anon_column(name) || ' as _anon_q' || i), ', '
         )
     end;
 
--- The names the select list above gives the quasi-identifiers, `_q1, _q2, ...`.
+-- The names the select list above gives the quasi-identifiers, `_anon_q1, _anon_q2, ...`.
 create or replace temp macro _anon_keys(qi) as
-    coalesce(array_to_string(list_transform(range(1, len(qi::varchar[]) + 1), lambda i: '_q' || i), ', '), '');
+    coalesce(array_to_string(list_transform(range(1, len(qi::varchar[]) + 1), lambda i: '_anon_q' || i), ', '), '');
 
 -- The sensitive column, quoted; raises where none is named. A STRUCT is a group of columns (a sliced release),
 -- whose values taken together would look more diverse than the sensitive attribute in it.
@@ -87,9 +87,9 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive, person) as
         from _anon_plain_cell' || case when person is null then '' else ' join (select ' || _anon_keys(qi)
     || ', count(distinct _p) as persons from _anon_row group by ' || _anon_keys(qi) || ') as _of on (' || array_to_string(
         list_transform(range(1, len(qi::varchar[]) + 1), lambda i:
-            '_anon_plain_cell._q' || i || ' is not distinct from _of._q' || i), ' and ') || ')' end
+            '_anon_plain_cell._anon_q' || i || ' is not distinct from _of._anon_q' || i), ' and ') || ')' end
     || ' group by ' || array_to_string(list_transform(
-        range(1, len(qi::varchar[]) + 1), lambda i: '_anon_plain_cell._q' || i), ', ') || '
+        range(1, len(qi::varchar[]) + 1), lambda i: '_anon_plain_cell._anon_q' || i), ', ') || '
     ),
     _anon_plain as (select _id, _n, unnest(_vs) as _v, unnest(_cs) as _c from _anon_plain_class),
     _anon_plain_value as (
@@ -155,7 +155,7 @@ create or replace temp macro k_anonymity(tbl, qi := NULL, person := NULL, sample
             'select coalesce(min(_n), ''infinity''::double) as k, coalesce(max(_s), 0) as person_share from (
                 select count(*) as _n, max(_c) / sum(_c) as _s from (
                     select ' || _anon_qi('k_anonymity', qi) || ', ' || _anon_whose('k_anonymity', person)
-            || ' as _p, count(*) as _c from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ', _p
+            || ' as _anon_p, count(*) as _c from ' || _anon_from(tbl) || ' group by ' || _anon_keys(qi) || ', _anon_p
                 ) group by ' || _anon_keys(qi) || ')'
         end
     );

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import duckdb
@@ -20,6 +20,9 @@ CAMPAIGNS = (
     "unit/rewrite/test_corpus", "unit/rewrite/test_intervals", "unit/rewrite/test_persons", "unit/rewrite/test_trees",
 )  # fmt: skip
 """Minutes of many cases, marked as campaigns as a whole: a plain run ends in a few minutes without them."""
+
+PLAIN = ("unit/rewrite", "unit/sql", "unit/serve", "unit/shell", "unit/test_")
+"""Minutes of tests that hardly need a compiled kernel: while one worker runs them the other one compiles for both."""
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -53,10 +56,18 @@ def census(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark `CAMPAIGNS` before marks choose what runs."""
-    here = Path(__file__).parent
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Mark `CAMPAIGNS` before marks choose what runs, and then let the second of two workers begin with `PLAIN`."""
     for item in items:
-        if item.path.relative_to(here).as_posix().startswith(CAMPAIGNS):
+        if _within(item, CAMPAIGNS):
             item.add_marker(pytest.mark.campaign)
+    yield
+    plain = [item for item in items if _within(item, PLAIN)]
+    others = [item for item in items if not _within(item, PLAIN)]
+    half = min(len(items) // 2, len(others))
+    items[:] = others[:half] + plain + others[half:]
+
+
+def _within(item: pytest.Item, places: tuple[str, ...]) -> bool:
+    return item.path.relative_to(Path(__file__).parent).as_posix().startswith(places)

@@ -207,12 +207,13 @@ class Boxes:
         value = np.where(finite, middle, np.where(inside[0] > 0, ends[0], ends[1]))
         value = np.where(point, ends[0], value)
         if scale is not None:
-            learnt = (self.known | self.unknown) & ~point
-            all_, start = scale.before(self.upper + self.step)[0], scale.before(self.lower)[0]
+            held = scale.before(self.upper + self.step)[0] - scale.before(self.lower)[0]
+            # where no row is, as noisy counts may have it, nothing is learnt
+            learnt = (self.known | self.unknown) & ~point & (held > 0)
             (upto, upto_moment), (after, after_moment) = scale.before(last + self.step), scale.before(first)
             with np.errstate(all="ignore"):
                 part = np.where(last < first, 0.0, upto - after)
-                share = np.where(learnt, np.clip(part / (all_ - start), 0, 1), share)
+                share = np.where(learnt, np.clip(part / held, 0, 1), share)
                 middle = float(scale.starts[0]) + (upto_moment - after_moment) / part
                 value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
         return share * shift + (np.where(share > 0, share * slope * value, 0.0) if slope else 0.0)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
 
-import duckdb_anon
 from duckdb_anon.cli import COMMANDS
 from duckdb_anon.engine.plan import parameters_of
 from duckdb_anon.registry import ENTRIES
@@ -25,24 +23,22 @@ def promised() -> list[str]:
 
 
 @pytest.fixture
-def con(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.DuckDBPyConnection]:
+def con(con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> duckdb.DuckDBPyConnection:
     """The page's t and r, a DataFrame called data, and a hierarchy in a file."""
     monkeypatch.chdir(tmp_path)
     Path("zip.csv").write_text("".join(f"{zip},{zip // 10},*\n" for zip in range(100)))
-    connection = duckdb_anon.connect()
-    connection.execute(
+    con.execute(
         "create table t as select range // 2 as pid, 20 + hash(range) % 40 as age, (hash(range) // 100) % 2 as sex, "
         "'d' || hash(range, 1) % 6 as disease, hash(range, 3) % 100 as c, 1 + range % 5 as w from range(400)"
     )
     for column, role in (("age", "quasi"), ("sex", "quasi"), ("disease", "sensitive")):
-        connection.execute(f"comment on column t.{column} is 'anon: {role}'")
-    connection.execute("create table r as from mondrian('t', 5, row_id := true)")
-    connection.execute("create table population as select age, sex from t, range(10)")
+        con.execute(f"comment on column t.{column} is 'anon: {role}'")
+    con.execute("create table r as from mondrian('t', 5, row_id := true)")
+    con.execute("create table population as select age, sex from t, range(10)")
     for column in ("age", "sex"):
-        connection.execute(f"comment on column population.{column} is 'anon: quasi'")
-    connection.register("data", connection.execute("select age, sex, disease from t").df())
-    yield connection
-    connection.close()
+        con.execute(f"comment on column population.{column} is 'anon: quasi'")
+    con.register("data", con.execute("select age, sex, disease from t").df())
+    return con
 
 
 def runnable(code: str) -> str | None:

@@ -19,6 +19,7 @@ from duckdb_anon.kernels.threads import let_go
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Method
 from duckdb_anon.registry import METHODS
+from tests.reference.smallest_calls import smallest_call
 
 PACKAGE = Path(duckdb_anon.__file__).parent
 ONE_PASS = {
@@ -117,7 +118,7 @@ def test_every_method_stops_while_it_reads_and_before_it_writes(
     roles = "qi := ['age', 'sex'], sensitive := 'disease'"
     if "person" in method.needs:
         roles += ", person := 'pid', hierarchies := {'disease': 'tree'}, changing := 'set'"
-    statement = f"create table r as from {method.name}('people', {method.smallest}, {roles})"
+    statement = f"create table r as from {method.name}({smallest_call(method, 'people')}, {roles})"
     for phase in (run.coded_table, run.Packer.column):
         stopped = _stopping_before(monkeypatch, phase)
         with pytest.raises((duckdb.Error, RuntimeError), match=r"(?i)interrupt"):

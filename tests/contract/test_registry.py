@@ -13,6 +13,7 @@ import duckdb_anon
 from duckdb_anon.engine.plan import parameters_of
 from duckdb_anon.model.entries import REQUIRED, Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
+from tests.reference.smallest_calls import smallest_call
 
 PROJECT = Path(__file__).resolve().parents[2]
 IDS = [entry.name for entry in ENTRIES]
@@ -105,8 +106,7 @@ def table_parameters(entry: Entry) -> set[str]:
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if table_parameters(e)], ids=lambda e: e.name)
-def test_a_missing_table_is_a_clear_error_and_nothing_is_written(entry: Entry) -> None:
-    con = duckdb_anon.connect()
+def test_a_missing_table_is_a_clear_error_and_nothing_is_written(con: duckdb.DuckDBPyConnection, entry: Entry) -> None:
     tables = table_parameters(entry)
     given = ", ".join(f"{p.name} := 'nowhere'" for p in parameters_of(entry) if p.name in tables)
     scalar = getattr(entry, "scalar", False)
@@ -123,8 +123,7 @@ def test_a_missing_table_is_a_clear_error_and_nothing_is_written(entry: Entry) -
 
 
 @pytest.mark.parametrize("entry", METHODS, ids=[m.name for m in METHODS])
-def test_unlabelled_columns_never_leave(entry: Method) -> None:
-    con = duckdb_anon.connect()
+def test_unlabelled_columns_never_leave(con: duckdb.DuckDBPyConnection, entry: Method) -> None:
     con.execute(
         "create table people as select range // 3 as pid, 20 + hash(range // 3) % 40 as age, (range // 3) % 2 as sex, "
         "'d' || hash(range, 1) % 12 as disease, 'secret' || range as unlabelled from range(600)"
@@ -133,7 +132,7 @@ def test_unlabelled_columns_never_leave(entry: Method) -> None:
     roles = "qi := ['age', 'sex'], sensitive := 'disease'"
     if "person" in entry.needs:
         roles += ", person := 'pid', hierarchies := {'disease': 'tree'}"
-    con.execute(f"create table release as from {entry.name}('people', {entry.smallest}, {roles}, seed := 1)")
+    con.execute(f"create table release as from {entry.name}({smallest_call(entry, 'people')}, {roles}, seed := 1)")
     text = " ".join(str(row) for row in con.execute("from release").fetchall())
     assert "secret" not in text
     assert "unlabelled" not in str(con.execute("describe release").fetchall())

@@ -71,8 +71,9 @@ def test_no_other_module_knows_the_name_of_a_carrier(module: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bucket", "Noisy_Count", "noisy_count_"])
-def test_what_may_be_a_carrier_of_an_unseen_table_is_refused_until_the_call_says_what_it_is(name: str) -> None:
-    con = duckdb_anon.connect()
+def test_what_may_be_a_carrier_of_an_unseen_table_is_refused_until_the_call_says_what_it_is(
+    con: duckdb.DuckDBPyConnection, name: str
+) -> None:
     con.execute(
         f'create temp table passing as select i % 3 as a, i % 2 as s, (i % 4)::double as "{name}" from range(12) t(i)'
     )

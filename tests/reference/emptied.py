@@ -16,7 +16,9 @@ import duckdb
 import duckdb_anon
 from duckdb_anon.engine.quoting import ident
 
-_NEW_ONE = re.compile(r"macro|create_function|setseed|attach|pragma|\bset \w+ ?(=|to\b)|threading|interrupt", re.I)
+_NEW_ONE = re.compile(
+    r"create \w* ?macro|create or replace \w* ?macro|create_function|attach|pragma|threading|interrupt", re.IGNORECASE
+)
 _LEFT = """
 select (select count(*) from duckdb_databases() where not internal) - 1
     + (select count(*) from duckdb_schemas() where not internal) + (select count(*) from duckdb_sequences())

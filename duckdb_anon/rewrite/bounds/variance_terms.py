@@ -47,7 +47,6 @@ from duckdb_anon.rewrite.shapes.parts import labelled, same
 
 NAME = name("variance_terms")
 _ROWS = name("variance_rows")
-_GROUPS = name("groups")
 
 
 class VarianceTerms:

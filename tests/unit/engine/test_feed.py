@@ -106,10 +106,10 @@ def test_released_rows_go_once_they_are_drawn_off(con: duckdb.DuckDBPyConnection
     con.execute("create table t as select range as x, (range % 7)::varchar as s from range(5000)")
     before = set(held._held)
     con.execute("create table r as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
-    assert set(held._held) == before
+    assert set(held._held) <= before
     con.execute("from muco('t', 0.2, qi := ['x'], sensitive := 's') limit 1").fetchall()
     con.execute("create table q as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
-    assert set(held._held) == before
+    assert set(held._held) <= before
 
 
 def test_columns_released_as_they_are_keep_what_codes_do_not_tell(con: duckdb.DuckDBPyConnection) -> None:

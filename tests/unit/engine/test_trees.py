@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-import duckdb_anon
 from duckdb_anon.engine.trees import read_tree
 from duckdb_anon.model.errors import ParameterError
 
@@ -27,8 +27,9 @@ def test_leaf_that_bears_the_name_of_its_group_is_refused(group: str) -> None:
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_ms", "timestamp_s", "timestamptz"])
-def test_dates_that_arrow_does_not_read_are_leaves_as_duckdb_prints_them(kind: str, zone: str) -> None:
-    con = duckdb_anon.connect()
+def test_dates_that_arrow_does_not_read_are_leaves_as_duckdb_prints_them(
+    con: duckdb.DuckDBPyConnection, kind: str, zone: str
+) -> None:
     con.execute(f"set TimeZone = '{zone}'")
     far = ["0044-03-15 (BC)", "10000-05-06", "2020-02-29"] if kind != "timestamptz" else ["10000-05-06", "2020-02-29"]
     far += ["infinity", "-infinity"] if kind in ("date", "timestamp", "timestamptz") else []

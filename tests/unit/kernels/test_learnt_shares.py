@@ -6,7 +6,6 @@ import duckdb
 import numpy as np
 import pytest
 
-import duckdb_anon
 from duckdb_anon.kernels.learnt_shares import ROUNDS, Boxes, member_weights
 
 CELLS = [(0, 9), (0, 3), (2, 5), (5, 5), (4, 8), (9, 9), (2, 2)]
@@ -56,6 +55,11 @@ def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows() 
     assert np.allclose(weights, [0.25] * 4 + [0.5] * 2)
     weights, _ = boxes([(0, 3), (0, 1)], [0, 0]).weights(10)
     assert np.allclose(weights, [0.25] * 4 + [0.5] * 2)
+    # a noisy count of 0 where no other box is has no mass to divide by
+    alone = boxes([(0, 3), (10, 13), (20, 20)], [5, 0, 0])
+    asked = np.array([[2, 10]])
+    assert np.allclose(alone.means(asked, 0, 1, null=False), [0.5, 0.25, 0])
+    assert np.allclose(alone.means(asked, 1, 0, null=False), [1.25, 2.5, 0])
 
 
 @pytest.mark.parametrize(
@@ -86,8 +90,9 @@ def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows() 
         ),
     ],
 )
-def test_every_type_of_box_is_learnt(kind: str, cells: str, asked: str, share: float | None) -> None:
-    con = duckdb_anon.connect()
+def test_every_type_of_box_is_learnt(
+    con: duckdb.DuckDBPyConnection, kind: str, cells: str, asked: str, share: float | None
+) -> None:
     con.execute(f"create table t(x {kind})")
     con.execute(
         f"create table r as select {{lower: a::{kind}, upper: b::{kind}}} as x from (values {cells}) as v(a, b)"

@@ -126,8 +126,7 @@ def test_buckets_are_diverse_and_their_numbers_tell_no_part(people: duckdb.DuckD
     assert abs(people.execute("select corr(bucket, age) from b").fetchall()[0][0]) < 0.06
 
 
-def test_a_row_number_does_not_tell_who_shares_a_part() -> None:
-    con = duckdb_anon.connect()
+def test_a_row_number_does_not_tell_who_shares_a_part(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table numbered as select i as n, i as whose, i % 5 as value from range(4000) t(i)")
     swaps = []
     for seed in (2**70, 2**70 + 1):

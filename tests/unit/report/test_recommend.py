@@ -143,8 +143,7 @@ def test_temporary_table_is_tried_by_its_named_columns(people: duckdb.DuckDBPyCo
     people.execute("drop table passing")
 
 
-def test_hierarchy_and_numbers_as_names_are_tried_as_labelled() -> None:
-    con = duckdb_anon.connect()
+def test_hierarchy_and_numbers_as_names_are_tried_as_labelled(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select 20 + hash(range) % 40 as age, hash(range, 2) % 5 as zip, "
                 "'d' || hash(range, 1) % 12 as disease from range(600)")  # fmt: skip
     con.execute("create table tree as select distinct disease as leaf, 'all' as root from t")
@@ -154,8 +153,7 @@ def test_hierarchy_and_numbers_as_names_are_tried_as_labelled() -> None:
     assert con.execute(f"select count(*) from ({best['call']})").fetchall() == [(600,)]
 
 
-def test_step_that_cannot_be_taken_says_why_and_comes_last() -> None:
-    con = duckdb_anon.connect()
+def test_step_that_cannot_be_taken_says_why_and_comes_last(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range % 50 as age, range % 7 as zip, 'd' || range % 5 as disease "
                 "from range(15)")  # fmt: skip
     found = steps(con, "'t', qi := ['age', 'zip'], sensitive := 'disease', methods := ['muco'], max_risk := 1e-6")

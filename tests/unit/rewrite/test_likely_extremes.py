@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pytest
 
-import duckdb_anon
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
@@ -146,8 +145,7 @@ def test_estimates_and_ends_have_the_types_of_their_columns(kind: str) -> None:
     assert con.execute(f"select count(*) from found where {inside}").fetchall() == [(2,)]
 
 
-def test_times_of_day_and_means_of_moments_are_refused_by_name() -> None:
-    con = duckdb_anon.connect()
+def test_times_of_day_and_means_of_moments_are_refused_by_name(con: duckdb.DuckDBPyConnection) -> None:
     for kind, function in (("time", "min"), ("date", "avg"), ("timestamp", "avg")):
         con.execute(f"create or replace table t (x {kind})")
         con.execute(f"create or replace table r (x struct(lower {kind}, upper {kind}))")
@@ -155,8 +153,7 @@ def test_times_of_day_and_means_of_moments_are_refused_by_name() -> None:
             con.execute("select rewrite_query(?, 't', 'r')", [f"select {function}(x) from t"]).fetchall()
 
 
-def test_an_extreme_is_nearer_than_the_outer_end() -> None:
-    con = duckdb_anon.connect()
+def test_an_extreme_is_nearer_than_the_outer_end(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "create table t as select (exp(sqrt(-2 * ln((hash(i) % 9973 + 1) / 9975)) * cos(6.283 * (hash(-i) % 9967) / 9967))"
         " * 1000)::integer as wage, i % 40 as age, i % 9 as s from range(4000) r(i)"

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-import duckdb_anon
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
@@ -116,8 +115,7 @@ def test_a_set_is_asked_for_the_value_of_the_row_around_the_query() -> None:
     assert con.execute(text).fetchall() == [("n1",), ("n2",)]
 
 
-def test_rows_that_were_left_out_may_be_groups_of_their_own() -> None:
-    con = duckdb_anon.connect()
+def test_rows_that_were_left_out_may_be_groups_of_their_own(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "create table t as select i % 40 as a, case when i = 7 then 'rare' else 'c' || i % 3 end as c, i % 5 as s "
         "from range(120) r(i)"
@@ -131,8 +129,7 @@ def test_rows_that_were_left_out_may_be_groups_of_their_own() -> None:
         assert low <= truth == 4 and high is None
 
 
-def test_the_largest_values_are_not_taken_for_the_largest() -> None:
-    con = duckdb_anon.connect()
+def test_the_largest_values_are_not_taken_for_the_largest(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i % 9 as a, i % 5 as s from range(60) r(i)")
     con.execute("create table r as from mondrian('t', 4, qi := ['a'], sensitive := 's')")
     with pytest.raises(duckdb.Error, match=r"max\(a, 3\) cannot be estimated"):

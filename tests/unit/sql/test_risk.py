@@ -198,3 +198,22 @@ def test_sources_may_be_selects_files_and_common_table_expressions(
     assert plain.execute("from k_anonymity($f, ['a'])", {"f": str(file)}).fetchone() == (2,)
     assert plain.execute("from k_anonymity('(select 1 as a)', ['a'])").fetchone() == (1,)
     assert plain.execute("with c as (select 1 as x from range(3)) from k_anonymity('c', ['x'])").fetchone() == (3,)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "k_anonymity('{t}', ['a', 'g'])", "k_anonymity('{t}', ['a', 'g'], person := 'person')",
+        "l_diversity('{t}', ['a', 'g'], 's', person := 'person')", "t_closeness('{t}', ['a', 'g'], 's')",
+        "reidentification_risk('{t}', ['a', 'g'], person := 'person')", "class_statistics('{t}', ['a', 'g'])",
+    ],
+)  # fmt: skip
+def test_columns_may_be_called_as_those_of_a_step(plain: duckdb.DuckDBPyConnection, call: str) -> None:
+    for table, names in (("t", ["_q1", "_q2", "_p", "_v", "_n", "_c"]), ("u", ["q", "r", "p", "v", "n", "c"])):
+        others = ", ".join(f'i % {3 + k} as "{name}"' for k, name in enumerate(names))
+        plain.execute(
+            f"create table {table} as select i % 3 as a, i % 2 as g, i % 4 as s, i // 4 as person, {others} "
+            "from range(60) as r(i)"
+        )
+    told = [plain.execute(f"from {call.format(t=table)}").fetchall() for table in ("t", "u")]
+    assert told[0] == told[1]

@@ -65,8 +65,7 @@ def check(con: duckdb.DuckDBPyConnection, original: str, release: str, options: 
 
 
 @pytest.mark.parametrize("options", ["dims := 3, aggregate := 'sum(height)'", "dims := 1, aggregate := 'sum(born)'"])
-def test_sums_over_boxes_with_gaps_nulls_and_lengths(options: str) -> None:
-    con = duckdb_anon.connect()
+def test_sums_over_boxes_with_gaps_nulls_and_lengths(con: duckdb.DuckDBPyConnection, options: str) -> None:
     con.execute(
         "create table people as select nullif(1900 + 3 * (hash(i, 1) % 40), 1930)::integer as born, "
         "(hash(i, 2) % 1000) / 7.0::double as height, (hash(i, 3) % 5)::integer as room, i % 4 as dose "
@@ -81,8 +80,9 @@ def test_sums_over_boxes_with_gaps_nulls_and_lengths(options: str) -> None:
 
 
 @pytest.mark.parametrize("original", ["visits", "persons"])
-def test_lists_of_a_person_count_as_often_as_the_original_has_rows(original: str) -> None:
-    con = duckdb_anon.connect()
+def test_lists_of_a_person_count_as_often_as_the_original_has_rows(
+    con: duckdb.DuckDBPyConnection, original: str
+) -> None:
     con.execute("create table tree as select chr((97 + i)::integer) as leaf, (i // 3)::varchar as node, '*' as root "
                 "from range(9) as t(i)")  # fmt: skip
     con.execute(

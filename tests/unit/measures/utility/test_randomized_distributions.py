@@ -8,8 +8,6 @@ import duckdb
 import numpy as np
 import pytest
 
-import duckdb_anon
-
 
 @pytest.fixture
 def table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -67,8 +65,7 @@ def test_inverting_brings_back_the_correlation_that_the_released_rows_have_lost(
     assert raw < 0.6 * exact
 
 
-def test_coefficients_of_adult(shared_data: Path) -> None:
-    con = duckdb_anon.connect()
+def test_coefficients_of_adult(con: duckdb.DuckDBPyConnection, shared_data: Path) -> None:
     con.execute(
         f"create table adult as select * from read_csv('{shared_data / 'adult.csv'}') where columns(*) is not null"
     )
