@@ -33,6 +33,7 @@ from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.listed import NodePart
 from duckdb_anon.rewrite.shapes.own_counts import asked_of_counts, rows_that_may, with_own_counts
 from duckdb_anon.rewrite.shapes.person_lists import unnested
@@ -40,6 +41,8 @@ from duckdb_anon.rewrite.shapes.released import Model
 
 MOST_SETS = 32
 """A query of more grouping sets has no bounds: each set takes two window functions."""
+MOST_WEIGHED = 3
+"""From so many generalized columns on, rows that one of them rules out are left out before they are weighed."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def rewrite_select(
     for node, aggregate in zip(nodes, aggregates, strict=True):
         found = extremes.estimate(node) or estimate(aggregate, conditions.rest, steps, in_groups)
         node.replace(_in_place_of(node, found))
+    steps.likely += _rows_that_may(select, conditions.rest, steps)
     _replace_table(select, table, steps)
     extremes.attach(select)
     appended |= joined.attach(select, bounds != "none")
@@ -282,6 +286,21 @@ def _leaves(condition: exp.Expr, homes: Homes) -> Iterator[exp.Expr]:
         yield from _leaves(condition.right, homes)
     else:
         yield condition
+
+
+def _rows_that_may(select: exp.Select, rest: exp.Expr | None, steps: Steps) -> list[exp.Expr]:
+    """Conditions on the boxes of released rows that leave out early what would weigh nothing, where it is worth it."""
+    asked = {part.name for part in steps.model.parts if steps.requests.get(part.name)}
+    if rest is None or select.args.get("joins") or len(asked | {part.name for part in steps.spread}) < MOST_WEIGHED:
+        return []
+    boxes = {part.name: part for part in steps.model.parts if isinstance(part, IntervalPart) and part.even}
+    found = []
+    for condition in split(rest):
+        part = boxes.get(steps.homes.of(condition) or "")
+        bare = steps.bare(condition)
+        if part is not None and bare is not None and (known := part.touched(bare)) is not None:
+            found.append(known)
+    return found
 
 
 def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bounded: bool, alone: bool) -> None:

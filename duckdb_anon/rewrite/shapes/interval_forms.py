@@ -102,7 +102,7 @@ class Form:
             "case when {inside} then 1 when {touched} then {size} / {width} when _unbounded and _cell is not null "
             "then coalesce((select {of_all} from _every), error(_missing)) else 0 end",
             inside=self._within(),
-            touched=self._touches(),
+            touched=self.touches(),
             size=self._covered(piece, high, low),
             width=self._length(own("high"), own("low"), self._room()),
             of_all=mapped(self._share_of_all(piece), of_all),
@@ -188,7 +188,7 @@ class Form:
         Args:
             possible: which of both.
         """
-        known = self._touches() if possible else self._within()
+        known = self.touches() if possible else self._within()
         flag = self.possible() if possible else self.certain()
         if isinstance(known, exp.Boolean):
             return flag
@@ -213,9 +213,10 @@ class Form:
 
     def possible(self) -> exp.Expr:
         """Whether some value of the box is asked for."""
-        return self._flag(self._touches(), bool(self.pieces()) or self.wanted.null)
+        return self._flag(self.touches(), bool(self.pieces()) or self.wanted.null)
 
-    def _touches(self) -> exp.Expr:
+    def touches(self) -> exp.Expr:
+        """Whether a box with ends has some value that is asked for, over them."""
         return some(
             [
                 every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
