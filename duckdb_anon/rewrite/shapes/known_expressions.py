@@ -7,6 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from duckdb_anon.model.shapes.types import is_integer
+from duckdb_anon.rewrite.query.template import tree
 
 _ENDS = 2**63 - 1
 _NUMBERS = (
@@ -115,3 +116,19 @@ def _is_constant(value: exp.Expr, kind: str) -> bool:
     if bare.is_string:
         return kind.upper() == "VARCHAR" and bare is value
     return is_integer(kind) and bare.is_int and int(bare.this) <= _ENDS
+
+
+def when_true(condition: exp.Expr | None, value: exp.Expr | None) -> exp.Expr:
+    """A value where a condition holds, 0 elsewhere and where it is NULL; 1 without a value.
+
+    Args:
+        condition: the condition; None for any row.
+        value: the value.
+    """
+    if value is None:
+        assert condition is not None  # noqa: S101 -- a factor has one of them
+        of_null = isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is)
+        return tree("({x})::int" if of_null else "case when {x} then 1 else 0 end", x=condition)
+    if condition is None:
+        return value if never_null(value) else tree("coalesce({value}, 0)", value=value)
+    return tree("coalesce(case when {condition} then {value} end, 0)", condition=condition, value=value)
