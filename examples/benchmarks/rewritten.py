@@ -36,7 +36,8 @@ RELEASES = {
     "rows": f"muco('people', 0.25, {ROLES}, seed := 1)",
     "boxes": f"mondrian('people', 10, {ROLES}, seed := 1)",
     "buckets": f"anatomy('people', 4, {ROLES}, seed := 1)",
-    "sliced": f"slicing('people', 4, columns := [['age', 'sex', 'race'], ['marst', 'educ'], ['job']], {ROLES}, seed := 1)",
+    "sliced": "slicing('people', 4, columns := [['age', 'sex', 'race'], ['marst', 'educ'], ['job']], "
+    f"{ROLES}, seed := 1)",
     "randomized": "rr_distort('people', p := 0.8, qi := ['age', 'sex', 'race', 'marst', 'educ'], sensitive := 'hours', "
     "keep := ['wage'], scope := 'both', seed := 1)",
 }
@@ -73,7 +74,7 @@ def open_people(path: str | None, rows: int, database: str | None, shapes: list[
         columns = ", ".join(f'"{given[0 if path else 1]}" as {name}' for name, given in NAMES.items())
         con.execute("select setseed(0.5)")
         con.execute(
-            f"create table people as select * replace ((age + floor(random() * 3) - 1)::bigint as age, "
+            "create table people as select * replace ((age + floor(random() * 3) - 1)::bigint as age, "
             "(wage + floor(random() * 20000))::bigint as wage) "
             f"from (select {columns} from {source}, range({rows // 1000 + 1}) order by random() limit {rows})"
         )
