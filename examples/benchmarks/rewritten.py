@@ -32,6 +32,8 @@ NAMES = {
     "hours": ("UHRSWORK", "hours_per_week"),
     "wage": ("INCWAGE", "salary"),
 }
+CODED = ("sex", "race", "marst", "educ")
+"""Columns that are codes in the census and texts in the sample."""
 RELEASES = {
     "rows": f"muco('people', 0.25, {ROLES}, seed := 1)",
     "boxes": f"mondrian('people', 10, {ROLES}, seed := 1)",
@@ -71,7 +73,14 @@ def open_people(path: str | None, rows: int, database: str | None, shapes: list[
     there = {name for (name,) in con.execute("select table_name from duckdb_tables()").fetchall()}
     if "people" not in there:
         source = f"read_csv('{path}')" if path else "anon_sample('census', seed := 1)"
-        columns = ", ".join(f'"{given[0 if path else 1]}" as {name}' for name, given in NAMES.items())
+        columns = ", ".join(
+            f'"{of_file}" as {name}'
+            if path
+            else f'dense_rank() over (order by "{of_sample}") as {name}'
+            if name in CODED
+            else f'"{of_sample}" as {name}'
+            for name, (of_file, of_sample) in NAMES.items()
+        )
         con.execute("select setseed(0.5)")
         con.execute(
             "create table people as select * replace ((age + floor(random() * 3) - 1)::bigint as age, "
