@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.bounds.delta_method import randomized_only
-from duckdb_anon.rewrite.bounds.ends import HARD, Limits
+from duckdb_anon.rewrite.bounds.ends import Limits, append_answers
 from duckdb_anon.rewrite.bounds.permutation import permuted
 from duckdb_anon.rewrite.bounds.variance_blocks import Question
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
@@ -23,6 +23,7 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, sp
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
+from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import append_step, drop_unread
 from duckdb_anon.rewrite.joined_steps import JoinedSteps, is_person
@@ -34,7 +35,7 @@ from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
-from duckdb_anon.rewrite.shapes.own_counts import asked_of_counts, rows_that_may, with_own_counts
+from duckdb_anon.rewrite.shapes.own_counts import asked_of_counts, with_own_counts
 from duckdb_anon.rewrite.shapes.person_lists import unnested
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -86,7 +87,7 @@ def rewrite_select(
         model.require(column, original)
     _require_groups(select, original, outermost)
     if stands(select, model):
-        return _append_answers(select) if bounds != "none" and _is_generalized(model) else {}
+        return append_answers(select) if bounds != "none" and _is_generalized(model) else {}
     for node in list(aggregate_nodes(select)):
         formula = as_sums(node)
         if formula is not None:
@@ -105,7 +106,6 @@ def rewrite_select(
     homes.spell_out(asked_of_counts(model, select, alias))
     steps = Steps(homes)
     steps.conditions = (conditions := _split_where(select, homes)).exact
-    steps.likely = rows_that_may(model, conditions.by_value)
     appended: dict[int, float] = {}
     limits = None
     if bounds != "none":
@@ -130,6 +130,7 @@ def rewrite_select(
     for node, aggregate in zip(nodes, aggregates, strict=True):
         found = extremes.estimate(node) or estimate(aggregate, conditions.rest, steps, in_groups)
         node.replace(_in_place_of(node, found))
+    steps.likely = rows_that_may(select, conditions.rest, conditions.by_value, steps)
     _replace_table(select, table, steps)
     extremes.attach(select)
     appended |= joined.attach(select, bounds != "none")
@@ -301,21 +302,6 @@ def _is_generalized(model: Model) -> bool:
     """Whether cells were coarsened or randomized and nothing else was done, so that exact columns are true."""
     generalized = model.bounded and not any(part.signed for part in model.parts)
     return bool(model.parts) and model.complete and (generalized or randomized_only(model))
-
-
-def _append_answers(select: exp.Select) -> dict[int, float]:
-    """Bounds of a query on exact columns: both are its answer."""
-    found = []
-    for number, projection in enumerate(list(select.expressions)):
-        made_of = projection.unalias()
-        if isinstance(made_of, (exp.AggFunc, exp.Filter)) and not isinstance(made_of, exp.Grouping):
-            found.append(number)
-            for end in ("low", "high"):
-                name = f"{projection.alias_or_name}_{end}"
-                select.append(
-                    "expressions", exp.Alias(this=copied(made_of), alias=exp.to_identifier(name, quoted=True))
-                )
-    return dict.fromkeys(found, HARD)
 
 
 def _append_ends(select: exp.Select, limits: Limits, joined: JoinedSteps) -> dict[int, float]:

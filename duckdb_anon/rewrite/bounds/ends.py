@@ -25,7 +25,7 @@ from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, read_ag
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.tables import Bounds
-from duckdb_anon.rewrite.query.template import tree
+from duckdb_anon.rewrite.query.template import copied, tree
 
 HARD, LIKELY = 1.0, 0.95
 
@@ -106,6 +106,28 @@ class Limits:
             return None
         known = [one or (exp.null(), exp.null()) for one in ends]
         return self.groups.chosen([low for low, _ in known]), self.groups.chosen([high for _, high in known])
+
+
+def append_answers(select: exp.Select) -> dict[int, float]:
+    """Append the bounds of a query on exact columns: both are its answer.
+
+    Args:
+        select: the query.
+
+    Returns:
+        Number of each output column that has them, and their confidence.
+    """
+    found = []
+    for number, projection in enumerate(list(select.expressions)):
+        made_of = projection.unalias()
+        if isinstance(made_of, (exp.AggFunc, exp.Filter)) and not isinstance(made_of, exp.Grouping):
+            found.append(number)
+            for end in ("low", "high"):
+                name = f"{projection.alias_or_name}_{end}"
+                select.append(
+                    "expressions", exp.Alias(this=copied(made_of), alias=exp.to_identifier(name, quoted=True))
+                )
+    return dict.fromkeys(found, HARD)
 
 
 def _around(middle: exp.Expr, variance: exp.Expr | None, hard: Pair | None, aggregate: Aggregate) -> Pair | None:

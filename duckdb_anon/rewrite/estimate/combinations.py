@@ -29,17 +29,6 @@ Key = tuple[str, exp.Expr]
 """Kind of a column of the released rows, and what it is made of."""
 
 
-def may_combine(parts: Sequence[Part]) -> bool:
-    """Whether the rows of a release are better added up first.
-
-    Args:
-        parts: the parts that a query reads.
-    """
-    randomized = all(isinstance(part, RandomizedPart) for part in parts)
-    whole = all(is_integer(part.release.types.get(part.columns[0], "")) for part in parts)
-    return randomized and whole and 1 < len(parts) <= MOST_COLUMNS
-
-
 def combined(
     parts: Sequence[Part], columns: Collection[Key], answers: Collection[Place], conditions: Sequence[exp.Expr]
 ) -> tuple[exp.Select, Mapping[Key, exp.Expr]] | None:
@@ -52,8 +41,10 @@ def combined(
         conditions: conditions on exact columns, over a row of the release.
 
     Returns:
-        None where something is wanted that is no such sum.
+        None where rows are better weighed one by one, and where something is wanted that is no such sum.
     """
+    if not _may_combine(parts):
+        return None
     totals: dict[exp.Expr, str] = {}
     found: dict[Key, exp.Expr] = {}
     for key in columns:
@@ -79,6 +70,13 @@ def combined(
     for condition in conditions:
         chosen.where(condition, copy=False)
     return chosen, found
+
+
+def _may_combine(parts: Sequence[Part]) -> bool:
+    """Whether the rows of a release are better added up first."""
+    randomized = all(isinstance(part, RandomizedPart) for part in parts)
+    whole = all(is_integer(part.release.types.get(part.columns[0], "")) for part in parts)
+    return randomized and whole and 1 < len(parts) <= MOST_COLUMNS
 
 
 def _factors(node: exp.Expr) -> list[exp.Expr]:

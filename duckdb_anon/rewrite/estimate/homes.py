@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, whens
+from duckdb_anon.rewrite.query.template import column, mapped
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -38,9 +39,9 @@ class Homes:
     def spell_out(self, columns: Iterable[str]) -> bool:
         """Spell columns out by value, with all others of their parts; tell whether that was news."""
         before = len(self.by_value)
-        for column in columns:
-            part = self.model.part_of.get(column)
-            self.by_value.update(part.columns if part else (column,))
+        for one in columns:
+            part = self.model.part_of.get(one)
+            self.by_value.update(part.columns if part else (one,))
         return len(self.by_value) > before
 
     def of(self, node: exp.Expr) -> str | None:
@@ -89,3 +90,23 @@ class Homes:
                 yield from self.mixed(other)
         else:
             yield node
+
+    def text(self, node: exp.Expr) -> exp.Expr:
+        """An expression on exact columns over a row of the release."""
+
+        def spelled(one: exp.Expr) -> exp.Expr | None:
+            if isinstance(one, exp.Column) and one.table == self.alias:
+                return self.model.exact[one.name.lower()]
+            return None
+
+        return mapped(node.unnest(), spelled)
+
+    def bare(self, node: exp.Expr | None) -> exp.Expr | None:
+        """An expression on one part, its columns without their table."""
+
+        def stripped(one: exp.Expr) -> exp.Expr | None:
+            if isinstance(one, exp.Column) and one.table == self.alias:
+                return column(one.name.lower())
+            return None
+
+        return mapped(node, stripped) if node is not None else None

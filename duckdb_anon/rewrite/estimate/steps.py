@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.estimate.combinations import COMBINATIONS, combined, may_combine
+from duckdb_anon.rewrite.estimate.combinations import COMBINATIONS, combined
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import MEMBERS, Membership, members
@@ -30,7 +30,7 @@ from duckdb_anon.rewrite.estimate.row_answers import (
 )
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
-from duckdb_anon.rewrite.query.template import column, copied, mapped, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.query.template import column, copied, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
@@ -275,17 +275,17 @@ class Steps:
         answers: dict[Place, tuple[exp.Expr, str]] = {}
         joins: list[exp.Join] = []
         for part in self.model.parts:
-            asked = self.requests.get(part.name, {})
+            requests = self.requests.get(part.name, {})
             found = {
                 (_shares_name(part).this, name(label).this): (answer, f"{label}_of_{part.name}")
-                for request, label in asked.items()
+                for request, label in requests.items()
                 if (answer := self._of_row(part, request, label)) is not None
             }
             if found:
                 ends += columns_read(part.ends(part.key), [answer for answer, _ in found.values()])
                 if told_name(part) in steps:
                     told.append(exp.Join(this=exp.Table(this=told_name(part)), kind="CROSS"))
-            if len(found) < len(asked):
+            if len(found) < len(requests):
                 shares = _shares_name(part)
                 on = same(part.key, tree("{shares}._cell", shares=shares))
                 joins.append(exp.Join(this=exp.Table(this=shares), side="LEFT", on=on))
@@ -294,9 +294,9 @@ class Steps:
             made.append((BOXES, select("select *, {ends} from {release}", ends=ends, release=source)))
             source = as_rows(BOXES)
         conditions = [self.text(one) for one in self.conditions] + [copied(one) for one in self.likely]
-        asked_parts = [part for part in self.model.parts if part in self.spread or self.requests.get(part.name)]
-        whole = not (by_value or joins or ends or self.model.weight) and may_combine(asked_parts)
-        totals = combined(asked_parts, self.columns, answers, conditions) if whole else None
+        asked = [part for part in self.model.parts if part in self.spread or self.requests.get(part.name)]
+        rows_alone = by_value or joins or ends or self.model.weight is not None
+        totals = None if rows_alone else combined(asked, self.columns, answers, conditions)
         if totals is not None:
             made.append((COMBINATIONS, totals[0]))
             source, conditions = as_rows(COMBINATIONS), []
@@ -346,23 +346,11 @@ class Steps:
 
     def text(self, node: exp.Expr) -> exp.Expr:
         """An expression on exact columns over a row of the release."""
-
-        def spelled(one: exp.Expr) -> exp.Expr | None:
-            if isinstance(one, exp.Column) and one.table == self.homes.alias:
-                return self.model.exact[one.name.lower()]
-            return None
-
-        return mapped(node.unnest(), spelled)
+        return self.homes.text(node)
 
     def bare(self, node: exp.Expr | None) -> exp.Expr | None:
         """An expression on one part, its columns without their table."""
-
-        def stripped(one: exp.Expr) -> exp.Expr | None:
-            if isinstance(one, exp.Column) and one.table == self.homes.alias:
-                return column(one.name.lower())
-            return None
-
-        return mapped(node, stripped) if node is not None else None
+        return self.homes.bare(node)
 
 
 def _shares_name(part: Part) -> exp.Identifier:

@@ -112,7 +112,7 @@ class Form:
             f"case {alone} when {{touched}} then {{size}} / {{width}} {ending} end",
             outside=self._outside(piece),
             inside=self._within(),
-            touched=self._touches(),
+            touched=self.touches(),
             size=number(1) if point else self._covered(piece, high, low),
             width=self._length(own("high"), own("low"), self._room()),
             of_all=mapped(self._share_of_all(piece), of_all),
@@ -164,7 +164,7 @@ class Form:
         if self.discrete:  # and NULL is one more value
             every_value = tree(self._all_values(), high=own("high"), low=own("low"))
             if piece.low is not None and piece.low == piece.high:
-                return tree("({touched})::int / {all}", touched=self._touches(), all=every_value)
+                return tree("({touched})::int / {all}", touched=self.touches(), all=every_value)
             return tree("greatest({size}, 0) / {all}", size=size, all=every_value)
         return self._point_or(self._inside_point(), [self._size(piece)])
 
@@ -200,7 +200,7 @@ class Form:
         Args:
             possible: which of both.
         """
-        known = self._touches() if possible else self._within()
+        known = self.touches() if possible else self._within()
         flag = self.possible() if possible else self.certain()
         if isinstance(known, exp.Boolean):
             return flag
@@ -225,9 +225,10 @@ class Form:
 
     def possible(self) -> exp.Expr:
         """Whether some value of the box is asked for."""
-        return self._flag(self._touches(), bool(self.pieces()) or self.wanted.null)
+        return self._flag(self.touches(), bool(self.pieces()) or self.wanted.null)
 
-    def _touches(self) -> exp.Expr:
+    def touches(self) -> exp.Expr:
+        """Whether a box with ends has some value that is asked for, over them."""
         return some(
             [
                 every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])

@@ -101,6 +101,18 @@ class IntervalPart(Part):
         closed = self._closed(request)
         return self._told_apart(closed, self.key) if closed is not None else None
 
+    def touched(self, condition: exp.Expr) -> exp.Expr | None:
+        """Whether a row's box may hold a value that is asked for, as its ends tell alone; None where they do not.
+
+        Args:
+            condition: a condition on the part.
+        """
+        wanted = read(condition, self.kind)
+        if wanted is None or wanted.null or len(wanted.intervals) != 1:
+            return None
+        found = Form(self.kind, wanted).touches()
+        return None if isinstance(found, exp.Boolean) else tree("coalesce({x}, true)", x=self._over_own_ends(found))
+
     def _over_own_ends(self, node: exp.Expr, cell: exp.Expr | None = None) -> exp.Expr:
         """An expression over a row of `boxes` and the ends `_least` and `_most` of all boxes, over a released row."""
         shown = counted(self.kind) if self._in_steps() else "{x}::double" if "HUGEINT" in self.kind else "{x}"

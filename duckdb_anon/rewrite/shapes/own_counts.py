@@ -12,7 +12,6 @@ Cost: one pass over the rows, and one value for each count of a row that is left
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -95,15 +94,3 @@ def asked_of_counts(model: Model, select: exp.Select, alias: str) -> set[str]:
     """
     counted = {one for part in model.parts if isinstance(part, OwnCountsPart) for one in part.columns}
     return {c.name.lower() for c in all_of(select, exp.Column) if c.table == alias} & counted
-
-
-def rows_that_may(model: Model, conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """Conditions on the counts of a released row without which it satisfies none of those on the value.
-
-    Args:
-        model: what a release says.
-        conditions: conditions on values.
-    """
-    parts = [part for part in model.parts if isinstance(part, OwnCountsPart)]
-    found = [part.there(condition) for part in parts for condition in conditions]
-    return [one for one in found if one is not None]
