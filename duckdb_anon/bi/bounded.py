@@ -12,6 +12,7 @@ bound of `sum(n)`, which holds for every aggregate that is answered. A release w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
@@ -26,6 +27,17 @@ _Bound = tuple[str, str]
 def mentions_bounds(text: str) -> bool:
     """Whether a statement may ask for bounds: cheap, before it is read."""
     return any(f"{end}(" in text or f"_{end}" in text for end in _ENDS)
+
+
+def unbounded(message: str) -> str:
+    """DuckDB's message, or what is wrong with `low` or `high` of a table that no release answers for."""
+    asked = re.search(r"Scalar Function with name (low|high) does not exist", message)
+    if asked is None:
+        return message
+    return (
+        f"Catalog Error: {asked[1]}(...) is a bound of an answer from a release: the URL needs "
+        "answer=ORIGINAL:RELEASE, and the query reads ORIGINAL"
+    )
 
 
 def with_bounds(
@@ -113,7 +125,9 @@ def _outward(tree: exp.Select, listed: bool) -> None:
     known = _held(inner, listed)
     if not known:
         return
-    if any(projection.is_star for projection in tree.expressions) and any(one[1] == name for name, one in known.items()):
+    if any(projection.is_star for projection in tree.expressions) and any(
+        one[1] == name for name, one in known.items()
+    ):
         tree.set("expressions", [exp.column(name, quoted=True) for name in inner.named_selects])
     for column in list(tree.find_all(exp.Column)):
         bound = known.get(column.name.lower())
