@@ -41,7 +41,7 @@ def unbounded(message: str) -> str:
 
 
 def with_bounds(
-    query: exp.Query, rewritten: Callable[[str], str], columns: Callable[[str], list[str]], listed: bool
+    query: exp.Expr, rewritten: Callable[[str], str], columns: Callable[[str], list[str]], listed: bool
 ) -> str | None:
     """Rewrite a query that asks for bounds.
 
@@ -110,8 +110,8 @@ def _call(end: str, measure: exp.Expr) -> exp.Anonymous:
 
 def _place(call: exp.Expr, tree: exp.Select) -> str | None:
     """Where a call stands that may stand there: as a projection, or in ORDER BY."""
-    outer = call.parent.parent if isinstance(call.parent, exp.Alias) else call.parent
-    if outer is tree and (call.arg_key == "expressions" or call.parent.arg_key == "expressions"):
+    whole = call.parent if isinstance(call.parent, exp.Alias) else call
+    if whole.parent is tree and whole.arg_key == "expressions":
         return "column"
     ordered = call.parent if isinstance(call.parent, exp.Ordered) else None
     return "order" if ordered is not None and ordered.parent is tree.args.get("order") else None
