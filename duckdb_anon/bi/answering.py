@@ -91,18 +91,25 @@ class Answering:
             )
         original = named.pop()
         query = _filled(trees[0], list(parameters)).sql("duckdb") if parameters else statement
-        release, listed = self.releases[original], self.bounds != "none"
+        release, shown = self.releases[original], self.bounds != "none"
 
         def answered(asked: str, bounds: str) -> str:
             call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}')"
-            return str(execute(call, [asked.strip().rstrip(";"), original, release]))
+            try:
+                return str(execute(call, [asked.strip().rstrip(";"), original, release]))
+            except duckdb.Error as error:
+                if f"'{release}' is not a committed table" not in str(error):
+                    raise
+                raise ParameterError(  # no list of the tables: the transaction is over
+                    f"answer={original}:{release}: there is no table '{release}' in this file; name a release that is"
+                ) from error
 
         def columns(answer: str) -> list[str]:
             return list(execute(f"select list(column_name) from (describe {answer})", []))
 
         if mentions_bounds(query.lower()):
-            level = self.bounds if listed else _LEVEL
-            bounded = with_bounds(trees[0], lambda asked: answered(asked, level), columns, listed)
+            level = self.bounds if shown else _LEVEL
+            bounded = with_bounds(trees[0], lambda asked: answered(asked, level), columns, shown)
             if bounded is not None:
                 return bounded, True
         return answered(query, self.bounds), True

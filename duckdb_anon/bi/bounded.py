@@ -12,6 +12,7 @@ bound of `sum(n)`, which holds for every aggregate that is answered. A release w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
@@ -28,8 +29,19 @@ def mentions_bounds(text: str) -> bool:
     return any(f"{end}(" in text or f"_{end}" in text for end in _ENDS)
 
 
+def unbounded(message: str) -> str:
+    """DuckDB's message, or what is wrong with `low` or `high` of a table that no release answers for."""
+    asked = re.search(r"Scalar Function with name (low|high) does not exist", message)
+    if asked is None:
+        return message
+    return (
+        f"Catalog Error: {asked[1]}(...) is a bound of an answer from a release: the URL needs "
+        "answer=ORIGINAL:RELEASE, and the query reads ORIGINAL"
+    )
+
+
 def with_bounds(
-    query: exp.Query, rewritten: Callable[[str], str], columns: Callable[[str], list[str]], listed: bool
+    query: exp.Expr, rewritten: Callable[[str], str], columns: Callable[[str], list[str]], listed: bool
 ) -> str | None:
     """Rewrite a query that asks for bounds.
 
@@ -98,8 +110,8 @@ def _call(end: str, measure: exp.Expr) -> exp.Anonymous:
 
 def _place(call: exp.Expr, tree: exp.Select) -> str | None:
     """Where a call stands that may stand there: as a projection, or in ORDER BY."""
-    outer = call.parent.parent if isinstance(call.parent, exp.Alias) else call.parent
-    if outer is tree and (call.arg_key == "expressions" or call.parent.arg_key == "expressions"):
+    whole = call.parent if isinstance(call.parent, exp.Alias) else call
+    if whole.parent is tree and whole.arg_key == "expressions":
         return "column"
     ordered = call.parent if isinstance(call.parent, exp.Ordered) else None
     return "order" if ordered is not None and ordered.parent is tree.args.get("order") else None
@@ -113,7 +125,9 @@ def _outward(tree: exp.Select, listed: bool) -> None:
     known = _held(inner, listed)
     if not known:
         return
-    if any(projection.is_star for projection in tree.expressions) and any(one[1] == name for name, one in known.items()):
+    if any(projection.is_star for projection in tree.expressions) and any(
+        one[1] == name for name, one in known.items()
+    ):
         tree.set("expressions", [exp.column(name, quoted=True) for name in inner.named_selects])
     for column in list(tree.find_all(exp.Column)):
         bound = known.get(column.name.lower())

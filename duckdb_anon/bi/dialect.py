@@ -18,6 +18,7 @@ from sqlalchemy import text, types
 from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.bi.answering import Answering, run
+from duckdb_anon.bi.bounded import unbounded
 from duckdb_anon.engine.failing import naming_steps
 from duckdb_anon.functions import load
 from duckdb_anon.misnamed import explained
@@ -79,11 +80,11 @@ class LoadedCursor(CursorWrapper):
         try:
             with naming_steps(self._own, statement if inlined else ""):
                 super().execute(statement, None if inlined or not parameters else parameters, context)
-        except duckdb.BinderException as error:
-            message = explained(str(error), asked)
+        except (duckdb.BinderException, duckdb.CatalogException) as error:
+            message = unbounded(explained(str(error), asked))
             if message == str(error):
                 raise
-            raise duckdb.BinderException(message) from error
+            raise type(error)(message) from error
 
 
 class LoadedConnection(ConnectionWrapper):

@@ -18,6 +18,7 @@ from harlequin_duckdb import DuckDbAdapter
 from harlequin_duckdb.adapter import DuckDbConnection, DuckDbCursor
 
 from duckdb_anon.bi.answering import Answering, run
+from duckdb_anon.bi.bounded import unbounded
 from duckdb_anon.engine.failing import with_step
 from duckdb_anon.engine.interrupt import stop_running
 from duckdb_anon.functions import load
@@ -77,7 +78,7 @@ class AnonConnection(DuckDbConnection):
         except (duckdb.Error, AnonError) as error:
             raise HarlequinQueryError(msg=str(error), title="The release does not answer this query") from error
         except HarlequinQueryError as error:
-            raise HarlequinQueryError(msg=explained(error.msg, query), title=error.title) from error
+            raise HarlequinQueryError(msg=unbounded(explained(error.msg, query)), title=error.title) from error
 
     def cancel(self) -> None:
         """Stop the running query, kernels included."""

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import duckdb_anon
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.serve.publish import publish
 
 sa = pytest.importorskip("sqlalchemy", reason="the bi extra is not installed")
@@ -106,6 +107,95 @@ def test_the_original_is_reflected_with_its_columns(file: Path) -> None:
         assert [column["name"] for column in inspector.get_columns("people")] == ["age", "sex", "disease", "cost"]
 
 
+def test_every_pooled_connection_and_a_cursor_of_a_tools_own_are_answered(file: Path) -> None:
+    with engine(file) as made, made.connect() as first, made.connect() as second:
+        for connection in (first, second):
+            assert connection.execute(sa.text("select count(*) from people")).scalar() == 1000
+        cursor = second.connection.cursor()  # as Superset does
+        cursor.execute("select count(*) from people")
+        assert cursor.fetchall() == [(1000,)]
+
+
+BOUNDED = [
+    "SELECT sex, count(*) AS n, low(count(*)) AS least, high(COUNT(*)) AS most FROM people WHERE age < 33 GROUP BY 1 ORDER BY 1",
+    "SELECT sex, sum(n) AS n, sum(n_low) AS least, sum(n_high) AS most FROM (SELECT sex, count(*) AS n FROM people WHERE age < 33 GROUP BY sex) AS v GROUP BY sex ORDER BY sex",
+    "WITH v AS (SELECT sex, count(*) AS n FROM people WHERE age < 33 GROUP BY sex) SELECT sex, n, n_low AS least, n_high AS most FROM v ORDER BY sex",
+    "SELECT * FROM (SELECT sex, count(*) AS n, low(count(*)) AS least, high(count(*)) AS most FROM people WHERE age < 33 GROUP BY sex) AS v ORDER BY sex",
+]
+
+
+@pytest.mark.parametrize("query", BOUNDED)
+def test_bounds_are_columns_under_the_names_a_query_gives_them(file: Path, query: str) -> None:
+    with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
+        found = connection.execute(sa.text(query)).mappings().all()
+        plain = "select sex, count(*) as n from people where age < 33 group by sex order by sex"
+        expected = connection.execute(sa.text(plain)).mappings().all()
+    assert [list(row) for row in found] == [["sex", "n", "least", "most"]] * 2
+    for row, told in zip(found, expected, strict=True):
+        assert (row["sex"], row["least"], row["most"]) == (told["sex"], told["n_low"], told["n_high"])
+        assert row["n"] == pytest.approx(told["n"], abs=0.51) and row["least"] <= row["n"] <= row["most"]
+
+
+def test_bounds_of_coarser_groups_are_of_what_is_asked(file: Path) -> None:
+    by_sex = "(SELECT sex, count(*) AS n FROM people WHERE age < 33 GROUP BY sex) AS v"
+    with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
+        low, high = connection.execute(sa.text(f"SELECT sum(n_low), sum(n_high) FROM {by_sex}")).one()[:2]
+        whole = connection.execute(sa.text("select count(*) as n from people where age < 33")).mappings().one()
+        counted = connection.execute(sa.text(f"SELECT count(*) AS rowcount FROM {by_sex}")).scalar()
+    assert low <= 260 <= high and (low, high) == (whole["n_low"], whole["n_high"]) and counted == 2
+
+
+def test_a_query_ordered_by_a_bound_keeps_its_limit(file: Path) -> None:
+    query = (
+        "SELECT disease, low(count(*)) AS least FROM people WHERE age < 33 GROUP BY disease ORDER BY least DESC LIMIT 2"
+    )
+    with engine(file) as made, made.connect() as connection:
+        found = [row[1] for row in connection.execute(sa.text(query))]
+        every = connection.execute(sa.text(query.replace("ORDER BY least DESC LIMIT 2", ""))).all()
+    assert found == sorted((row[1] for row in every), reverse=True)[:2]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT sex FROM people GROUP BY sex HAVING low(count(*)) > 3", "as whole columns of the outermost SELECT"),
+        ("SELECT high(count(*)) - low(count(*)) FROM people", "as whole columns of the outermost SELECT"),
+        ("SELECT low(count(*)) FROM people UNION ALL SELECT 1", "as whole columns of the outermost SELECT"),
+        (
+            "SELECT sum(n_high - n_low) FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) AS v",
+            "aggregated by itself",
+        ),
+        ("SELECT low(count(*)) FROM release", "is a bound of an answer from a release"),
+        ("SELECT low(sex) FROM people", "without an aggregate"),
+    ],
+)
+def test_bounds_that_cannot_be_told_are_refused(file: Path, query: str, message: str) -> None:
+    with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
+        with pytest.raises(Exception, match=message):
+            connection.execute(sa.text(query)).all()
+
+
+def test_a_release_that_is_not_there_is_named(file: Path) -> None:
+    with engine(file, "?answer=people:relaese") as made, made.connect() as connection:
+        with pytest.raises(ParameterError, match="there is no table 'relaese' in this file"):
+            connection.execute(sa.text("select count(*) from people"))
+
+
+def test_the_same_sql_has_the_same_columns_on_the_original_and_its_release(file: Path) -> None:
+    queries = [
+        BY_SEX,
+        "select disease, avg(cost) as mean, max(age) from people where age > 30 group by 1 order by 1",
+        "SELECT COUNT(*) AS rowcount FROM (SELECT sex, COUNT(*) AS count FROM people GROUP BY sex LIMIT 50) AS rowcount_qry",
+    ]
+    frames = []
+    for at, parameters in ((file.with_name("private.duckdb"), ""), (file, "?answer=people:release")):
+        with engine(at, parameters) as made, made.connect() as connection:
+            frames.append([pd.read_sql(sa.text(query), connection) for query in queries])
+    for original, answered in zip(*frames, strict=True):
+        assert list(original.columns) == list(answered.columns) and len(original) == len(answered)
+        assert [kind.kind in "if" for kind in original.dtypes] == [kind.kind in "if" for kind in answered.dtypes]
+
+
 def test_pandas_reads_answers(file: Path) -> None:
     with engine(file) as made, made.connect() as connection:
         frame = pd.read_sql(
@@ -163,6 +253,12 @@ def test_harlequin_answers_from_the_release(copy: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert 400 < int(done.stdout.split()[1]) < 600
+    bounded = [*command, "-c", "select low(count(*)) as least, high(count(*)) as most from people where age < 33"]
+    done = subprocess.run(bounded, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    names, values = done.stdout.split()[:2]
+    least, most = (float(value) for value in values.split(","))
+    assert names == "least,most" and least <= 260 <= most
     failed = subprocess.run([*command, "-c", FAILING], capture_output=True, text=True, timeout=120)
     assert "step eligible" in " ".join((failed.stderr + failed.stdout).split()), failed
 
@@ -178,6 +274,8 @@ def test_jupysql_answers_from_the_release(copy: Path, tmp_path: Path) -> None:
         "frame = %sql select sex, count(*) as n from people where age < 45 group by sex order by sex\n"
         "frame = frame.DataFrame()\n"
         "print(list(frame.columns), bool(((frame.n_low <= [260, 240]) & (frame.n_high >= [260, 240])).all()))",
+        "bars = %sql select sex, low(count(*)) as least from people where age < 45 group by sex order by sex\n"
+        "print(list(bars.DataFrame().columns), list(bars.DataFrame().least) == list(frame.n_low))",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     with warnings.catch_warnings():
@@ -185,3 +283,4 @@ def test_jupysql_answers_from_the_release(copy: Path, tmp_path: Path) -> None:
         runner = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
         runner.execute(cwd=str(tmp_path))
     assert notebook.cells[2].outputs[-1].text.strip() == "['sex', 'n', 'n_low', 'n_high'] True"
+    assert notebook.cells[3].outputs[-1].text.strip() == "['sex', 'least'] True"
