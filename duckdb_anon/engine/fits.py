@@ -16,7 +16,7 @@ import duckdb
 
 from duckdb_anon.engine.calls import argument_text
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.memory import needed, size_of, written
+from duckdb_anon.engine.memory import INLINED, needed, size_of, written
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.whole import will_run
 from duckdb_anon.model.cells import Channel, Counts, ValueSet
@@ -28,7 +28,7 @@ MOST_ENTRIES = 2**31 - 1
 """Offsets of arrow's lists are int32."""
 
 _SMALL, _SEEN = 20_000, 1000  # rows of a table whose texts are not looked at, and those that are of others
-_MOSTLY, _ENTRY, _LISTED, _TOLD = 0.5, 24, 2.2, 3
+_MOSTLY, _ENTRY, _LISTED, _TOLD = 0.5, 24, 2.2, 5
 """Share of different values from which on they hardly repeat; bytes of a text in a list beside its letters; and
 how many values a group lists where they do, as a multiple of its fewest rows; and
 how many a row tells of a domain."""
@@ -126,7 +126,9 @@ def seen_of(
     listed = sum(_LISTED * least * (_ENTRY + sizes[name]) for name in apart if name in sets)
     if any(field.cells is Channel for plan in layout for field in plan.fields):  # it tells the values there are
         listed += _TOLD * sum(_ENTRY + sizes[name] for name in apart)
-    return Seen(sum(sizes[name] for name in texts), counted, len(apart), wide, listed)
+    # what short texts leave of their share is no room for longer ones
+    text = INLINED * len(coded) + sum(max(0.0, sizes[name] - INLINED) for name in texts)
+    return Seen(text, counted, len(apart), wide, listed)
 
 
 def _told(

@@ -17,7 +17,7 @@ from duckdb_anon.model.errors import ParameterError
 
 _BASE, _ROW, _CELL = 30_000_000, 60, 42
 """Bytes of a call, of a row and of a value in it."""
-_INLINED, _COPIES, _COUNTS, _WIDE, _DIFFERENT = 12, 7, 230, 90, 170
+INLINED, _COPIES, _COUNTS, _WIDE, _DIFFERENT = 12, 9, 230, 90, 220
 """Bytes of text that a column's share covers, as DuckDB keeps those beside their lengths; copies of what is longer: the
 source, the feed, the values, the rows as drawn off, the table that is made; what the counts of a bucket take a row, in
 lists and in maps; what a number of eight bytes or more takes beside those that are narrowed; and what a value
@@ -51,7 +51,7 @@ def needed(
         listed: bytes of the values that a released row may list.
 
     >>> needed(1_000_000, 8), needed(1_000_000, 8, text=300), needed(1_000_000, 8, counted=True)
-    (426000000, 1854000000, 656000000)
+    (426000000, 2262000000, 656000000)
     """
     return _BASE + int(rows * _of_row(columns, text, counted, different, wide, listed))
 
@@ -75,7 +75,7 @@ def rows_within(
 
 
 def _of_row(columns: int, text: float, counted: bool, different: int, wide: int, listed: float) -> float:
-    beyond = max(0.0, text - _INLINED * columns)
+    beyond = max(0.0, text - INLINED * columns)
     own = _ROW + _CELL * columns + _WIDE * wide + _COPIES * beyond + _DIFFERENT * different + listed
     return own + (_COUNTS if counted else 0)
 

@@ -56,7 +56,7 @@ def test_the_python_call_of_the_message_works(con: duckdb.DuckDBPyConnection) ->
     assert con.execute("select count(*) from NAME").fetchall() == [(ROWS,)]
 
 
-@pytest.mark.parametrize(("role", "size"), [("keep := ['note']", 703), ("sensitive := 'note'", 706)])
+@pytest.mark.parametrize(("role", "size"), [("keep := ['note']", 894), ("sensitive := 'note'", 902)])
 def test_long_texts_are_reckoned_with(con: duckdb.DuckDBPyConnection, role: str, size: int) -> None:
     con.execute("create table notes as select i % 9 as a, repeat(md5(i::varchar), 100) as note from range(30000) r(i)")
     con.execute("set memory_limit = '400MB'")
