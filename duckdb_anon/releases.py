@@ -22,7 +22,7 @@ import duckdb
 
 from duckdb_anon.engine import cursors
 from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.fits import counts_in, text_of
+from duckdb_anon.engine.fits import seen_of
 from duckdb_anon.engine.one_call import function_called
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, recording
@@ -116,7 +116,7 @@ def _release_in_parts(
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
     coded = len(found.roles.qi) + len(found.roles.sensitive)
-    bounds = Bounds.of(part_rows, memory, coded, text_of(con, found.relation, found.roles), counts_in(found.layout))
+    bounds = Bounds.of(part_rows, memory, coded, seen_of(con, found.relation, found.roles, found.layout, found.params))
     place = Place(con, place_of(con, name, is_file))
     keep = False
     try:

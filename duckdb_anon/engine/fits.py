@@ -2,23 +2,24 @@
 
 Two bounds: memory (`memory`), against DuckDB's own `memory_limit`, and the int32 offsets of the list that numbers the
 released rows. Rows are estimated first, as DuckDB's planner does, and counted only where the estimate is too large.
-Cost: one EXPLAIN, and for large tables with texts a look at a thousand rows.
+Cost: one EXPLAIN, and for large tables a look at a thousand rows.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.calls import argument_text
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.memory import needed, size_of, written
+from duckdb_anon.engine.memory import INLINED, needed, size_of, written
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.whole import will_run
-from duckdb_anon.model.cells import Counts
+from duckdb_anon.model.cells import Channel, Counts, ValueSet
 from duckdb_anon.model.description import value_text
 from duckdb_anon.model.entries import ColumnPlan, Method, Roles
 from duckdb_anon.model.errors import RequirementError
@@ -27,12 +28,19 @@ MOST_ENTRIES = 2**31 - 1
 """Offsets of arrow's lists are int32."""
 
 _SMALL, _SEEN = 20_000, 1000  # rows of a table whose texts are not looked at, and those that are of others
+_MOSTLY, _ENTRY, _LISTED, _TOLD = 0.5, 24, 2.2, 5
+"""Share of different values from which on they hardly repeat; bytes of a text in a list beside its letters; and
+how many values a group lists where they do, as a multiple of its fewest rows; and
+how many a row tells of a domain."""
+_WIDE = frozenset("HUGEINT UHUGEINT DOUBLE FLOAT DECIMAL TIME TIMESTAMP TIMESTAMP_NS UUID".split()) | {
+    "TIMESTAMP WITH TIME ZONE"
+}
 _FILTER = 5  # of so many rows DuckDB guesses that a filter lets one through
 
 
 def require_fit(
     entry: Method, catalog: Catalog, relation: Relation, roles: Roles, arguments: Mapping[str, Any],
-    layout: Sequence[ColumnPlan] = (),
+    layout: Sequence[ColumnPlan] = (), params: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Refuse a call that would not fit.
 
@@ -43,6 +51,7 @@ def require_fit(
         roles: its columns by role.
         arguments: of the call, to be written again.
         layout: its released columns.
+        params: checked parameters of the call.
 
     Raises:
         RequirementError: naming the rows, the estimate, and what to do.
@@ -52,11 +61,10 @@ def require_fit(
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
     limit = _memory_limit(catalog.cursor)
     guessed = _FILTER * _estimated_rows(catalog.cursor, relation)
-    text = text_of(catalog.cursor, relation, roles) if guessed > _SMALL else 0.0
-    counted = counts_in(layout)
+    seen = seen_of(catalog.cursor, relation, roles, layout, params) if guessed > _SMALL else NOTHING_SEEN
 
     def taken(rows: int) -> int:
-        return needed(rows, columns, text, counted)
+        return needed(rows, columns, **seen.told())
 
     if taken(guessed) > limit or guessed > MOST_ENTRIES:
         rows = _rows(catalog.cursor, relation)
@@ -64,29 +72,63 @@ def require_fit(
             raise RequirementError(_told(entry, catalog, relation, rows, taken(rows), limit, arguments))
 
 
-def text_of(cursor: duckdb.DuckDBPyConnection, relation: Relation, roles: Roles) -> float:
-    """Bytes of text in a row, all columns with a role together, as the first rows have them.
+@dataclass(frozen=True)
+class Seen:
+    """What a table's types and its first rows say of the memory of a call; see `memory.needed`."""
+
+    text: float = 0.0
+    counted: bool = False
+    different: int = 0
+    wide: int = 0
+    listed: float = 0.0
+
+    def told(self) -> dict[str, Any]:
+        """As arguments of `needed` and `rows_within`."""
+        return asdict(self)
+
+
+NOTHING_SEEN = Seen()
+
+
+def seen_of(
+    cursor: duckdb.DuckDBPyConnection, relation: Relation, roles: Roles, layout: Sequence[ColumnPlan] = (),
+    params: Mapping[str, Any] | None = None,
+) -> Seen:  # fmt: skip
+    """Look at a table, its texts as the first rows have them.
 
     Args:
         cursor: on the caller's database.
         relation: the table.
         roles: its columns by role.
+        layout: the released columns.
+        params: checked parameters of the call.
     """
-    infos = {info.name: info for info in (*roles.qi, *roles.sensitive, *roles.keep)}
-    texts = [name for name in infos if relation.columns.get(name) in ("VARCHAR", "BLOB")]
-    if not texts:
-        return 0.0
-    size = " + ".join(f"coalesce(octet_length({ident(name)}::blob), 0)" for name in texts)
+    coded = {info.name for info in (*roles.qi, *roles.sensitive)}
+    infos = dict.fromkeys(info.name for info in (*roles.qi, *roles.sensitive, *roles.keep))
+    types = {name: str(relation.columns.get(name, "")) for name in infos}
+    wide = sum(types[name].split("(")[0] in _WIDE for name in coded)
+    counted = any(plan.cells is Counts for plan in layout)
+    texts = {name for name, kind in types.items() if kind in ("VARCHAR", "BLOB")}
+    wide += len({info.name for info in roles.keep} - texts - coded)
+    looked_at = [name for name in infos if name in texts or name in coded]
+    asked = []
+    for name in looked_at:
+        size = f"avg(coalesce(octet_length({ident(name)}::blob), 0))" if name in texts else "0"
+        asked.append(f"coalesce({size}, 0), coalesce(count(distinct {ident(name)}) / count(*), 0)")
     try:
-        found = cursor.execute(f"select avg({size}) from (from {relation.sql} limit {_SEEN})").fetchall()[0][0]
+        row = cursor.execute(f"select {', '.join(asked)} from (from {relation.sql} limit {_SEEN})").fetchall()[0]
     except duckdb.Error:
-        return 0.0  # the call itself will say what is wrong
-    return float(found or 0.0)
-
-
-def counts_in(layout: Sequence[ColumnPlan]) -> bool:
-    """Whether a release has counts of the values of a bucket."""
-    return any(plan.cells is Counts for plan in layout)
+        return Seen(counted=counted, wide=wide)  # the call itself will say what is wrong
+    sizes = dict(zip(looked_at, (float(size) for size in row[::2]), strict=True))
+    apart = [name for name, share in zip(looked_at, row[1::2], strict=True) if name in coded and share > _MOSTLY]
+    least = max([2.0, *(float((params or {}).get(name) or 0) for name in ("k", "l"))])
+    sets = {plan.column or plan.name for plan in layout if plan.cells is ValueSet}
+    listed = sum(_LISTED * least * (_ENTRY + sizes[name]) for name in apart if name in sets)
+    if any(field.cells is Channel for plan in layout for field in plan.fields):  # it tells the values there are
+        listed += _TOLD * sum(_ENTRY + sizes[name] for name in apart)
+    # what short texts leave of their share is no room for longer ones
+    text = INLINED * len(coded) + sum(max(0.0, sizes[name] - INLINED) for name in texts)
+    return Seen(text, counted, len(apart), wide, listed)
 
 
 def _told(

@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from duckdb_anon.model.errors import ParameterError
 
-_ROW, _CELL = 60, 42
-_INLINED, _COPIES, _COUNTS = 12, 5, 230
+_BASE, _ROW, _CELL = 30_000_000, 60, 42
+"""Bytes of a call, of a row and of a value in it."""
+INLINED, _COPIES, _COUNTS, _WIDE, _DIFFERENT = 12, 9, 230, 90, 220
 """Bytes of text that a column's share covers, as DuckDB keeps those beside their lengths; copies of what is longer: the
-source, the feed, the values, the rows as drawn off, the table that is made; and what the counts of a bucket take a row,
-in lists and in maps."""
+source, the feed, the values, the rows as drawn off, the table that is made; what the counts of a bucket take a row, in
+lists and in maps; what a number of eight bytes or more takes beside those that are narrowed; and what a value
+that hardly another row has takes in dictionaries."""
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -33,7 +35,10 @@ def give_back() -> None:
         trim(0)
 
 
-def needed(rows: int, columns: int, text: float = 0.0, counted: bool = False) -> int:
+def needed(
+    rows: int, columns: int, text: float = 0.0, counted: bool = False, different: int = 0, wide: int = 0,
+    listed: float = 0.0,
+) -> int:  # fmt: skip
     """Bytes that a method takes on a table in one call.
 
     Args:
@@ -41,28 +46,38 @@ def needed(rows: int, columns: int, text: float = 0.0, counted: bool = False) ->
         columns: quasi-identifiers, sensitive columns and the person.
         text: bytes of text in a row, all of its columns together.
         counted: whether cells are counts of the values of a bucket, as anatomy's are.
+        different: coded columns whose values hardly repeat.
+        wide: coded columns of numbers kept in eight bytes or more, and insensitive ones of anything but texts.
+        listed: bytes of the values that a released row may list.
 
     >>> needed(1_000_000, 8), needed(1_000_000, 8, text=300), needed(1_000_000, 8, counted=True)
-    (396000000, 1416000000, 626000000)
+    (426000000, 2262000000, 656000000)
     """
-    return int(rows * _of_row(columns, text, counted))
+    return _BASE + int(rows * _of_row(columns, text, counted, different, wide, listed))
 
 
-def rows_within(memory: int, columns: int, text: float = 0.0, counted: bool = False) -> int:
-    """Rows that a call works on in so many bytes.
+def rows_within(
+    memory: int, columns: int, text: float = 0.0, counted: bool = False, different: int = 0, wide: int = 0,
+    listed: float = 0.0,
+) -> int:  # fmt: skip
+    """Rows that a call works on in so many bytes, beside what a process takes anyway.
 
     Args:
         memory: bytes.
         columns: as for `needed`, the rest too.
         text: bytes of text in a row.
         counted: whether cells are counts.
+        different: columns whose values hardly repeat.
+        wide: columns of wide numbers.
+        listed: bytes of listed values.
     """
-    return int(memory // _of_row(columns, text, counted))
+    return int(memory // _of_row(columns, text, counted, different, wide, listed))
 
 
-def _of_row(columns: int, text: float, counted: bool) -> float:
-    beyond = max(0.0, text - _INLINED * columns)
-    return _ROW + _CELL * columns + _COPIES * beyond + (_COUNTS if counted else 0)
+def _of_row(columns: int, text: float, counted: bool, different: int, wide: int, listed: float) -> float:
+    beyond = max(0.0, text - INLINED * columns)
+    own = _ROW + _CELL * columns + _WIDE * wide + _COPIES * beyond + _DIFFERENT * different + listed
+    return own + (_COUNTS if counted else 0)
 
 
 def size_of(function: str, text: str | int) -> int:

@@ -138,7 +138,7 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
     roles, layout = _typed(entry, roles, params)
-    require_fit(entry, context.catalog, relation, roles, context.arguments, layout)
+    require_fit(entry, context.catalog, relation, roles, context.arguments, layout, params)
     note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:

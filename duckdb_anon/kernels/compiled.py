@@ -24,10 +24,12 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from duckdb_anon.kernels.linking import linked_library, options_by_identity
 from duckdb_anon.model.progress import tick
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -101,6 +103,46 @@ def compiled_in_place(function: Function) -> Function:
     return cast(Function, Compiled(function, allocates=False))
 
 
+def instead(kernel: Function, others: Mapping[Any, Any]) -> Function:
+    """Return a compiled function that calls other ones in the place of some it would call, directly or not.
+
+    What a call does not need is not compiled: a kernel that checks any requirement takes twice as long to compile as
+    one that checks sizes alone.
+
+    Args:
+        kernel: a compiled function.
+        others: by the compiled function whose place they take; arguments and results of the same types.
+
+    >>> @compiled
+    ... def step(x):
+    ...     return x + 1
+    >>> @compiled
+    ... def twice(x):
+    ...     return step(step(x))
+    >>> @compiled
+    ... def leap(x):
+    ...     return x + 10
+    >>> instead(twice, {step: leap})(0), twice(0)
+    (20, 2)
+    """
+    return cast(Function, _variant(cast(Compiled, kernel), frozenset(others.items())))
+
+
+@functools.cache
+def _variant(kernel: Compiled, others: frozenset[tuple[Compiled, Compiled]]) -> Compiled:
+    known, function = dict(others), kernel.function
+    called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    own = {
+        name: known[value] if value in known else _variant(value, others)
+        for name, value in called.items()
+        if isinstance(value, Compiled)
+    }
+    if all(own[name] is called[name] for name in own):
+        return kernel
+    changed = types.FunctionType(function.__code__, {**function.__globals__, **own}, function.__name__)
+    return Compiled(functools.update_wrapper(changed, function), kernel.allocates)
+
+
 def cache_folder(function: Callable[..., Any], inner: bool = False) -> Path | None:
     """Return the folder a function's code is kept in, None where no folder can be written to.
 
@@ -124,7 +166,7 @@ def cache_folder(function: Callable[..., Any], inner: bool = False) -> Path | No
 
 
 def _contents(function: Callable[..., Any]) -> str:
-    """Name the contents of a function's file and of those it can reach by calls."""
+    """Name the functions a function can reach by calls, and the contents of their files."""
     files: set[str] = set()
     met, waiting = {function}, [function]
     while waiting:
@@ -135,7 +177,8 @@ def _contents(function: Callable[..., Any]) -> str:
             if isinstance(called, Compiled) and called.function not in met:
                 met.add(called.function)
                 waiting.append(called.function)
-    digest = hashlib.sha256()
+    # variants of a function are in one file and call different ones
+    digest = hashlib.sha256(" ".join(sorted(each.__qualname__ for each in met)).encode())
     for file in sorted(files):
         path = Path(file)
         digest.update(path.name.encode())
@@ -172,28 +215,32 @@ def _dispatcher(function: Callable[..., Any], allocates: bool, inner: bool) -> A
     options = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
     if inner:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return _general(_quickly(_kept(numba, function, options, cache_folder(function, inner))))
+    return _general(_quickly(_kept(numba, function, options, cache_folder(function, inner)), inner))
 
 
-def _quickly(dispatcher: Any) -> Any:
-    """Compile with LLVM's first level of optimising, which loops such as these run as fast with.
+def _quickly(dispatcher: Any, inner: bool) -> Any:
+    """Compile with LLVM's first level of optimising, which loops such as these run as fast with; see `linking` too.
 
     The collector of cyclic garbage pauses meanwhile: it would go through all that numba makes and find nothing.
     """
+    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler_lock import global_compiler_lock
 
     config: Any = _numba().core.config
-    compile_one = dispatcher.compile
+    compile_one, codegen = dispatcher.compile, dispatcher.targetctx.codegen()
+    library = linked_library() if inner else JITCodeLibrary
 
     def compile(signature: Any) -> Any:
         with global_compiler_lock:
             level, config.OPT = config.OPT, config._OptLevel(1)
+            before, codegen._library_class = codegen._library_class, library
             collects = gc.isenabled()
             gc.disable()
             try:
-                return compile_one(signature)
+                with options_by_identity():
+                    return compile_one(signature)
             finally:
-                config.OPT = level
+                config.OPT, codegen._library_class = level, before
                 if collects:
                     gc.enable()
 

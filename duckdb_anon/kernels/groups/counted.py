@@ -20,7 +20,7 @@ from duckdb_anon.kernels.groups.loss_cut import COMPARED_SIZE
 from duckdb_anon.kernels.groups.median import Width
 from duckdb_anon.kernels.groups.row_order import CHILDREN, FREQUENT, ONLY, UP_TO, Space
 from duckdb_anon.kernels.groups.sse import left_to_right
-from duckdb_anon.kernels.groups.sse_candidates import candidates_of, mark
+from duckdb_anon.kernels.groups.sse_candidates import Room, list_candidates, mark
 from duckdb_anon.kernels.groups.widths import range_width
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
@@ -139,20 +139,21 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
     codes = np.empty(sample.shape, dtype=np.int32)
     for j, attribute in enumerate(qi):
         codes[:, j] = _places(attribute)[sample[:, j]] + scaled.first_code[j]
-    chosen = np.arange(len(codes), dtype=np.int64)
+    room = Room.of(len(codes), scaled.most, len(qi))
+    room.chosen[:] = np.arange(len(codes))
     nominal = np.array([attribute.kind == "nominal" for attribute in qi])
-    gain, cut, cuts = candidates_of(
-        chosen, size, codes, scaled.start, scaled.feature, scaled.value, scaled.most, nominal, least,
+    cuts = list_candidates(
+        room, len(codes), size, codes, scaled.start, scaled.feature, scaled.value, nominal, least,
         np.zeros(scaled.count), np.zeros(scaled.count),
     )  # fmt: skip
-    gain = gain[:cuts]
+    gain = room.gain[:cuts]
     for k in np.argsort(-gain, kind="stable"):
         if gain[k] <= 0:
             return
-        j, way, argument = (int(number) for number in cut[k])
+        j, way, argument = (int(number) for number in room.cut[k])
         first, last = int(scaled.first_code[j]), int(scaled.first_code[j + 1])
         left = np.zeros(int(scaled.first_code[-1]), dtype=np.int64)
-        mark(chosen, codes, j, way, argument, first, last, left)
+        mark(room, len(codes), codes, j, way, argument, first, last, left, np.empty_like(left))
         part = 1 - left[first:last]
         yield Cut(j, part[_places(qi[j])], 2)
 

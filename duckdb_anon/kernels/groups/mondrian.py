@@ -24,6 +24,7 @@ from duckdb_anon.kernels.groups.loss_cut import groups_by_loss
 from duckdb_anon.kernels.groups.median import WIDTHS, Width, groups_at_median
 from duckdb_anon.kernels.groups.requirements import Requirement
 from duckdb_anon.kernels.groups.row_order import Rows, Space
+from duckdb_anon.kernels.groups.rule_checks import checking
 from duckdb_anon.kernels.groups.rules import Rules, Tally
 from duckdb_anon.kernels.threads import work_off
 from duckdb_anon.model import progress
@@ -110,6 +111,7 @@ def _cut_all(
     lines, rows = Lines.of(qi), Rows.of(qi, sensitive)
     count, local = len(rows.row), threading.local()
     settled = np.zeros(1, dtype=np.int64)
+    by_loss, at_median = checking(groups_by_loss, rules), checking(groups_at_median, rules)
 
     def work(piece: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         start, stop = piece
@@ -122,12 +124,12 @@ def _cut_all(
         space = local.space
         whole = int(once)
         if how.cut == BY_LOSS:
-            parts = groups_by_loss(
+            parts = by_loss(
                 lines, rows, rules, space, local.tally, local.found, how.min_size, whole, start, stop, flag, settled
             )
         else:
             relaxed = int(how.cut == RELAXED)
-            parts = groups_at_median(
+            parts = at_median(
                 lines,
                 rows,
                 rules,

@@ -15,19 +15,20 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from duckdb_anon.kernels.groups.counted_groups import Groups
-from duckdb_anon.kernels.groups.features import features_of
+from duckdb_anon.kernels.groups.features import Features, features_of
 from duckdb_anon.kernels.groups.marginal import OfColumn
 from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, KAnonymity, Requirement
-from duckdb_anon.kernels.groups.sse_cuts import cut_piece
+from duckdb_anon.kernels.groups.sse_candidates import Room
+from duckdb_anon.kernels.groups.sse_cuts import NO_ROOM, cut_piece
 from duckdb_anon.kernels.groups.whole_persons import OfRows, PersonShare, whole_persons
 from duckdb_anon.kernels.threads import work_off
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 SAMPLE = 4000
 # Larger groups are cut once, and their parts handed to whichever thread is free; smaller ones are worked off whole.
@@ -165,22 +166,26 @@ def sse_groups(
     row = np.arange(rows, dtype=np.int32)
     begins = np.zeros(rows, dtype=np.int8)
     spare = np.empty((rows, 1 + codes.shape[1] + asked.codes.shape[1] + asked.once.shape[1]), dtype=np.int32)
-    local, met = threading.local(), int(asked.once.max(initial=-1)) + 1
+    local = threading.local()
 
     def work(piece: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         low, high = piece
         if not hasattr(local, "space"):
-            local.space = (
-                np.zeros(scaled.count), np.zeros(scaled.count), np.zeros(int(scaled.first_code[-1]), dtype=np.int64),
-                np.zeros((2, len(asked.part)), dtype=np.int64), np.zeros((2, len(asked.part)), dtype=np.int64),
-                np.zeros((2, met + 1), dtype=np.int64),
+            local.room = Room.of(min(SAMPLE, rows), scaled.most, len(attributes))
+            local.space = _Space.of(scaled, asked)
+        starts, waiting = np.empty((high - low) // least + 2, np.int64), np.ones(1, np.int64)
+        starts[0], starts[1] = high, low
+        space, room, middle = local.space, local.room, NO_ROOM
+        while middle == NO_ROOM:
+            middle = cut_piece(
+                row, starts, waiting, int(high - low > _WHOLE), begins, spare, codes, scaled.first_code, scaled.start,
+                scaled.feature, scaled.value, nominal, asked.codes, asked.part, asked.l, asked.once, least, SAMPLE,
+                room, space.sums, space.left_sums, space.left_code, space.tally, space.counts, space.parts, space.seen,
+                flag,
             )  # fmt: skip
-        sums, left_sums, left_code, counts, parts, seen = local.space
-        middle = cut_piece(
-            row, low, high, int(high - low > _WHOLE), begins, spare, codes, scaled.first_code, scaled.start,
-            scaled.feature, scaled.value, scaled.most, nominal, asked.codes, asked.part, asked.l, asked.once, least,
-            SAMPLE, sums, left_sums, left_code, counts, parts, seen, flag,
-        )  # fmt: skip
+            if middle == NO_ROOM:
+                wanted = int(starts[waiting[0] - 1] - starts[waiting[0]])
+                room = Room.of(wanted, scaled.most, len(attributes))
         return [] if middle < 0 else [(low, middle), (middle, high)]
 
     work_off([(0, rows)], work, tick)
@@ -220,6 +225,26 @@ class _Numbered:
     part: IntArray
     l: IntArray  # noqa: E741 - the letter of the papers
     once: CodeArray
+
+
+class _Space(NamedTuple):
+    """Working space of one thread, see `sse_cuts.cut_piece`."""
+
+    sums: FloatArray
+    left_sums: FloatArray
+    left_code: IntArray
+    tally: IntArray
+    counts: IntArray
+    parts: IntArray
+    seen: IntArray
+
+    @staticmethod
+    def of(scaled: Features, asked: _Numbered) -> _Space:
+        codes, met, whole = int(scaled.first_code[-1]), int(asked.once.max(initial=-1)) + 1, np.int64
+        return _Space(
+            np.zeros(scaled.count), np.zeros(scaled.count), np.zeros(codes, whole), np.zeros(codes, whole),
+            np.zeros((2, len(asked.part)), whole), np.zeros((2, len(asked.part)), whole), np.zeros((2, met + 1), whole),
+        )  # fmt: skip
 
 
 def _numbered(diversities: Sequence[Diversity], rows: int) -> _Numbered:

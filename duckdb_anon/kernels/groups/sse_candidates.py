@@ -7,41 +7,85 @@ row changes sides: with n rows, m of them and the sum L on the left and S in all
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.kernels.compiled import compiled_in_place
+from duckdb_anon.model.table import FloatArray, IntArray
 
 Array = NDArray[Any]
 _UP_TO, _ONE, _FREQUENT = 0, 1, 2
 
 
-@compiled
-def candidates_of(
-    chosen: Array, m: int, codes: Array, start: Array, feature: Array, value: Array, most: int, nominal: Array,
+class Room(NamedTuple):
+    """Working space for one thread: what is known of the rows a cut is chosen by, and the cuts there are.
+
+    Attributes:
+        chosen: the rows, given.
+        gain: what each cut would gain.
+        cut: its attribute, how it cuts (`_UP_TO`, ...) and its code or number of codes, shape (cuts, 3).
+        entry_feature: features of each row, shape (rows, entries).
+        entry_value: value of each.
+        entries: how many entries a row has.
+        toward: product of its features with those of all rows.
+        key: its code on one attribute.
+        order: places of the rows by key.
+        first: where each run of equal keys starts.
+        run: an order of the runs.
+        tally: rows of each key.
+    """
+
+    chosen: IntArray
+    gain: FloatArray
+    cut: IntArray
+    entry_feature: IntArray
+    entry_value: FloatArray
+    entries: IntArray
+    toward: FloatArray
+    key: IntArray
+    order: IntArray
+    first: IntArray
+    run: IntArray
+    tally: IntArray
+
+    @staticmethod
+    def of(rows: int, most: int, attributes: int) -> Room:
+        """Make space for so many rows of at most `most` entries."""
+        whole, cuts = np.int64, 2 * attributes * rows
+        return Room(
+            np.empty(rows, whole), np.empty(cuts), np.empty((cuts, 3), whole), np.empty((rows, most), whole),
+            np.empty((rows, most)), np.empty(rows, whole), np.empty(rows), np.empty(rows, whole),
+            np.empty(rows, whole), np.empty(rows + 1, whole), np.empty(rows, whole), np.empty(4 * rows + 1, whole),
+        )  # fmt: skip
+
+
+@compiled_in_place
+def list_candidates(
+    room: Room, size: int, m: int, codes: Array, start: Array, feature: Array, value: Array, nominal: Array,
     least: int, sums: Array, left_sums: Array,
-) -> tuple[Array, Array, int]:  # fmt: skip
-    """Gain of every cut of some rows; its attribute, how it cuts (`_UP_TO`, ...) and its code or number of codes.
+) -> int:  # fmt: skip
+    """List every cut of some rows in `room`, with its gain; return how many there are.
 
     Args:
-        chosen: the rows it is chosen by.
+        room: its `chosen` are the rows a cut is chosen by.
+        size: how many these are.
         m: rows of the group.
         codes: see `sse_cuts.cut_piece`.
         start: see `sse_cuts.cut_piece`.
         feature: see `sse_cuts.cut_piece`.
         value: see `sse_cuts.cut_piece`.
-        most: see `sse_cuts.cut_piece`.
         nominal: see `sse_cuts.cut_piece`.
         least: fewest rows of a part.
         sums: zeros, one a feature.
         left_sums: zeros, one a feature.
     """
-    size, d = len(chosen), codes.shape[1]
-    entry_feature = np.empty((size, most), dtype=np.int64)
-    entry_value = np.empty((size, most))
-    entries = np.empty(size, dtype=np.int64)
+    chosen, gain, cut, key, order, first, run = (
+        room.chosen, room.gain, room.cut, room.key, room.order, room.first, room.run
+    )  # fmt: skip
+    entry_feature, entry_value, entries, toward = room.entry_feature, room.entry_value, room.entries, room.toward
+    d = codes.shape[1]
     total = 0.0
     for i in range(size):
         e = 0
@@ -55,30 +99,23 @@ def candidates_of(
                 sums[f] += v
                 e += 1
         entries[i] = e
-    toward = np.zeros(size)
     for i in range(size):
+        toward[i] = 0.0
         for e in range(entries[i]):
             toward[i] += entry_value[i, e] * sums[entry_feature[i, e]]
     for i in range(size):
         for e in range(entries[i]):
             sums[entry_feature[i, e]] = 0.0
-    gain = np.empty(2 * d * size)
-    cut = np.empty((2 * d * size, 3), dtype=np.int64)
     cuts = 0
-    key = np.empty(size, dtype=np.int64)
-    order = np.empty(size, dtype=np.int64)
-    first = np.empty(size + 1, dtype=np.int64)
-    run = np.empty(size, dtype=np.int64)
-    tally = np.empty(4 * size + 1, dtype=np.int64)
     for a in range(d):
-        lowest = highest = codes[chosen[0], a]
+        lowest = highest = np.int64(codes[chosen[0], a])
         for i in range(size):
             key[i] = codes[chosen[i], a]
             lowest = min(lowest, key[i])
             highest = max(highest, key[i])
         if lowest == highest:
             continue
-        _order(key, lowest, highest, tally, order)
+        _order(key, size, lowest, highest, room.tally, order)
         runs = 0
         for place in range(size):
             if place == 0 or key[order[place]] != key[order[place - 1]]:
@@ -120,10 +157,10 @@ def candidates_of(
                     left, square, along = 0, 0.0, 0.0
             if way != _ONE:
                 _clear(left_sums, order, 0, size, entries, entry_feature)
-    return gain, cut, cuts
+    return cuts
 
 
-@compiled
+@compiled_in_place
 def _clear(sums: Array, order: Array, low: int, high: int, entries: Array, entry_feature: Array) -> None:
     """Put back to 0 the sums of the features of the rows at places low .. high - 1."""
     if len(sums) <= 2 * (high - low):
@@ -136,12 +173,11 @@ def _clear(sums: Array, order: Array, low: int, high: int, entries: Array, entry
             sums[entry_feature[i, e]] = 0.0
 
 
-@compiled
-def _order(key: Array, lowest: int, highest: int, tally: Array, order: Array) -> None:
-    """Put the places of `key`, which lies in lowest .. highest, into `order` by key and place."""
-    size = len(key)
-    span = np.int64(highest) - lowest + 1
-    if span < len(tally):
+@compiled_in_place
+def _order(key: Array, size: int, lowest: Any, highest: Any, tally: Array, order: Array) -> None:
+    """Put the places of the first keys, which lie in lowest .. highest, into `order` by key and place."""
+    span = highest - lowest + 1
+    if span <= 4 * size:
         for c in range(span + 1):
             tally[c] = 0
         for i in range(size):
@@ -159,7 +195,7 @@ def _order(key: Array, lowest: int, highest: int, tally: Array, order: Array) ->
         order[i] %= size
 
 
-@compiled
+@compiled_in_place
 def _sort(key: Array, size: int) -> None:
     """Sort the first numbers (Shell's method: little to compile, and groups are small)."""
     gap = 1
@@ -175,12 +211,16 @@ def _sort(key: Array, size: int) -> None:
         gap //= 3
 
 
-@compiled
-def mark(chosen: Array, codes: Array, a: int, way: int, argument: int, first: int, last: int, left_code: Array) -> None:
+@compiled_in_place
+def mark(
+    room: Room, size: int, codes: Array, a: int, way: int, argument: int, first: int, last: int, left_code: Array,
+    count: Array,
+) -> None:  # fmt: skip
     """Set to 1 what a cut of attribute `a` puts into its left part, of the codes first .. last - 1.
 
     Args:
-        chosen: the rows it was chosen by.
+        room: its `chosen` are the rows it was chosen by.
+        size: how many these are.
         codes: see `sse_cuts.cut_piece`.
         a: the attribute.
         way: how it cuts.
@@ -188,6 +228,7 @@ def mark(chosen: Array, codes: Array, a: int, way: int, argument: int, first: in
         first: first code of the attribute.
         last: end of its codes.
         left_code: filled in.
+        count: any, one a code.
     """
     if way == _UP_TO:
         for c in range(first, argument + 1):
@@ -196,11 +237,10 @@ def mark(chosen: Array, codes: Array, a: int, way: int, argument: int, first: in
         left_code[argument] = 1
     else:
         many = last - first
-        key = np.zeros(many, dtype=np.int64)
-        for row in chosen:
-            key[codes[row, a] - first] -= many
         for c in range(many):
-            key[c] += c
-        _sort(key, many)
+            count[c] = c
+        for i in range(size):
+            count[codes[room.chosen[i], a] - first] -= many
+        _sort(count, many)
         for t in range(argument):
-            left_code[first + key[t] % many] = 1
+            left_code[first + count[t] % many] = 1

@@ -12,25 +12,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.compiled import compiled
-from duckdb_anon.kernels.groups.sse_candidates import candidates_of, mark
+from duckdb_anon.kernels.compiled import compiled_in_place
+from duckdb_anon.kernels.groups.sse_candidates import Room, list_candidates, mark
 
 Array = NDArray[Any]
+NO_CUT, NO_ROOM = -1, -2
 
 
-@compiled
+@compiled_in_place
 def cut_piece(
-    rows: Array, lo: int, hi: int, once_only: int, begins: Array, spare: Array, codes: Array, first_code: Array,
-    start: Array, feature: Array, value: Array, most: int, nominal: Array, several: Array, part: Array, limit: Array,
-    once: Array, least: int, sample: int, sums: Array, left_sums: Array, left_code: Array, counts: Array,
-    parts: Array, seen: Array, stop: Array,
+    rows: Array, starts: Array, waiting: Array, once_only: int, begins: Array, spare: Array, codes: Array,
+    first_code: Array, start: Array, feature: Array, value: Array, nominal: Array, several: Array, part: Array,
+    limit: Array, once: Array, least: int, sample: int, room: Room, sums: Array, left_sums: Array, left_code: Array,
+    count: Array, counts: Array, parts: Array, seen: Array, stop: Array,
 ) -> int:  # fmt: skip
-    """Cut the rows at places lo .. hi - 1 into groups, or once.
+    """Cut groups that wait, and their parts, or the first of them once.
 
     Args:
         rows: source row of each place; comes out in the order of the groups.
-        lo: first place.
-        hi: end of the places.
+        starts: groups that wait, from the last place to the first: the end of the first one, then where each starts.
+        waiting: how many wait, shape (1,).
         once_only: 1 for one cut alone.
         begins: set to 1 where a finished group begins, a place each.
         spare: room for a row of each place, shape (n, 1 + attributes + diversities + columns of `once`).
@@ -40,7 +41,6 @@ def cut_piece(
         start: where the entries of each code start.
         feature: feature of each entry.
         value: value of each entry.
-        most: most entries a row has.
         nominal: whether each attribute's codes stand in no order.
         several: code of each row and diversity, the codes of all diversities numbered through; like `rows`.
         part: part of each of these codes.
@@ -48,78 +48,79 @@ def cut_piece(
         once: what of a row counts once in a part, for its code and its code's part, see `sse._Numbered`; like `rows`.
         least: fewest rows of a group.
         sample: rows a cut is chosen by, at most.
-        sums: zeros between uses, one a feature; this and all below are one thread's own.
+        room: for `sample` rows or more; this and all below are one thread's own.
+        sums: zeros between uses, one a feature.
         left_sums: the same.
         left_code: any, one a code.
+        count: the same.
         counts: zeros between uses, shape (2, codes of diversities).
         parts: the same.
         seen: the last check that met each number of `once` on each side; the last place numbers the checks.
         stop: not 0 once the work is to stop.
 
     Returns:
-        Where the right part starts after one cut; -1 where none was allowed, or all groups are finished.
+        Where the right part starts after one cut; NO_CUT where none was allowed, or all groups are finished; NO_ROOM
+        where the last group has no allowed cut by a sample, and must be looked at as a whole, for which there is too
+        little room. Then no group is lost: the call can be made again.
     """
-    starts = np.empty((hi - lo) // least + 2, dtype=np.int64)
-    starts[0], starts[1] = hi, lo
-    waiting = 1
-    while waiting > 0 and stop[0] == 0:
-        low, high = starts[waiting], starts[waiting - 1]
-        middle = -1
-        if high - low >= 2 * least:
+    while waiting[0] > 0 and stop[0] == 0:
+        low, high = starts[waiting[0]], starts[waiting[0] - 1]
+        middle = NO_CUT
+        size = min(high - low, sample)
+        while high - low >= 2 * least:
+            if size > len(room.chosen):
+                return NO_ROOM
             middle = _cut_one(
-                rows, low, high, spare, codes, first_code, start, feature, value, most, nominal, several, part, limit,
-                once, least, sample, sums, left_sums, left_code, counts, parts, seen,
+                rows, low, high, size, spare, codes, first_code, start, feature, value, nominal, several, part, limit,
+                once, least, room, sums, left_sums, left_code, count, counts, parts, seen,
             )  # fmt: skip
+            if middle >= 0 or size == high - low:
+                break
+            size = high - low
         if middle < 0:
             begins[low] = 1
-            waiting -= 1
+            waiting[0] -= 1
         elif once_only == 1:
             return middle
         else:
-            starts[waiting] = middle
-            waiting += 1
-            starts[waiting] = low
-    return -1
+            starts[waiting[0]] = middle
+            waiting[0] += 1
+            starts[waiting[0]] = low
+    return NO_CUT
 
 
-@compiled
+@compiled_in_place
 def _cut_one(
-    rows: Array, lo: int, hi: int, spare: Array, codes: Array, first_code: Array, start: Array, feature: Array,
-    value: Array, most: int, nominal: Array, several: Array, part: Array, limit: Array, once: Array, least: int,
-    sample: int, sums: Array, left_sums: Array, left_code: Array, counts: Array, parts: Array, seen: Array,
+    rows: Array, lo: int, hi: int, size: int, spare: Array, codes: Array, first_code: Array, start: Array,
+    feature: Array, value: Array, nominal: Array, several: Array, part: Array, limit: Array, once: Array, least: int,
+    room: Room, sums: Array, left_sums: Array, left_code: Array, count: Array, counts: Array, parts: Array, seen: Array,
 ) -> int:  # fmt: skip
-    """Put the rows of the best allowed cut's left part first; return where the right part starts, -1 for no cut."""
-    m = hi - lo
-    size = min(m, sample)
+    """Put the rows of the best allowed cut's left part first; return where the right part starts, NO_CUT for no cut."""
+    m, gain, cut = hi - lo, room.gain, room.cut
+    for i in range(size):
+        room.chosen[i] = lo + i * m // size
+    cuts = list_candidates(room, size, m, codes, start, feature, value, nominal, least, sums, left_sums)
     while True:
-        chosen = np.empty(size, dtype=np.int64)
-        for i in range(size):
-            chosen[i] = lo + i * m // size
-        gain, cut, cuts = candidates_of(chosen, m, codes, start, feature, value, most, nominal, least, sums, left_sums)
-        while True:
-            best = -1
-            for k in range(cuts):
-                if gain[k] > 0.0 and (best < 0 or gain[k] > gain[best]):
-                    best = k
-            if best < 0:
-                break
-            gain[best] = 0.0
-            a = cut[best, 0]
-            for c in range(first_code[a], first_code[a + 1]):
-                left_code[c] = 0
-            mark(chosen, codes, a, cut[best, 1], cut[best, 2], first_code[a], first_code[a + 1], left_code)
-            left = 0
-            for i in range(lo, hi):
-                left += left_code[codes[i, a]]
-            allowed = left >= least and m - left >= least
-            if allowed and _diverse(lo, hi, codes, a, left_code, several, part, limit, once, counts, parts, seen):
-                return _split(rows, codes, several, once, lo, hi, spare, a, left_code)
-        if size == m:
-            return -1
-        size = m
+        best = -1
+        for k in range(cuts):
+            if gain[k] > 0.0 and (best < 0 or gain[k] > gain[best]):
+                best = k
+        if best < 0:
+            return NO_CUT
+        gain[best] = 0.0
+        a = cut[best, 0]
+        for c in range(first_code[a], first_code[a + 1]):
+            left_code[c] = 0
+        mark(room, size, codes, a, cut[best, 1], cut[best, 2], first_code[a], first_code[a + 1], left_code, count)
+        left = 0
+        for i in range(lo, hi):
+            left += left_code[codes[i, a]]
+        allowed = left >= least and m - left >= least
+        if allowed and _diverse(lo, hi, codes, a, left_code, several, part, limit, once, counts, parts, seen):
+            return _split(rows, codes, several, once, lo, hi, spare, a, left_code)
 
 
-@compiled
+@compiled_in_place
 def _diverse(
     lo: int, hi: int, codes: Array, a: int, left_code: Array, several: Array, part: Array, limit: Array, once: Array,
     counts: Array, parts: Array, seen: Array,
@@ -156,7 +157,7 @@ def _diverse(
     return held
 
 
-@compiled
+@compiled_in_place
 def _split(
     rows: Array, codes: Array, several: Array, once: Array, lo: int, hi: int, spare: Array, a: int, left_code: Array
 ) -> int:  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -27,7 +29,7 @@ def test_the_message_names_rows_estimate_and_a_command_that_works(tmp_path: Path
     with duckdb_anon.connect(str(file)) as con:
         fill(con)
         con.execute("set memory_limit = '50MB'")
-        with pytest.raises(duckdb.Error, match="300,000 rows, which takes about 68 MB in one call") as caught:
+        with pytest.raises(duckdb.Error, match="300,000 rows, which takes about 98 MB in one call") as caught:
             con.execute(f"create table r as from mondrian('big', 50, {ROLES})")
         con.execute("set memory_limit = '4GB'")
     command = re.search(r"Work in parts: duckdb-anon (.*), or in Python", str(caught.value))
@@ -54,11 +56,11 @@ def test_the_python_call_of_the_message_works(con: duckdb.DuckDBPyConnection) ->
     assert con.execute("select count(*) from NAME").fetchall() == [(ROWS,)]
 
 
-@pytest.mark.parametrize("role", ["keep := ['note']", "sensitive := 'note'"])
-def test_long_texts_are_reckoned_with(con: duckdb.DuckDBPyConnection, role: str) -> None:
+@pytest.mark.parametrize(("role", "size"), [("keep := ['note']", 894), ("sensitive := 'note'", 902)])
+def test_long_texts_are_reckoned_with(con: duckdb.DuckDBPyConnection, role: str, size: int) -> None:
     con.execute("create table notes as select i % 9 as a, repeat(md5(i::varchar), 100) as note from range(30000) r(i)")
     con.execute("set memory_limit = '400MB'")
-    with pytest.raises(duckdb.Error, match=r"30,000 rows, which takes about 481 MB in one call"):
+    with pytest.raises(duckdb.Error, match=f"30,000 rows, which takes about {size} MB in one call"):
         con.execute(f"explain from mondrian('notes', 50, qi := ['a'], {role})")
     assert con.execute("select count(*) from mondrian('notes', 50, qi := ['a'])").fetchall() == [(30000,)]
 
@@ -67,8 +69,59 @@ def test_counts_of_buckets_are_reckoned_with(con: duckdb.DuckDBPyConnection) -> 
     fill(con)
     con.execute("set memory_limit = '100MB'")
     con.execute(f"explain from muco('big', 0.2, {ROLES})")
-    with pytest.raises(duckdb.Error, match="300,000 rows, which takes about 137 MB in one call"):
+    with pytest.raises(duckdb.Error, match="300,000 rows, which takes about 167 MB in one call"):
         con.execute(f"explain from anatomy('big', 5, {ROLES})")
+
+
+MEASURED = """
+import re, sys, duckdb_anon
+from duckdb_anon.engine import fits
+con = duckdb_anon.connect(sys.argv[1])
+con.execute("set threads = 2; set enable_progress_bar = false")
+value, call = sys.argv[2:]
+con.execute(f"create table big as select {value} as x, (hash(i, 1) % 60)::int as a, 'n' || hash(i, 2) % 20 as b, "
+            "'s' || hash(i, 3) % 50 as s from range(200000) r(i)")
+con.execute("create table few as from big limit 3000")
+con.execute(f"create table warm as from {call.format('few')}")  # compiles
+limit, told = con.execute("select current_setting('memory_limit')").fetchall()[0][0], 0
+con.execute("set memory_limit = '20MB'")
+try:
+    con.execute(f"explain from {call.format('big')}")
+except Exception as error:
+    told = fits.size_of("", re.search("takes about (.*?B) in one call", str(error))[1])
+con.execute(f"set memory_limit = '{limit}'; checkpoint")
+status = lambda key: 1024 * int(re.search(key + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
+before = status("VmRSS")
+con.execute(f"create table r as from {call.format('big')}")
+print(told, status("VmHWM") - before)
+"""
+KINDS = {
+    "whole numbers": "(hash(i) % 90)::int",
+    "times": "timestamp '2000-01-01' + interval 1 second * (hash(i) % 100000000)",
+    "names": "'text' || hash(i) % 1000000000000000",
+    "notes": "repeat(md5(i::varchar), 6)",
+}
+METHODS = [
+    "mondrian('{}', 10, %s)",
+    "rank_swap('{}', 5, %s)",
+    "anatomy('{}', 10, %s)",
+    "rr_distort('{}', p := 0.8, %s)",
+]
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of a process is read from /proc")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("call", METHODS)
+def test_a_call_takes_no_more_than_is_said(tmp_path: Path, kind: str, call: str) -> None:
+    given = call % "qi := ['x', 'a', 'b'], sensitive := 's', seed := 1"
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(tmp_path / "x.duckdb"), KINDS[kind], given],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told, taken = map(int, run.stdout.split())
+    assert taken <= told <= 3 * taken, (told, taken)
 
 
 def test_what_has_no_parts_says_so(con: duckdb.DuckDBPyConnection) -> None:

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels import compiled as home
-from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.kernels.compiled import compiled, compiled_in_place, instead
+from duckdb_anon.kernels.groups.loss_cut import groups_by_loss
+from duckdb_anon.kernels.groups.rule_checks import checking, satisfied
+from duckdb_anon.kernels.groups.rules import CONDITIONAL, DISTINCT, SIZE, Rule, Rules
 
 
 @compiled
@@ -31,6 +34,62 @@ def sum_doubled(values: np.ndarray) -> int:
 
 def test_compiled_functions_call_one_another():
     assert sum_doubled(np.array([1, 2, 3])) == 12
+
+
+def test_what_only_compiled_functions_call_becomes_machine_code_in_its_callers_alone():
+    sum_doubled(np.array([1, 2, 3]))
+    own = [one.library for one in doubled.inner().overloads.values()]
+    assert own and not any(list(library.get_defined_functions()) for library in own)
+    assert all(list(one.library.get_defined_functions()) for one in sum_doubled.outer().overloads.values())
+
+
+def test_numbas_options_compare_as_before_once_a_function_is_compiled():
+    from numba.core.targetconfig import TargetConfig
+
+    before = TargetConfig.__eq__, TargetConfig.__hash__
+    assert compiled(lambda value: value + 1)(1) == 2
+    assert (TargetConfig.__eq__, TargetConfig.__hash__) == before
+
+
+@compiled_in_place
+def tripled(value: int) -> int:
+    return 3 * value
+
+
+def test_a_variant_calls_others_and_the_function_itself_stays():
+    variant = instead(sum_doubled, {doubled: tripled})
+    assert variant(np.array([1, 2, 3])) == 18 and sum_doubled(np.array([1, 2, 3])) == 12
+    assert instead(sum_doubled, {doubled: tripled}) is variant  # compiled once a process
+    assert instead(sum_doubled, {tripled: doubled}) is sum_doubled  # which calls none of them
+    assert home.cache_folder(variant.function) != home.cache_folder(sum_doubled.function)
+
+
+def reached(kernel: object) -> set[str]:
+    met, waiting = {kernel.function}, [kernel.function]
+    while waiting:
+        function = waiting.pop()
+        for name in function.__code__.co_names:
+            called = function.__globals__.get(name)
+            if isinstance(called, home.Compiled) and called.function not in met:
+                met.add(called.function)
+                waiting.append(called.function)
+    return {function.__name__ for function in met}
+
+
+def test_only_checks_that_the_rules_are_about_are_compiled():
+    sensitive = np.array([0, 1, 1], np.int32)
+
+    def compiled_for(*rules: Rule, person: np.ndarray | None = None) -> set[str]:
+        return reached(checking(groups_by_loss, Rules.of(rules, sensitive, person)))
+
+    every = {"satisfied", "_holds", "_ordered_distance", "_tree_distance", "_conditional", "_by_chance"}
+    assert reached(groups_by_loss) >= every and satisfied.function.__name__ in every
+    size, distinct = Rule(SIZE, (2.0,)), Rule(DISTINCT, (2.0,))
+    assert not compiled_for(size) & every
+    assert compiled_for(size, distinct) & every == {"satisfied", "_holds"}
+    assert compiled_for(size, person=sensitive) & every == {"satisfied", "_holds"}  # it counts persons, not rows
+    conditional = Rule(CONDITIONAL, (2.0,), codes=np.zeros(2, np.int64))
+    assert compiled_for(conditional) & every == {"satisfied", "_holds", "_conditional"}
 
 
 def test_import_leaves_numba_alone():
