@@ -76,9 +76,7 @@ class SetPart(Part):
                 first=asked_of(tree("{cell}[1]", **cells)),
                 **cells,
             )
-        found = tree(
-            "length(list_filter(coalesce({cell}, [null]), lambda _member: {inside}))", inside=inside, **cells
-        )
+        found = tree("length(list_filter(coalesce({cell}, [null]), lambda _member: {inside}))", inside=inside, **cells)
         if request.wanted == "possible":
             return tree("{found} > 0", found=found)
         sign = "/" if request.wanted == "mean" else "="
