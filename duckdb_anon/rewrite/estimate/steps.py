@@ -32,7 +32,7 @@ from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
 from duckdb_anon.rewrite.query.template import column, copied, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
-from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
+from duckdb_anon.rewrite.shapes.inverted import RandomizedPart, inversions
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -221,20 +221,10 @@ class Steps:
 
     def _inversions(self) -> list[Step]:
         """One CTE a randomized column, each reading the one before."""
-        made: list[Step] = []
-        keys = {part.name: name(f"cell_{part.name}") for part in self.spread}
-        exact = [column(c).this for c in sorted(self.homes.by_value) if c in self.model.exact]
-        numbers = [name(label) for (kind, _), label in self.columns.items() if kind != "square"]
-        counted = self.columns.get(("sum", number(1)))
-        before = ROWS
-        for part in self.inverted:
-            others = exact + [key for other, key in keys.items() if other != part.name]
-            rows = name(counted) if counted else None
-            step = name(f"{part.name}_inverted")
-            made.append((step, part.inverted(before, keys[part.name], others, numbers, rows)))
-            keys[part.name] = column(part.columns[0]).this
-            before = step
-        return made
+        keys = [column(c).this for c in sorted(self.homes.by_value) if c in self.model.exact]
+        keys += [name(label) for (kind, _), label in self.columns.items() if kind == "key"]
+        numbers = [name(label) for (kind, _), label in self.columns.items() if kind not in ("square", "key")]
+        return inversions(self.inverted, ROWS, keys, numbers, self.columns.get(("sum", number(1))))
 
     def _answers(self, part: Part, asked: dict[Request, str]) -> list[Step]:
         """The steps that rows join for what is asked of a part; none where a row tells it all."""

@@ -71,7 +71,7 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
             listed = f"values_of_{part.name}"
             counted.append(labelled(lists[place], listed))
             lists[place] = own(listed)
-            size = tree("length({values})", values=own(listed))
+            size = tree("array_length({values})", values=own(listed))
         sizes.append(size)
     if counted:
         source = select("select *, {counted} from {source}", counted=counted, source=source)

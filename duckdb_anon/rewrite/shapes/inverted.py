@@ -171,6 +171,33 @@ class RandomizedPart(Part):
         return select("select distinct _own, _other from {domain}", domain=self.domain)
 
 
+def inversions(
+    parts: Sequence[RandomizedPart],
+    before: exp.Identifier,
+    keys: Sequence[exp.Identifier],
+    numbers: Sequence[exp.Identifier],
+    counted: str | None,
+) -> list[tuple[exp.Identifier, exp.Select]]:
+    """The names and SELECTs that invert one column after the other, each reading the one before.
+
+    Args:
+        parts: the columns; their cells are called `cell_` and the part's name.
+        before: name of the step of the released rows.
+        keys: its other columns that tell rows apart.
+        numbers: its columns of numbers, which are summed.
+        counted: the one of them that counts rows.
+    """
+    made: list[tuple[exp.Identifier, exp.Select]] = []
+    shown = {part.name: name(f"cell_{part.name}") for part in parts}
+    for part in parts:
+        others = [*keys, *(cell for other, cell in shown.items() if other != part.name)]
+        step = name(f"{part.name}_inverted")
+        rows = name(counted) if counted else None
+        made.append((step, part.inverted(before, shown[part.name], others, numbers, rows)))
+        shown[part.name], before = column(part.columns[0]).this, step
+    return made
+
+
 def _there(share: str) -> str:
     """What a released value that is asked for weighs, where `share` is what any other weighs."""
     return f"{share}_there"

@@ -47,7 +47,7 @@ class SetPart(Part):
         return self._members(cell)
 
     def _members(self, cell: exp.Expr) -> exp.Expr:
-        return tree("greatest(length({cell}), 1)", cell=cell)
+        return tree("greatest(array_length({cell}), 1)", cell=cell)
 
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """How many members are asked for; None where their values are."""
@@ -69,14 +69,16 @@ class SetPart(Part):
         inside, cells = asked_of(own("member")), {"cell": self.key}
         if request.wanted == "mean" and sum(1 for _ in condition.walk()) <= MOST_ASKED_TWICE:
             return tree(
-                "case when length({cell}) > 1 "
-                "then length(list_filter({cell}, lambda _member: {inside})) / length({cell}) "
+                "case when array_length({cell}) > 1 "
+                "then array_length(list_filter({cell}, lambda _member: {inside})) / array_length({cell}) "
                 "when {first} then 1 else 0 end",
                 inside=inside,
                 first=asked_of(tree("{cell}[1]", **cells)),
                 **cells,
             )
-        found = tree("length(list_filter(coalesce({cell}, [null]), lambda _member: {inside}))", inside=inside, **cells)
+        found = tree(
+            "array_length(list_filter(coalesce({cell}, [null]), lambda _member: {inside}))", inside=inside, **cells
+        )
         if request.wanted == "possible":
             return tree("{found} > 0", found=found)
         sign = "/" if request.wanted == "mean" else "="
@@ -84,10 +86,10 @@ class SetPart(Part):
 
 
 _OF_ONE = {
-    "mean": "case when length({cell}) > 1 then list_contains({cell}, {value})::int / length({cell}) "
+    "mean": "case when array_length({cell}) > 1 then list_contains({cell}, {value})::int / array_length({cell}) "
     "when {cell}[1] = {value} then 1 else 0 end",
     "possible": "coalesce(list_contains({cell}, {value}), false)",
-    "certain": "coalesce(length({cell}) = 1 and {cell}[1] = {value}, false)",
+    "certain": "coalesce(array_length({cell}) = 1 and {cell}[1] = {value}, false)",
 }
 """What a set tells of one value. Sets of one member, which are most where classes are small, are looked at and not
 searched."""
