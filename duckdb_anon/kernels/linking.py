@@ -7,6 +7,8 @@ compiled functions call is kept as it comes from numba, and becomes machine code
 While types are inferred, numba compares its options, all fifty of them, for each way an operator might be meant; most
 of these times they are the same object.
 
+Both reach into numba; with releases of it newer than the last one tried, it compiles in its own way.
+
 Cost: none; four tenths of the time to compile are saved.
 """
 
@@ -18,6 +20,17 @@ from contextlib import contextmanager
 from typing import Any
 
 
+_LAST_TRIED = (0, 68)
+
+
+@functools.cache
+def _tried() -> bool:
+    """Whether this release of numba is one that was tried."""
+    import numba
+
+    return tuple(int(part) for part in numba.__version__.split(".")[:2]) <= _LAST_TRIED
+
+
 @functools.cache
 def linked_library() -> Any:
     """Return the class of numba's libraries for functions of which no machine code is made."""
@@ -25,6 +38,8 @@ def linked_library() -> Any:
     from numba.core import codegen
 
     library: Any = codegen.JITCodeLibrary
+    if not _tried():
+        return library
 
     class Linked(library):  # type: ignore[misc]
         """Code for other libraries to link; its own module has nothing but the globals numba sets when it loads."""
@@ -63,7 +78,7 @@ def options_by_identity() -> Iterator[None]:
 
     compared: Any = Options
     before = compared.__eq__, compared.__hash__
-    if getattr(before[0], "by_identity", False):  # a function is compiled while one that calls it is
+    if getattr(before[0], "by_identity", False) or not _tried():  # a function is compiled while one that calls it is
         yield
         return
 
