@@ -52,7 +52,13 @@ class Room(NamedTuple):
 
     @staticmethod
     def of(rows: int, most: int, attributes: int) -> Room:
-        """Make space for so many rows of at most `most` entries."""
+        """Make space.
+
+        Args:
+            rows: rows that a cut is chosen by.
+            most: entries of one of them.
+            attributes: columns that are cut.
+        """
         whole, cuts = np.int64, 2 * attributes * rows
         return Room(
             np.empty(rows, whole), np.empty(cuts), np.empty((cuts, 3), whole), np.empty((rows, most), whole),
