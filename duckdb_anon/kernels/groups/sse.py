@@ -178,9 +178,9 @@ def sse_groups(
         space, room, middle = local.space, local.room, NO_ROOM
         while middle == NO_ROOM:
             middle = cut_piece(
-                row, starts, waiting, int(high - low > _WHOLE), begins, spare, codes, scaled.first_code, scaled.start,
+                row, starts, waiting, int(high - low > _WHOLE), begins, spare, codes, scaled.start,
                 scaled.feature, scaled.value, nominal, asked.codes, asked.part, asked.l, asked.once, least, SAMPLE,
-                room, space.sums, space.left_sums, space.left_code, space.tally, space.counts, space.parts, space.seen,
+                room, space.sums, space.left_sums, space.left_code, space.counts, space.parts, space.seen,
                 flag,
             )  # fmt: skip
             if middle == NO_ROOM:
@@ -233,7 +233,6 @@ class _Space(NamedTuple):
     sums: FloatArray
     left_sums: FloatArray
     left_code: IntArray
-    tally: IntArray
     counts: IntArray
     parts: IntArray
     seen: IntArray
@@ -242,7 +241,7 @@ class _Space(NamedTuple):
     def of(scaled: Features, asked: _Numbered) -> _Space:
         codes, met, whole = int(scaled.first_code[-1]), int(asked.once.max(initial=-1)) + 1, np.int64
         return _Space(
-            np.zeros(scaled.count), np.zeros(scaled.count), np.zeros(codes, whole), np.zeros(codes, whole),
+            np.zeros(scaled.count), np.zeros(scaled.count), np.zeros(codes, whole),
             np.zeros((2, len(asked.part)), whole), np.zeros((2, len(asked.part)), whole), np.zeros((2, met + 1), whole),
         )  # fmt: skip
 

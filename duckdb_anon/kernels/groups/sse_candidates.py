@@ -114,31 +114,15 @@ def list_candidates(
             sums[entry_feature[i, e]] = 0.0
     cuts = 0
     for a in range(d):
-        lowest = highest = np.int64(codes[chosen[0], a])
-        for i in range(size):
-            key[i] = codes[chosen[i], a]
-            lowest = min(lowest, key[i])
-            highest = max(highest, key[i])
-        if lowest == highest:
+        runs = _runs(room, size, codes, a)
+        if runs == 1:
             continue
-        _order(key, size, lowest, highest, room.tally, order)
-        runs = 0
-        for place in range(size):
-            if place == 0 or key[order[place]] != key[order[place - 1]]:
-                first[runs] = place
-                run[runs] = runs
-                runs += 1
-        first[runs] = size
         # ordered: runs one after the other; nominal: each alone, then, of four or more, one after the other by size
         for way in range(3):
             if (way == _UP_TO) == nominal[a] or (way == _FREQUENT and runs < 4):
                 continue
             if way == _FREQUENT:
-                for r in range(runs):
-                    run[r] = (first[r] - first[r + 1]) * np.int64(size) + r
-                _sort(run, runs)
-                for r in range(runs):
-                    run[r] = run[r] % size
+                _by_size(room, size, runs)
             left, square, along = 0, 0.0, 0.0
             for t in range(runs - 1 if way != _ONE or runs == 2 else runs):
                 r = run[t]
@@ -219,34 +203,60 @@ def _sort(key: Array, size: int) -> None:
 
 @compiled_in_place
 def mark(
-    room: Room, size: int, codes: Array, a: int, way: int, argument: int, first: int, last: int, left_code: Array,
-    count: Array,
-) -> None:  # fmt: skip
-    """Set to 1 what a cut of attribute `a` puts into its left part, of the codes first .. last - 1.
+    room: Room, size: int, codes: Array, lo: int, hi: int, a: int, way: int, argument: int, left_code: Array
+) -> None:
+    """Set to 1 what a cut of attribute `a` puts into its left part, of the codes of rows lo .. hi - 1, the others to 0.
 
     Args:
-        room: its `chosen` are the rows it was chosen by.
+        room: its `chosen` are the rows the cut was chosen by.
         size: how many these are.
         codes: see `sse_cuts.cut_piece`.
+        lo: first row of the group.
+        hi: end of its rows.
         a: the attribute.
         way: how it cuts.
         argument: its code, or number of codes.
-        first: first code of the attribute.
-        last: end of its codes.
         left_code: filled in.
-        count: any, one a code.
     """
-    if way == _UP_TO:
-        for c in range(first, argument + 1):
-            left_code[c] = 1
-    elif way == _ONE:
-        left_code[argument] = 1
-    else:
-        many = last - first
-        for c in range(many):
-            count[c] = c
-        for i in range(size):
-            count[codes[room.chosen[i], a] - first] -= many
-        _sort(count, many)
+    # by rows and never by all codes: a group has few of the codes of a column whose values all differ
+    for i in range(lo, hi):
+        c = codes[i, a]
+        left_code[c] = 1 if (way == _UP_TO and c <= argument) or (way == _ONE and c == argument) else 0
+    if way == _FREQUENT:
+        runs = _runs(room, size, codes, a)
+        _by_size(room, size, runs)
         for t in range(argument):
-            left_code[first + count[t] % many] = 1
+            left_code[room.key[room.order[room.first[room.run[t]]]]] = 1
+
+
+@compiled_in_place
+def _runs(room: Room, size: int, codes: Array, a: int) -> int:
+    """Order the chosen rows by their code of an attribute; return how many codes they have."""
+    chosen, key, order, first, run = room.chosen, room.key, room.order, room.first, room.run
+    lowest = highest = np.int64(codes[chosen[0], a])
+    for i in range(size):
+        key[i] = codes[chosen[i], a]
+        lowest = min(lowest, key[i])
+        highest = max(highest, key[i])
+    if lowest == highest:
+        return 1
+    _order(key, size, lowest, highest, room.tally, order)
+    runs = 0
+    for place in range(size):
+        if place == 0 or key[order[place]] != key[order[place - 1]]:
+            first[runs] = place
+            run[runs] = runs
+            runs += 1
+    first[runs] = size
+    return runs
+
+
+@compiled_in_place
+def _by_size(room: Room, size: int, runs: int) -> None:
+    """Put runs into the order of their sizes, the longest first."""
+    first, run = room.first, room.run
+    for r in range(runs):
+        run[r] = (first[r] - first[r + 1]) * np.int64(size) + r
+    _sort(run, runs)
+    for r in range(runs):
+        run[r] = run[r] % size

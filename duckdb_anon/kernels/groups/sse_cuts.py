@@ -22,9 +22,9 @@ NO_CUT, NO_ROOM = -1, -2
 @compiled_in_place
 def cut_piece(
     rows: Array, starts: Array, waiting: Array, once_only: int, begins: Array, spare: Array, codes: Array,
-    first_code: Array, start: Array, feature: Array, value: Array, nominal: Array, several: Array, part: Array,
+    start: Array, feature: Array, value: Array, nominal: Array, several: Array, part: Array,
     limit: Array, once: Array, least: int, sample: int, room: Room, sums: Array, left_sums: Array, left_code: Array,
-    count: Array, counts: Array, parts: Array, seen: Array, stop: Array,
+    counts: Array, parts: Array, seen: Array, stop: Array,
 ) -> int:  # fmt: skip
     """Cut groups that wait, and their parts, or the first of them once.
 
@@ -37,7 +37,6 @@ def cut_piece(
         spare: room for a row of each place, shape (n, 1 + attributes + diversities + columns of `once`).
         codes: code of each row and attribute, the codes of all attributes numbered through, shape (n, attributes);
             like `rows`.
-        first_code: number of the first code of each attribute, see `features.Features`.
         start: where the entries of each code start.
         feature: feature of each entry.
         value: value of each entry.
@@ -52,7 +51,6 @@ def cut_piece(
         sums: zeros between uses, one a feature.
         left_sums: the same.
         left_code: any, one a code.
-        count: the same.
         counts: zeros between uses, shape (2, codes of diversities).
         parts: the same.
         seen: the last check that met each number of `once` on each side; the last place numbers the checks.
@@ -71,8 +69,8 @@ def cut_piece(
             if size > len(room.chosen):
                 return NO_ROOM
             middle = _cut_one(
-                rows, low, high, size, spare, codes, first_code, start, feature, value, nominal, several, part, limit,
-                once, least, room, sums, left_sums, left_code, count, counts, parts, seen,
+                rows, low, high, size, spare, codes, start, feature, value, nominal, several, part, limit,
+                once, least, room, sums, left_sums, left_code, counts, parts, seen,
             )  # fmt: skip
             if middle >= 0 or size == high - low:
                 break
@@ -91,9 +89,9 @@ def cut_piece(
 
 @compiled_in_place
 def _cut_one(
-    rows: Array, lo: int, hi: int, size: int, spare: Array, codes: Array, first_code: Array, start: Array,
+    rows: Array, lo: int, hi: int, size: int, spare: Array, codes: Array, start: Array,
     feature: Array, value: Array, nominal: Array, several: Array, part: Array, limit: Array, once: Array, least: int,
-    room: Room, sums: Array, left_sums: Array, left_code: Array, count: Array, counts: Array, parts: Array, seen: Array,
+    room: Room, sums: Array, left_sums: Array, left_code: Array, counts: Array, parts: Array, seen: Array,
 ) -> int:  # fmt: skip
     """Put the rows of the best allowed cut's left part first; return where the right part starts, NO_CUT for no cut."""
     m, gain, cut = hi - lo, room.gain, room.cut
@@ -109,9 +107,7 @@ def _cut_one(
             return NO_CUT
         gain[best] = 0.0
         a = cut[best, 0]
-        for c in range(first_code[a], first_code[a + 1]):
-            left_code[c] = 0
-        mark(room, size, codes, a, cut[best, 1], cut[best, 2], first_code[a], first_code[a + 1], left_code, count)
+        mark(room, size, codes, lo, hi, a, cut[best, 1], cut[best, 2], left_code)
         left = 0
         for i in range(lo, hi):
             left += left_code[codes[i, a]]
