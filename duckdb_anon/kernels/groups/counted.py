@@ -20,7 +20,7 @@ from duckdb_anon.kernels.groups.loss_cut import COMPARED_SIZE
 from duckdb_anon.kernels.groups.median import Width
 from duckdb_anon.kernels.groups.row_order import CHILDREN, FREQUENT, ONLY, UP_TO, Space
 from duckdb_anon.kernels.groups.sse import left_to_right
-from duckdb_anon.kernels.groups.sse_candidates import Room, list_candidates, mark
+from duckdb_anon.kernels.groups.sse_candidates import UP_TO_CODE, Room, list_candidates, mark
 from duckdb_anon.kernels.groups.widths import range_width
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
@@ -153,7 +153,9 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
         j, way, argument = (int(number) for number in room.cut[k])
         first, last = int(scaled.first_code[j]), int(scaled.first_code[j + 1])
         left = np.zeros(int(scaled.first_code[-1]), dtype=np.int64)
-        mark(room, len(codes), codes, j, way, argument, first, last, left, np.empty_like(left))
+        mark(room, len(codes), codes, 0, len(codes), j, way, argument, left)
+        if way == UP_TO_CODE:  # of the values that the sample lacks too
+            left[first : argument + 1] = 1
         part = 1 - left[first:last]
         yield Cut(j, part[_places(qi[j])], 2)
 

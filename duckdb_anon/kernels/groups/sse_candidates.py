@@ -16,7 +16,7 @@ from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.model.table import FloatArray, IntArray
 
 Array = NDArray[Any]
-_UP_TO, _ONE, _FREQUENT = 0, 1, 2
+UP_TO_CODE, _ONE, _FREQUENT = 0, 1, 2
 
 
 class Room(NamedTuple):
@@ -25,7 +25,7 @@ class Room(NamedTuple):
     Attributes:
         chosen: the rows, given.
         gain: what each cut would gain.
-        cut: its attribute, how it cuts (`_UP_TO`, ...) and its code or number of codes, shape (cuts, 3).
+        cut: its attribute, how it cuts (`UP_TO_CODE`, ...) and its code or number of codes, shape (cuts, 3).
         entry_feature: features of each row, shape (rows, entries).
         entry_value: value of each.
         entries: how many entries a row has.
@@ -119,7 +119,7 @@ def list_candidates(
             continue
         # ordered: runs one after the other; nominal: each alone, then, of four or more, one after the other by size
         for way in range(3):
-            if (way == _UP_TO) == nominal[a] or (way == _FREQUENT and runs < 4):
+            if (way == UP_TO_CODE) == nominal[a] or (way == _FREQUENT and runs < 4):
                 continue
             if way == _FREQUENT:
                 _by_size(room, size, runs)
@@ -221,7 +221,7 @@ def mark(
     # by rows and never by all codes: a group has few of the codes of a column whose values all differ
     for i in range(lo, hi):
         c = codes[i, a]
-        left_code[c] = 1 if (way == _UP_TO and c <= argument) or (way == _ONE and c == argument) else 0
+        left_code[c] = 1 if (way == UP_TO_CODE and c <= argument) or (way == _ONE and c == argument) else 0
     if way == _FREQUENT:
         runs = _runs(room, size, codes, a)
         _by_size(room, size, runs)

@@ -177,7 +177,7 @@ def inversions(
     keys: Sequence[exp.Identifier],
     numbers: Sequence[exp.Identifier],
     counted: str | None,
-) -> list[tuple[exp.Identifier, exp.Select]]:
+) -> list[tuple[exp.Identifier, exp.Query]]:
     """The names and SELECTs that invert one column after the other, each reading the one before.
 
     Args:
@@ -187,7 +187,7 @@ def inversions(
         numbers: its columns of numbers, which are summed.
         counted: the one of them that counts rows.
     """
-    made: list[tuple[exp.Identifier, exp.Select]] = []
+    made: list[tuple[exp.Identifier, exp.Query]] = []
     shown = {part.name: name(f"cell_{part.name}") for part in parts}
     for part in parts:
         others = [*keys, *(cell for other, cell in shown.items() if other != part.name)]

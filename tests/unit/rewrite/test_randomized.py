@@ -230,3 +230,22 @@ def test_a_condition_with_a_query_of_its_own_keeps_that_querys_columns_apart() -
         )
         text = rewrite(query, seen(con, "people"), seen(con, "identity_randomized"), [])
         assert con.execute(text).fetchall() == con.execute(query).fetchall() != [(0,)]
+
+
+@pytest.mark.parametrize("aggregate", ["median(cost)", "quantile_disc(cost, 0.25)", "quantile_cont(cost, 0.9)"])
+def test_quantiles_of_exact_columns_tell_the_values_of_a_randomized_group_apart(
+    people: duckdb.DuckDBPyConnection, aggregate: str
+) -> None:
+    people.execute("alter table people add column far double; update people set far = cost + if(sex = 'f', 0, 100)")
+    people.execute("comment on column people.far is 'anon: insensitive'")
+    people.execute("create table r as from rr_distort('people', p := 0.9, seed := 4)")
+    asked = aggregate.replace("cost", "far")
+    for query in (
+        f"select sex, {asked} from people group by sex order by sex",
+        f"select sex, {asked} from people where age < 60 group by sex order by sex",
+    ):
+        text = people.execute("select rewrite_query(?, 'people', 'r', spread := 'uniform')", [query]).fetchone()[0]
+        truth, found = people.execute(query).fetchall(), people.execute(text).fetchall()
+        assert [sex for sex, _ in found] == ["f", "m"]
+        for (_, real), (_, estimate) in zip(truth, found, strict=True):
+            assert estimate == pytest.approx(real, abs=4)  # the values of a group lie 10 apart at most, groups 100
