@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from duckdb_anon.model.errors import ParameterError
 
-_BASE, _ROW, _CELL = 30_000_000, 60, 42
+_BASE, _ROW, _CELL = 30_000_000, 100, 42
 """Bytes of a call, of a row and of a value in it."""
-INLINED, _COPIES, _COUNTS, _WIDE, _DIFFERENT = 12, 9, 230, 90, 220
+INLINED, _COPIES, _COUNTS, _WIDE, _DIFFERENT = 12, 9, 230, 240, 220
 """Bytes of text that a column's share covers, as DuckDB keeps those beside their lengths; copies of what is longer: the
 source, the feed, the values, the rows as drawn off, the table that is made; what the counts of a bucket take a row, in
 lists and in maps; what a number of eight bytes or more takes beside those that are narrowed; and what a value
@@ -51,7 +51,7 @@ def needed(
         listed: bytes of the values that a released row may list.
 
     >>> needed(1_000_000, 8), needed(1_000_000, 8, text=300), needed(1_000_000, 8, counted=True)
-    (426000000, 2262000000, 656000000)
+    (466000000, 2302000000, 696000000)
     """
     return _BASE + int(rows * _of_row(columns, text, counted, different, wide, listed))
 
