@@ -13,7 +13,7 @@ import json
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import duckdb
@@ -222,7 +222,7 @@ def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
     facts = ("told", "database", "schema", "asker", "planned")
     told, database, schema, asker, planned = (call.field(name)[0].as_py() for name in facts)
     rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
-    con = _cursor(number) if entry.database == "callers" else duckdb.connect()
+    con = _cursor(number, asker) if entry.database == "callers" else duckdb.connect()
     try:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
@@ -246,8 +246,29 @@ def _whole(array: pa.Array) -> pa.Array:
 def _planned(number: int, call: dict[str, Any]) -> str:
     """Plan one call; errors come back as '!' and their text."""
     interrupt.install()
-    entry = _BY_NAME[call["function"]]
-    cursor, flag = _cursor(number), call_flag()
+    while True:
+        cursor = _cursor(number, call.get("asker", -1))
+        try:
+            told = _planned_on(cursor, call)
+            # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
+            # server close theirs at any time, and what was found or went wrong then says nothing of the call
+            if cursor is None or not _is_closed(cursor):
+                return told
+        finally:
+            if cursor is not None:
+                cursor.close()
+
+
+def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
+    try:
+        cursor.execute("select 1")
+    except duckdb.ConnectionException:
+        return True
+    return False
+
+
+def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) -> str:
+    entry, flag = _BY_NAME[call["function"]], call_flag()
     try:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
@@ -262,26 +283,22 @@ def _planned(number: int, call: dict[str, Any]) -> str:
         return f"!{error}"
     except Exception as error:  # a traceback would show paths, the message might show data
         return f"!{unexpected(entry.name, error)}"
-    finally:
-        if cursor is not None:
-            cursor.close()
 
 
-def _cursor(number: int) -> duckdb.DuckDBPyConnection | None:
-    """A fresh cursor of the instance, through whichever loaded connection is still open."""
-    alive = []
-    cursor = None
-    for reference in _CONNECTIONS[number]:
+def _cursor(number: int, asker: int) -> duckdb.DuckDBPyConnection | None:
+    """A fresh cursor, through the caller's connection if it is known: who closes another one may find it busy."""
+    known = _CONNECTIONS[number]
+    if (own := interrupt.connection_at((number, asker))) is not None:
+        with suppress(duckdb.Error):
+            return cursors.plain(own)
+    for reference in list(known):
         con = reference()
-        if con is None:
-            continue
-        try:
-            cursor = cursor or cursors.plain(con)
-        except duckdb.ConnectionException:
-            continue
-        alive.append(reference)
-    _CONNECTIONS[number] = alive
-    return cursor
+        if con is not None:
+            with suppress(duckdb.ConnectionException):
+                return cursors.plain(con)
+        with suppress(ValueError):  # another thread was sooner
+            known.remove(reference)
+    return None
 
 
 def _ran(number: int, call: pa.StructArray) -> pa.Array:

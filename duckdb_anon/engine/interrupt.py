@@ -81,6 +81,15 @@ def listen(con: duckdb.DuckDBPyConnection, instance: int) -> None:
     duckdb.DuckDBPyConnection.interrupt = interrupt  # type: ignore[method-assign]
 
 
+def connection_at(place: Place) -> duckdb.DuckDBPyConnection | None:
+    """The loaded connection that has a number in a database instance; None where it is not known or gone.
+
+    Args:
+        place: number of the instance, and of the connection in it.
+    """
+    return next((con for seen, where in list(_places) if where == place and (con := seen()) is not None), None)
+
+
 def stop_running(place: Place | None = None) -> None:
     """Make the running kernels stop at their next tick: all, or those of one connection."""
     _stopped[place] = time.monotonic()

@@ -44,5 +44,6 @@ def planned(function: str, arguments: Mapping[str, str]) -> str:
         arguments: SQL of what it is given, by parameter.
     """
     given = ", ".join(f"{name}: {sql}" for name, sql in arguments.items()) or "none: NULL"
-    call = f"{{function: '{function}', database: current_database(), schema: current_schema(), arguments: {{{given}}}}}"
+    asker = "asker: current_connection_id(), database: current_database(), schema: current_schema()"
+    call = f"{{function: '{function}', {asker}, arguments: {{{given}}}}}"
     return f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"
