@@ -40,6 +40,7 @@ def test_every_column_comes_back_as_it_was(name: str) -> None:
     assert str(back) == str(pa.concat_arrays([COLUMNS[name], COLUMNS[name][1:]]))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
 def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "_TOGETHER", 1)  # else the texts would be held once

@@ -175,6 +175,7 @@ def test_an_undistorted_copy_is_found_up_to_equal_rows(con: duckdb.DuckDBPyConne
             assert identity == pytest.approx(wanted, abs=1e-12), attacker
 
 
+@pytest.mark.campaign
 def test_independent_noise_is_found_by_chance_alone(con: duckdb.DuckDBPyConnection) -> None:
     rng = np.random.default_rng(5)
     rows, rounds = 40, 60
