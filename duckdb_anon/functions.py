@@ -247,12 +247,14 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     """Plan one call; errors come back as '!' and their text."""
     interrupt.install()
     while True:
-        cursor = _cursor(number, call.get("asker", -1))
+        asker = call.get("asker", -1)
+        cursor = _cursor(number, asker)
         try:
             told = _planned_on(cursor, call)
             # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
             # server close theirs at any time, and what was found or went wrong then says nothing of the call
-            if cursor is None or not _is_closed(cursor):
+            callers = interrupt.connection_at((number, asker)) is not None
+            if cursor is None or callers or not _is_closed(cursor):
                 return told
         finally:
             if cursor is not None:

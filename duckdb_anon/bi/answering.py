@@ -19,6 +19,8 @@ from sqlglot.errors import SqlglotError
 
 from duckdb_anon.bi.bounded import mentions_bounds, with_bounds
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.folding import fold
+from duckdb_anon.rewrite.query.scoping import step_of
 
 Execute = Callable[[str, Sequence[Any]], Any]
 """Runs SQL with parameters and gives its only value."""
@@ -55,9 +57,9 @@ class Answering:
             original, _, release = pair.rpartition(":")
             if not original.strip() or not release.strip():
                 raise ParameterError(f"answer={pair}: expected ORIGINAL:RELEASE, for instance answer=people:release")
-            if original.strip().lower() in releases:
+            if fold(original.strip()) in releases:
                 raise ParameterError(f"answer={pair}: {original.strip()} is answered by a release already")
-            releases[original.strip().lower()] = release.strip()
+            releases[fold(original.strip())] = release.strip()
         known = {"true": "sure", "false": "none", **{one: one for one in ("none", "hard", "sure", "likely")}}
         if str(bounds).lower() not in known:
             raise ParameterError(f"bounds={bounds}: allowed are {', '.join(known)}")
@@ -74,7 +76,7 @@ class Answering:
         Raises:
             ParameterError: it reads two originals, or a parameter's type has no literal.
         """
-        if not any(original.rpartition(".")[2] in statement.lower() for original in self.releases):
+        if not any(original.rpartition(".")[2] in fold(statement) for original in self.releases):
             return statement, False
         try:
             trees = [one for one in parse(statement, read="duckdb") if one is not None]
@@ -82,7 +84,7 @@ class Answering:
             return statement, False  # DuckDB will say what is wrong
         if len(trees) != 1 or not isinstance(trees[0], (exp.Query, exp.Pivot)):
             return statement, False
-        named = {found for table in trees[0].find_all(exp.Table) if (found := self._original(table, trees[0]))}
+        named = {found for table in trees[0].find_all(exp.Table) if (found := self._original(table))}
         if not named:
             return statement, False
         if len(named) > 1:
@@ -114,10 +116,10 @@ class Answering:
                 return bounded, True
         return answered(query, self.bounds), True
 
-    def _original(self, table: exp.Table, query: exp.Expr) -> str | None:
-        if any(cte.alias.lower() == table.name.lower() for cte in query.find_all(exp.CTE)) and not table.db:
+    def _original(self, table: exp.Table) -> str | None:
+        if step_of(table) is not None:
             return None
-        parts = [part.name.lower() for part in table.parts]
+        parts = [fold(part.name) for part in table.parts]
         for original in self.releases:
             known = original.split(".")
             shared = min(len(known), len(parts))

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.folding import fold
+from duckdb_anon.rewrite.query.scoping import step_of
 
 _ENDS = ("low", "high")
 _Bound = tuple[str, str]
@@ -83,17 +85,17 @@ def with_bounds(
         name = next(names, f"bounded_{len(kept)}")
         if all(one.output_name != name for one in [*tree.expressions, *kept]):
             kept.append(exp.alias_(measure.copy(), name, quoted=True))
-        outputs.append((plain.name.lower(), name))
+        outputs.append((fold(plain.name), name))
     titles = [one.output_name or _text(one) for one in tree.expressions]
     tree.set("expressions", kept)
     text = rewritten(tree.sql("duckdb"))
-    known = {name.lower(): name for name in columns(text)}
+    known = {fold(name): name for name in columns(text)}
     shown = [_column(output, title, known) for output, title in zip(outputs, titles, strict=True)]
     return f"SELECT {', '.join(shown)} FROM ({text}) AS bounded{order}"
 
 
 def _is_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in _ENDS and len(node.expressions) == 1
+    return isinstance(node, exp.Anonymous) and fold(node.name) in _ENDS and len(node.expressions) == 1
 
 
 def _calls(tree: exp.Expr) -> list[exp.Expr]:
@@ -130,7 +132,7 @@ def _outward(tree: exp.Select, listed: bool) -> None:
     ):
         tree.set("expressions", [exp.column(name, quoted=True) for name in inner.named_selects])
     for column in list(tree.find_all(exp.Column)):
-        bound = known.get(column.name.lower())
+        bound = known.get(fold(column.name))
         if bound is None or column.parent_select is not tree:
             continue
         aggregate = column.find_ancestor(exp.AggFunc, exp.Select)
@@ -151,8 +153,8 @@ def _source(tree: exp.Select) -> exp.Select | None:
         return None
     inner = source.this
     if isinstance(inner, exp.Table):
-        named = [cte.this for cte in tree.ctes if cte.alias.lower() == inner.name.lower() and not inner.db]
-        return named[0] if named and isinstance(named[0], exp.Select) else None
+        step = step_of(inner)
+        return step.this if step is not None and isinstance(step.this, exp.Select) else None
     found = inner.this if isinstance(inner, exp.Subquery) else None
     return found if isinstance(found, exp.Select) else None
 
@@ -163,13 +165,13 @@ def _held(inner: exp.Select, listed: bool) -> Mapping[str, _Bound]:
     for projection in inner.expressions:
         plain, name = projection.unalias(), projection.output_name
         if _is_call(plain) and name:
-            found[name.lower()] = (plain.name.lower(), name)
+            found[fold(name)] = (fold(plain.name), name)
             plain.replace(plain.expressions[0].copy())
-    names = {name.lower() for name in inner.named_selects}
+    names = {fold(name) for name in inner.named_selects}
     for projection in inner.expressions if listed else ():
         if projection.find(exp.AggFunc) is not None and projection.output_name:
             name = projection.output_name
-            ends = {f"{name}_{end}".lower(): (end, name) for end in _ENDS}
+            ends = {fold(f"{name}_{end}"): (end, name) for end in _ENDS}
             found.update({column: bound for column, bound in ends.items() if column not in names})
     return found
 
@@ -186,18 +188,18 @@ def _unnumbered(tree: exp.Select) -> None:
 def _order_of_bounds(tree: exp.Select) -> str:
     """ORDER BY, LIMIT and OFFSET of a query that is ordered by a bound, taken from it; '' for others."""
     order = tree.args.get("order")
-    titles = {one.output_name.lower(): one for one in tree.expressions if one.output_name}
+    titles = {fold(one.output_name): one for one in tree.expressions if one.output_name}
     plain = {one.unalias(): one.output_name or _text(one) for one in tree.expressions}
 
     def bound(term: exp.Expr) -> bool:
-        named = titles.get(term.name.lower()) if isinstance(term, exp.Column) and not term.table else None
+        named = titles.get(fold(term.name)) if isinstance(term, exp.Column) and not term.table else None
         return _is_call(term) or (named is not None and _is_call(named.unalias()))
 
     if order is None or not any(bound(term.this) for term in order.expressions):
         return ""
     for term in order.expressions:
         name = plain.get(term.this) or (term.name if isinstance(term.this, exp.Column) else "")
-        if name.lower() not in {title.lower() for title in plain.values()}:
+        if fold(name) not in {fold(title) for title in plain.values()}:
             raise ParameterError(f"ORDER BY {_text(term)}: beside a bound a query is ordered by its own columns only")
         term.set("this", exp.column(name, quoted=True))
     parts = [tree.args.pop(key) for key in ("order", "limit", "offset") if tree.args.get(key)]
@@ -210,6 +212,6 @@ def _column(output: _Bound | str, title: str, known: Mapping[str, str]) -> str:
     if isinstance(output, str):
         return quoted
     end, measure = output
-    column = known.get(f"{measure}_{end}".lower())
+    column = known.get(fold(f"{measure}_{end}"))
     value = "NULL::DOUBLE" if column is None else exp.to_identifier(column, quoted=True).sql("duckdb")
     return f"{value} AS {quoted}"

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +21,7 @@ from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
 
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
@@ -61,6 +62,28 @@ class Relation:
         return bool(self.columns)
 
 
+class _Row(NamedTuple):
+    """What the catalog says of a column, or of a table itself, whose `column` is ''."""
+
+    database: str
+    schema: str
+    number: int
+    column: str
+    kind: str
+    comment: str | None
+    is_table: bool
+
+
+_TABLES = """
+select table_name, database_name, schema_name, column_index, column_name, data_type, comment, false
+from duckdb_columns() where not internal and lower(table_name) {named}
+union all select table_name, database_name, schema_name, 0, '', '', comment, true
+from duckdb_tables() where lower(table_name) {named}"""
+_VIEWS = """
+select view_name, database_name, schema_name, 0, '', '', comment, false
+from duckdb_views() where not internal and lower(view_name) {named}"""
+
+
 class Catalog:
     """A short-lived cursor that answers the planner's questions."""
 
@@ -81,8 +104,9 @@ class Catalog:
         """
         self.cursor, self.takes, self._begun = cursor, takes, time.monotonic()
         self.database, self.schema = database, schema
-        self._said: dict[str, list[tuple[str, str, str, str | None]]] = {}
+        self._said: dict[str, list[_Row]] = {}
         self._expected: set[str] = set()
+        self._views: set[str] = set()
         if cursor is not None:
             with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
                 cursor.execute("set python_enable_replacements = false")
@@ -111,7 +135,7 @@ class Catalog:
         if text.startswith("("):
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
-            columns = self._describe(sql)
+            columns = self._here(sql) or self._describe(sql)
             if columns:
                 comments, comment = self._written_in(text) if _FILE.match(text) else self.said(sql)
                 return Relation(given, sql, columns, _with_fields(comments), text=sql, comment=comment)
@@ -181,17 +205,13 @@ class Catalog:
 
     def said(self, sql: str) -> tuple[dict[str, str], str]:
         """Comments of a table's columns as they are written, and of the table itself."""
-        if self.cursor is None:
-            return {}, ""
         *qualifiers, table = _names(sql)
-        if table not in self._said:
-            self._read_comments({table, *self._expected} - set(self._said))
-        rows = self._said[table]
-        columns, tables = ([row for row in rows if bool(row[2]) is of_column] for of_column in (True, False))
+        rows = self._look_up(table)
+        columns, tables = ([row for row in rows if bool(row.column) is of_column] for of_column in (True, False))
         return self._nearest(columns, qualifiers), self._nearest(tables, qualifiers).get("", "")
 
     def expect(self, given: Iterable[object]) -> None:
-        """Let the comments of several tables be read in one statement, once those of one of them are asked for.
+        """Let the catalog be read for several tables in one statement, once one of them is asked for.
 
         Args:
             given: arguments of a call, of which some may be names of tables.
@@ -199,42 +219,56 @@ class Catalog:
         named = [text for text in given if isinstance(text, str) and _QUALIFIED.fullmatch(text)]
         self._expected |= {_names(text)[-1] for text in named}
 
-    def _read_comments(self, tables: Collection[str]) -> None:
-        """Comments of all tables and views with these names: ('' for the table itself) as `_nearest` reads them."""
+    def _here(self, sql: str) -> dict[str, str]:
+        """Columns of a table, not of a view, in the caller's own schema, which a bare name means; none for others."""
+        qualified = len(parts := _names(sql)) > 1
+        rows = [] if qualified else [row for row in self._look_up(parts[0]) if self._is_here(row)]
+        if not any(row.is_table for row in rows):
+            return {}
+        return {row.column: row.kind for row in sorted(rows, key=lambda row: row.number) if row.column}
+
+    def _is_here(self, row: _Row) -> bool:
+        return (fold(row.database), fold(row.schema)) == (fold(self.database), fold(self.schema))
+
+    def _look_up(self, table: str) -> list[_Row]:
+        """What the catalog says of all tables and views that a name, folded, means somewhere."""
         if self.cursor is None:
-            return
-        named = f"in ({', '.join(literal(table) for table in sorted(tables))})"
-        found = self.cursor.execute(
-            "select lower(table_name), database_name, schema_name, column_name, comment from duckdb_columns() "
-            f"where not internal and lower(table_name) {named} union all "
-            "select lower(table_name), database_name, schema_name, '', comment from duckdb_tables() "
-            f"where lower(table_name) {named} union all "
-            "select lower(view_name), database_name, schema_name, '', comment from duckdb_views() "
-            f"where not internal and lower(view_name) {named}"
-        ).fetchall()
-        self._said |= {table: [] for table in tables}
-        for table, *row in found:
-            self._said[table].append(tuple(row))
+            return []
+        self._expected.add(table)
+        if table not in self._said:
+            self._read(_TABLES)
+        if table not in self._views and not any(row.is_table and self._is_here(row) for row in self._said[table]):
+            self._read(_VIEWS)  # a view of the caller's schema comes before tables elsewhere
+            self._views |= self._expected
+        return self._said[table]
 
-    def _nearest(self, rows: Iterable[tuple[str, str, str, str | None]], qualifiers: list[str]) -> dict[str, str]:
+    def _read(self, statement: str) -> None:
+        assert self.cursor is not None  # noqa: S101 -- callers ask
+        asked = self._expected - (self._views if statement == _VIEWS else set(self._said))
+        named = f"in ({', '.join(f'lower({literal(name)})' for name in sorted(asked))})"
+        for name in asked:
+            self._said.setdefault(name, [])
+        for name, *row in self.cursor.execute(statement.format(named=named)).fetchall():
+            if fold(name) in asked:  # lower() of SQL makes one of letters that DuckDB tells apart
+                self._said[fold(name)].append(_Row(*row))
+
+    def _nearest(self, rows: list[_Row], qualifiers: list[str]) -> dict[str, str]:
         """Comments by name, of the table a name with these qualifiers means: the caller's own schema comes first."""
-        here = (self.database.lower(), self.schema.lower())
-        rows = list(rows)
 
-        def rank(database: str, schema: str) -> int:
-            place = (database.lower(), schema.lower())
+        def rank(row: _Row) -> int:
+            place = (fold(row.database), fold(row.schema))
             if qualifiers and not (place[1] == qualifiers[-1] or (len(qualifiers) == 1 and place[0] == qualifiers[0])):
                 return 9
             if len(qualifiers) == 2 and place[0] != qualifiers[0]:
                 return 9
-            return 0 if place == here else 1 if place[0] == here[0] else 2
+            return 0 if self._is_here(row) else 1 if place[0] == fold(self.database) else 2
 
-        best = min((rank(r[0], r[1]) for r in rows), default=9)
-        return {r[2]: r[3] for r in rows if r[3] and best < 9 and rank(r[0], r[1]) == best}
+        best = min(map(rank, rows), default=9)
+        return {row.column: row.comment for row in rows if row.comment and best < 9 and rank(row) == best}
 
     def _written_in(self, path: str) -> tuple[dict[str, str], str]:
         """What the metadata of one local Parquet file says, as comments."""
-        if self.cursor is None or not path.lower().endswith(".parquet") or "*" in path:
+        if self.cursor is None or not fold(path).endswith(".parquet") or "*" in path:
             return {}, ""
         try:
             rows = self.cursor.execute(
@@ -294,9 +328,9 @@ class Catalog:
 
 
 def _names(sql: str) -> list[str]:
-    """The parts of a table's name, in lower case."""
+    """The parts of a table's name, folded."""
     parts = re.findall(_PART, sql)
-    return [(p[1:-1].replace('""', '"') if p.startswith('"') else p).lower() for p in parts]
+    return [fold(p[1:-1].replace('""', '"') if p.startswith('"') else p) for p in parts]
 
 
 def _with_fields(comments: dict[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from duckdb_anon.model.entries import (
     Method,
     Roles,
 )
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import Contents, read
 from duckdb_anon.rewrite.query.tables import TableInfo
 
@@ -120,7 +121,7 @@ class Context:
             given=relation.given,
             kinds={i.name: i.kind for i in infos if i.kind},
             collated=frozenset(
-                name.lower() for name in collated(self.function, self.catalog, relation, [i.name for i in infos])
+                fold(name) for name in collated(self.function, self.catalog, relation, [i.name for i in infos])
             ),
         )
 

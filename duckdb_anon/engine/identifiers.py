@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.model.folding import fold, folded_sql
 
 _VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
 
@@ -33,7 +34,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
         return {}
     labelled: dict[str, list[str]] = {}
     for table, column in catalog.cursor.execute(
-        "select lower(table_name), lower(column_name) from duckdb_columns() where not internal and "
+        f"select {folded_sql('table_name')}, {folded_sql('column_name')} from duckdb_columns() where not internal and "
         r"regexp_matches(comment, '\banon:\s*identifier\b', 'i')"
     ).fetchall():
         labelled.setdefault(table, []).append(column)
@@ -42,11 +43,13 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     if not relation.visible:
         return {column: table for table, columns in labelled.items() for column in columns}
     views: dict[str, str] = dict(
-        catalog.cursor.execute("select lower(view_name), sql from duckdb_views() where not internal").fetchall()
+        catalog.cursor.execute(
+            f"select {folded_sql('view_name')}, sql from duckdb_views() where not internal"
+        ).fetchall()
     )
     waiting = [relation.text] if relation.text.startswith("(") else []
     if not waiting:
-        own = relation.sql.rsplit(".", 1)[-1].strip('"').lower()
+        own = fold(relation.sql.rsplit(".", 1)[-1].strip('"'))
         if own in labelled or own not in views:
             return {}
         waiting, seen = [views[own]], {own}
@@ -83,9 +86,9 @@ def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> tuple[set[str], list[
     if tree.get("error"):
         return set(re.findall(r"\w+", text.lower())), []
     nodes = list(_nodes(tree))
-    tables = {str(node["table_name"]).lower() for node in nodes if node.get("table_name")}
+    tables = {fold(str(node["table_name"])) for node in nodes if node.get("table_name")}
     renamed = [
-        (str(node["column_names"][-1]).lower(), str(node["alias"]).lower())
+        (fold(str(node["column_names"][-1])), fold(str(node["alias"])))
         for node in nodes
         if node.get("class") == "COLUMN_REF" and node.get("alias")
     ]

@@ -19,6 +19,7 @@ from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sensitive_edges import REST
 from duckdb_anon.model.description import read_description
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
@@ -50,17 +51,17 @@ def require_known_values(
     """
     if catalog.cursor is None or not (original.visible and release.visible):
         return
-    spelled = {name.lower(): name for name in original.columns}
-    randomized = CHANNELS.word in {name.lower() for name in release.columns} - set(spelled)
+    spelled = {fold(name): name for name in original.columns}
+    randomized = CHANNELS.word in {fold(name) for name in release.columns} - set(spelled)
     coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(str.lower, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
-    folded_trees = {name.lower(): tree for name, tree in trees.items()}
+    folded_trees = {fold(name): tree for name, tree in trees.items()}
     empty: bool | None = None
     for texts in _texts_of(release):
-        own = spelled.get(texts.attribute.lower())
+        own = spelled.get(fold(texts.attribute))
         if own is None or not is_text(original.columns[own]):
             continue
-        tree = folded_trees.get(own.lower())
+        tree = folded_trees.get(fold(own))
         if tree is None and (is_described(release) or randomized or _says_values(release, own)):
             continue
         if tree is None:
@@ -95,11 +96,11 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
     """
     if catalog.cursor is None or not release.visible:
         return frozenset()
-    folded = {name.lower(): tree for name, tree in trees.items()}
+    folded = {fold(name): tree for name, tree in trees.items()}
     return frozenset(
-        texts.attribute.lower()
+        fold(texts.attribute)
         for texts in _texts_of(release)
-        if (tree := folded.get(texts.attribute.lower())) is not None
+        if (tree := folded.get(fold(texts.attribute))) is not None
         and _others(catalog, texts, f"select {ident(next(iter(tree.columns)))}::varchar from {tree.sql}", True)
     )
 
@@ -134,8 +135,8 @@ def _others(catalog: Catalog, texts: _Texts, known: str, of_tree: bool) -> int:
 
 def _says_values(release: Relation, column: str) -> bool:
     """Whether the release's own comment gives the column a role and no tree: its texts are values then."""
-    said = next((text for name, text in release.comments.items() if name.lower() == column.lower()), "")
-    return "anon:" in said.lower()
+    said = next((text for name, text in release.comments.items() if fold(name) == fold(column)), "")
+    return "anon:" in fold(said)
 
 
 def _remedy(column: str, release: Relation) -> str:

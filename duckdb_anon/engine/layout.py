@@ -9,6 +9,7 @@ from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import EDGES, SOURCE
 from duckdb_anon.model.shapes.types import is_boolean, is_integer, is_moment, is_text
 
@@ -26,7 +27,7 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
         layout += (ColumnPlan(EDGES.key, c.Whole),)
     if params["row_id"]:
         layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)
-    names = [plan.name.lower() for plan in layout]
+    names = [fold(plan.name) for plan in layout]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}; rename the source's")

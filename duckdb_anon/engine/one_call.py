@@ -6,6 +6,8 @@ import json
 
 import duckdb
 
+from duckdb_anon.model.folding import fold
+
 
 def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
     """Name of the one table function that `FROM call` calls, None where it does anything else.
@@ -34,4 +36,4 @@ def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
     )
     if source.get("type") != "TABLE_FUNCTION" or not plain or around:
         return None
-    return str(function.get("function_name", "")).lower()
+    return fold(str(function.get("function_name", "")))

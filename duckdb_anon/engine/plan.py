@@ -45,6 +45,7 @@ from duckdb_anon.model.entries import (
     Task,
 )
 from duckdb_anon.model.errors import ColumnError, planning
+from duckdb_anon.model.folding import fold, folded_sql
 from duckdb_anon.model.shapes import carriers_in_doubt, in_doubt, refuse, released_name
 from duckdb_anon.model.table import CodedTable
 
@@ -242,15 +243,14 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
 
 def _told_apart(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
     """`select`, refused when it runs on a table, unseen till then, that may be a release."""
-    own = {name.lower() for names in context.labelled(relation) for name in names}
+    own = {fold(name) for names in context.labelled(relation) for name in names}
     carriers = {name for name in carriers_in_doubt(entry.answers) if name not in own}
     if not carriers:
         return select
     names = "(select json_keys(to_json(_anon_row)) from (from " + relation.sql + " limit 1) as _anon_row)"
-    doubtful = (
-        f"list_filter({names}, lambda _n: rtrim(lower(_n), '_') in ({', '.join(map(literal, sorted(carriers)))}) "
-    )
-    doubtful += f"and lower(_n) not in ({', '.join(map(literal, sorted(own) or ['']))}))"
+    folded, words = folded_sql("_n"), ", ".join(map(literal, sorted(carriers)))
+    doubtful = f"list_filter({names}, lambda _n: rtrim({folded}, '_') in ({words}) "
+    doubtful += f"and {folded} not in ({', '.join(map(literal, sorted(own) or ['']))}))"
     told = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {literal(in_doubt(relation.given))})"
     return f"from ({select}) as _anon_answer where case when len({doubtful}) > 0 then {told} else true end"
 

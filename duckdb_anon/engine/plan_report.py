@@ -27,6 +27,7 @@ from duckdb_anon.model.entries import (
     Roles,
 )
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold, folded_sql
 from duckdb_anon.model.shapes import carriers, may_carry
 
 
@@ -98,23 +99,22 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
 
 def _fed(feed: str, relation: Relation, wanted: set[str], catalog: Catalog, values: Mapping[str, str]) -> str:
     """Subquery that feeds what a measure reads: labelled names, slices that hold some, and shape columns."""
-    folded = {w.lower() for w in wanted}
+    folded = {fold(w) for w in wanted}
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
     if not relation.visible:
         # which of these columns there are shows when the rows are read; the kernel says what is missing
         listed_names = literal(["_anon_rn", *sorted(folded)])
         own = literal([carrier.word for carrier in carriers()])
-        chosen = f"list_contains({listed_names}, lower(_anon_c)) or list_contains({own}, rtrim(lower(_anon_c), '_'))"
+        name = folded_sql("_anon_c")
+        chosen = f"list_contains({listed_names}, {name}) or list_contains({own}, rtrim({name}, '_'))"
         there = f"(select columns(lambda _anon_c: {chosen}) from {numbered})"
         return fed_table(feed, "_anon_t", f"{there} as _anon_t")
     names = [
         column
         for column, kind in relation.columns.items()
-        if column.lower() in folded
-        or may_carry(column)
-        or folded & {f.lower() for f in catalog.flattened({column: kind})}
+        if fold(column) in folded or may_carry(column) or folded & {fold(f) for f in catalog.flattened({column: kind})}
     ]
-    if not any(not may_carry(name) or name.lower() in folded for name in names):
+    if not any(not may_carry(name) or fold(name) in folded for name in names):
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
     pairs = ", ".join(f"{ident(name)}: {values.get(name, ident(name))}" for name in names)
     return fed_table(feed, f"{{_anon_rn: _anon_rn, {pairs}}}", numbered)

@@ -17,6 +17,7 @@ from duckdb_anon.engine.feed import FedTable
 from duckdb_anon.engine.trees import labelled
 from duckdb_anon.model.entries import ColumnInfo
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import Randomization, ReadColumn, ReadTable
@@ -56,7 +57,7 @@ def read_tables(
         ColumnError: when columns of one name have types that cannot be compared.
     """
     ordered = [_Ordered(table) for table in tables]
-    spelled = {name.lower(): name for name in infos}
+    spelled = {fold(name): name for name in infos}
     told = list(shown) or [None] * len(tables)
     raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(ordered, told, strict=True)]
     names = dict.fromkeys(name for raw in raws for name in raw)
@@ -107,18 +108,18 @@ def _raw_columns(
         name, kind = table.type.field(i).name, table.type.field(i).type
         if name in own:
             continue
-        known = spelled.get(name.lower(), name)
-        if name.lower() not in channels and _is_flat(kind):
+        known = spelled.get(fold(name), name)
+        if fold(name) not in channels and _is_flat(kind):
             columns[known] = _Raw("value", partial(_taken, table, name), {})
             continue
         array = plain(table.field(name))
         kind = array.type
-        if name.lower() in channels:
-            p, domain = channels[name.lower()]
+        if fold(name) in channels:
+            p, domain = channels[fold(name)]
             columns[known] = _Raw("value", _given(array, domain), {"p": p})
         elif name in slices if slices is not None else _has_fields(kind):
             for j in range(kind.num_fields):
-                inner = spelled.get(kind.field(j).name.lower(), kind.field(j).name)
+                inner = spelled.get(fold(kind.field(j).name), kind.field(j).name)
                 columns[inner] = _raw(plain(array.field(j)), inner in trees, name)
         elif not _has_fields(kind):
             columns[known] = _raw(array, known in trees, "")
@@ -151,7 +152,7 @@ def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]
     for i, one in enumerate(told.type):
         if len(told):
             channel = told.field(i)
-            found[one.name.lower()] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
+            found[fold(one.name)] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
     return found
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.description import read_description
+from duckdb_anon.model.folding import fold
 
 _ROLE = re.compile(r"\banon:\s*(quasi|sensitive|insensitive|person|identifier)\b", re.IGNORECASE)
 _SHOWN = re.compile(r"\banon:\s*(quasi|sensitive|insensitive)\b", re.IGNORECASE)
@@ -24,9 +25,9 @@ def with_labels_of(original: Relation, releases: Sequence[Relation]) -> Relation
     Where two releases differ, the first one counts.
     """
     comments = dict(original.comments)
-    spelled = {column.lower(): column for column in original.columns}
+    spelled = {fold(column): column for column in original.columns}
     for release in reversed(releases):
-        said = {spelled.get(name.lower(), name): text for name, text in release.comments.items() if _ROLE.search(text)}
+        said = {spelled.get(fold(name), name): text for name, text in release.comments.items() if _ROLE.search(text)}
         if said and is_described(release):
             comments = {name: text for name, text in comments.items() if name in said or not _SHOWN.search(text)}
         comments |= said

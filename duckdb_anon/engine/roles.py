@@ -10,6 +10,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.entries import ColumnInfo, Parameter, Roles
 from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import is_nested, kind_of_type
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
@@ -113,15 +114,15 @@ def require_no_identifier(function: str, relation: Relation, roles: Roles, benea
     Raises:
         ColumnError: naming the column.
     """
-    own = {name.lower(): role for role, names in _from_comments(function, relation).roles.items() for name in names}
+    own = {fold(name): role for role, names in _from_comments(function, relation).roles.items() for name in names}
     labelled = {name: relation.given for name, role in own.items() if role == "identifier"}
     labelled |= {name: table for name, table in beneath.items() if name not in own}
     named = {"qi": roles.qi, "sensitive": roles.sensitive, "keep": roles.keep}
     for argument, infos in named.items():
-        wrong = [info.name for info in infos if info.name.lower() in labelled]
+        wrong = [info.name for info in infos if fold(info.name) in labelled]
         if wrong:
             raise ColumnError(
-                f"{function}: {argument} names {listed(wrong)}, labelled identifier in {labelled[wrong[0].lower()]}: "
+                f"{function}: {argument} names {listed(wrong)}, labelled identifier in {labelled[fold(wrong[0])]}: "
                 "identifiers are never released. Leave it out, change its comment, or say force := true if it is none"
             )
 
@@ -136,11 +137,11 @@ def column_of(function: str, relation: Relation, name: str) -> str:
     """
     if not relation.visible:
         return name
-    folded = {c.lower(): c for c in relation.columns}
+    folded = {fold(c): c for c in relation.columns}
     if name in relation.columns:
         return name
-    if name.lower() in folded:
-        return folded[name.lower()]
+    if fold(name) in folded:
+        return folded[fold(name)]
     raise ColumnError(
         f"{function}: there is no column '{name}' in {relation.given}{nearest(name, relation.columns)}; "
         f"its columns are {listed(relation.columns)}"
@@ -181,7 +182,7 @@ def require_free_names(function: str, relation: Relation, named: Iterable[str] =
         relation: the table.
         named: further names the call uses.
     """
-    taken = {name: None for name in (*relation.columns, *named) if name.lower().startswith("_anon_")}
+    taken = {name: None for name in (*relation.columns, *named) if fold(name).startswith("_anon_")}
     if taken:
         raise ColumnError(f"{function}: names that begin with _anon_ are reserved; rename column {listed(taken)}")
 

@@ -17,6 +17,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.entries import ColumnInfo
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold
 
 _TIMETZ = "TIME WITH TIME ZONE"
 _MOST = 2**127 - 1
@@ -73,18 +74,18 @@ def sent_together(
         ColumnError: as `sent`; or one table's collation cannot be given to the column of another, which is hidden in a
             list or a STRUCT.
     """
-    folded = {name.lower() for name in wanted}
-    mine = [[name for name in relation.columns if name.lower() in folded] for relation in relations]
+    folded = {fold(name) for name in wanted}
+    mine = [[name for name in relation.columns if fold(name) in folded] for relation in relations]
     keys: dict[str, tuple[str, ...]] = {}
     for relation, names in zip(relations, mine, strict=True):
         for name, functions in collated(function, catalog, relation, names).items():
-            keys[name.lower()] = max(keys.get(name.lower(), ()), functions, key=len)
+            keys[fold(name)] = max(keys.get(fold(name), ()), functions, key=len)
     expressions = []
     for relation, names in zip(relations, mine, strict=True):
         found = {name: as_it_is(function, name, relation.columns[name]) for name in names}
-        there = {name.lower() for name in catalog.flattened(relation.columns)}
+        there = {fold(name) for name in catalog.flattened(relation.columns)}
         for name in keys:
-            plain = [column for column in names if column.lower() == name and relation.columns[column] == "VARCHAR"]
+            plain = [column for column in names if fold(column) == name and relation.columns[column] == "VARCHAR"]
             if not plain and (name in there or not relation.visible):
                 raise ColumnError(
                     f"{function}: column '{name}' has a collation, which cannot be followed in {relation.given}, where "

@@ -27,6 +27,7 @@ from duckdb_anon.kernels.slicing.boxed import box_plans, cell_layout
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
 from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.shapes.types import is_moment
 from duckdb_anon.model.table import FARTHEST, Attribute, CodedTable, IntArray
@@ -72,10 +73,10 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     Raises:
         RequirementError: more cells or list entries than `max_cells`, or values that have no place in a domain.
     """
-    bounds = {name.lower(): (float(low), float(high)) for name, (low, high) in (params["bounds"] or {}).items()}
+    bounds = {fold(name): (float(low), float(high)) for name, (low, high) in (params["bounds"] or {}).items()}
     for attribute in table.qi:
-        _check_reach(attribute, bounds.get(attribute.name.lower()))
-    predictors = [predictor_of(a, bounds.get(a.name.lower())) for a in table.qi]
+        _check_reach(attribute, bounds.get(fold(attribute.name)))
+    predictors = [predictor_of(a, bounds.get(fold(a.name))) for a in table.qi]
     sensitive = table.sensitive[0]
     in_tree = sensitive.hierarchy is not None and sensitive.leaf_of_code is not None
     classes = sensitive.hierarchy.leaves if sensitive.hierarchy is not None else sensitive.domain
@@ -155,9 +156,9 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 def _check_bounds(roles: Roles, params: Params) -> None:
     """Bounds name ordered quasi-identifiers of number types and are two numbers, low below high."""
-    ordered = {info.name.lower(): info for info in roles.qi if info.kind == "ordered"}
+    ordered = {fold(info.name): info for info in roles.qi if info.kind == "ordered"}
     for name, ends in (params["bounds"] or {}).items():
-        if name.lower() not in ordered:
+        if fold(name) not in ordered:
             raise ColumnError(
                 f"diffgen: bounds := names '{name}', which is no numeric quasi-identifier"
                 f"{nearest(name, (i.name for i in ordered.values()))}"
@@ -174,8 +175,8 @@ def _is_time(info: ColumnInfo) -> bool:
 
 
 def _check_declared(roles: Roles, params: Params) -> None:
-    bounded = {name.lower() for name in params["bounds"] or {}}
-    open_ = [i.name for i in roles.qi if i.kind == "ordered" and i.name.lower() not in bounded]
+    bounded = {fold(name) for name in params["bounds"] or {}}
+    open_ = [i.name for i in roles.qi if i.kind == "ordered" and fold(i.name) not in bounded]
     flat = [i.name for i in roles.qi if i.kind == "nominal"]
     flat += [i.name for i in roles.sensitive if i.kind != "hierarchy"]
     if open_ or flat:

@@ -52,6 +52,7 @@ from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.cells import Cells, Source
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 
@@ -179,8 +180,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def forced_columns(grouping: Grouping, names: list[str] | tuple[str, ...]) -> frozenset[int]:
     """Places of the columns that hold one of `names`."""
-    wanted = {name.lower() for name in names}
-    return frozenset(i for i, column in enumerate(grouping.qi) if wanted & {name.lower() for name in column})
+    wanted = {fold(name) for name in names}
+    return frozenset(i for i, column in enumerate(grouping.qi) if wanted & {fold(name) for name in column})
 
 
 def generalizable(grouping: Grouping, params: Params, named: set[str]) -> set[str]:
@@ -191,12 +192,12 @@ def generalizable(grouping: Grouping, params: Params, named: set[str]) -> set[st
         params: checked parameters of the call.
         named: attributes the rules name.
     """
-    wanted = {name.lower() for name in named | set(params["force_k"] or ())}
+    wanted = {fold(name) for name in named | set(params["force_k"] or ())}
     return {
         name
         for column in grouping.qi
         for name in column
-        if params["unseen_pairs"] or wanted & {other.lower() for other in column}
+        if params["unseen_pairs"] or wanted & {fold(other) for other in column}
     }
 
 
@@ -248,9 +249,9 @@ def _given(roles: Roles, params: Params) -> Grouping:
 
 
 def _check_names(grouping: Grouping, names: list[str] | tuple[str, ...]) -> None:
-    known = {name.lower(): name for column in grouping.qi for name in column}
+    known = {fold(name): name for column in grouping.qi for name in column}
     for name in names:
-        if name.lower() not in known:
+        if fold(name) not in known:
             raise ColumnError(
                 f"merging: force_k := names '{name}', which is no quasi-identifier{nearest(name, known.values())}"
             )

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import Contents
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -124,7 +125,7 @@ class ReadTable:
 
     def replaced(self, name: str) -> bool:
         """Whether only a share `kept` of a column's values are the rows' own."""
-        content = self.contents.columns.get(name.lower())
+        content = self.contents.columns.get(fold(name))
         return content is not None and content.truth == "replaced"
 
     def sources(self) -> FloatArray | None:

@@ -18,6 +18,7 @@ from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.interrupt import stoppable
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import Description, read_description, value_text
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import SOURCE
 
 
@@ -53,7 +54,7 @@ class Checks:
     def add(self, name: str) -> None:
         """Make the check release of `name`, or say why there is none."""
         columns = [c for (c,) in self.con.execute(f"select column_name from (describe {name})").fetchall()]
-        own = [column for column in columns if SOURCE.stands_for(column.lower())]
+        own = [column for column in columns if SOURCE.stands_for(fold(column))]
         if own:
             said = f"the release itself, which has {SOURCE.word} and must not be published so"
             self.of[name] = Check(name, own[0], said)

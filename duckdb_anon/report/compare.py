@@ -26,6 +26,7 @@ from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
 from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.query.tables import TableInfo, contents_of, list_type
@@ -63,7 +64,7 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     linked = bool(contents.source)
     figures = dict.fromkeys(FIGURES, "null")
     # the measures of classes do not see the original: what is its own is named to them
-    named = {column.lower() for column in qi}
+    named = {fold(column) for column in qi}
     rest = [content.field or content.carrier for column, content in contents.columns.items() if column not in named]
     alike = shape not in ("sliced", "persons")
     if alike and qi and contents.answered(CLASSES):
@@ -71,7 +72,7 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     if alike and qi and sensitive and contents.answered(VALUES):
         classes = [
             f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(name)}, "
-            f"keep := {literal([other for other in rest if other.lower() != name.lower()])})"
+            f"keep := {literal([other for other in rest if fold(other) != fold(name)])})"
             for name in sensitive
         ]
         lowest = [f"(select value from {one} where measure = 'frequency')" for one in classes]
@@ -132,8 +133,8 @@ def _predicate(original: TableInfo, sensitive: Sequence[str], params: Params) ->
     given = params["predicate_on_sensitive"]
     if given is not None:
         return bool(given)
-    counts = params["aggregate"].strip().lower().startswith("count")
-    return counts and bool(sensitive) and list_type(original.types[sensitive[0].lower()]) is None
+    counts = fold(params["aggregate"].strip()).startswith("count")
+    return counts and bool(sensitive) and list_type(original.types[fold(sensitive[0])]) is None
 
 
 def _list(names: Sequence[str]) -> str:

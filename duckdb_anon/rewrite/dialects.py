@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed
+from duckdb_anon.model.folding import fold
 
 DIALECTS = ("duckdb", "spark")
 _SPARK = {"error": "raise_error", "map_values": "map_values", "map_keys": "map_keys"}
@@ -48,7 +49,7 @@ def spoken(sql: str, dialect: str) -> str:
         tree = sqlglot.parse_one(sql, read="duckdb")
         unknown = set()
         for call in tree.find_all(exp.Anonymous):
-            name = str(call.this).lower()
+            name = fold(str(call.this))
             if name not in _SPARK:
                 unknown.add(name)
             else:

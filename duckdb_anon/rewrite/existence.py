@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.refusals import is_aggregate
@@ -214,7 +215,7 @@ def unlisted(select: exp.Select, model: Model) -> exp.Expr | None:
 
     None where that cannot be.
     """
-    keys = {c.name.lower() for key in groups_of(select).keys for c in all_of(key, exp.Column)}
+    keys = {fold(c.name) for key in groups_of(select).keys for c in all_of(key, exp.Column)}
     tests = [
         tree(
             "coalesce((select bool_or({cell} is not null and {cell}.lower is null) from {release}), false)",

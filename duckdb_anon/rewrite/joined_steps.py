@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.bounds.quantiles import Quantile, Quantiles, in_intervals, read_quantile
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.steps import Steps
@@ -200,9 +201,9 @@ def is_person(value: exp.Expr, model: Model, original: TableInfo) -> bool:
         model: what the release says.
         original: the original.
     """
-    known = {name.lower() for name, role in original.roles.items() if role == "person"} - set(model.exact)
+    known = {fold(name) for name, role in original.roles.items() if role == "person"} - set(model.exact)
     lists = any(isinstance(part, ItemPart) for part in model.parts)
-    return lists and isinstance(value, exp.Column) and value.name.lower() in known
+    return lists and isinstance(value, exp.Column) and fold(value.name) in known
 
 
 def _without_lists(model: Model) -> tuple[Part, ...]:
@@ -219,7 +220,7 @@ def _persons(
     tests = [select.args["where"].this] if select.args.get("where") else []
     tests += [where] if where is not None else []
     listed = {column for part in model.parts if isinstance(part, ItemPart) for column in part.columns}
-    asked = {c.name.lower() for one in [*tests, *keys] for c in all_of(one, exp.Column)} & listed
+    asked = {fold(c.name) for one in [*tests, *keys] for c in all_of(one, exp.Column)} & listed
     if asked:
         raise RewriteError(
             f"persons cannot be counted by '{min(asked)}': lists of nodes do not say which persons have a value; ask "

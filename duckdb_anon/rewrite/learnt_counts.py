@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import MOST_COLUMNS, NOISE
 from duckdb_anon.rewrite.bounds.delta_method import REACH
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
@@ -108,7 +109,7 @@ def _counted(node: exp.Expr) -> exp.Expr | None:
 def _randomized(query: exp.Select, model: Model) -> dict[str, RandomizedPart | None] | None:
     """The query's columns, and what randomized them; None where something else was done, or to fewer than two."""
     alias = from_items(query)[0].alias_or_name
-    used = sorted({c.name.lower() for c in query.find_all(exp.Column) if c.table == alias})
+    used = sorted({fold(c.name) for c in query.find_all(exp.Column) if c.table == alias})
     found: dict[str, RandomizedPart | None] = {}
     for one in used:
         part = model.part_of.get(one)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.bounds.delta_method import randomized_only
 from duckdb_anon.rewrite.bounds.ends import Limits, append_answers
 from duckdb_anon.rewrite.bounds.permutation import permuted
@@ -181,7 +182,7 @@ def _counted_persons(select: exp.Select, model: Model, original: TableInfo) -> s
     """The column of the person, where all that is asked of it is how many there are."""
     persons = [column for column in all_of(select, exp.Column) if is_person(column, model, original)]
     inside = all(isinstance(c.parent, exp.Distinct) and isinstance(c.parent.parent, exp.Count) for c in persons)
-    return {column.name.lower() for column in persons} if inside else set()
+    return {fold(column.name) for column in persons} if inside else set()
 
 
 def lists_domain(select: exp.Select) -> bool:
@@ -213,7 +214,7 @@ def _place(select: exp.Select, table: exp.Table) -> int:
 
 
 def _columns_of(node: exp.Expr, alias: str) -> set[str]:
-    return {c.name.lower() for c in all_of(node, exp.Column) if c.table == alias}
+    return {fold(c.name) for c in all_of(node, exp.Column) if c.table == alias}
 
 
 def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:
@@ -240,7 +241,7 @@ def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggrega
 
 def _outside(clause: exp.Expr, alias: str, inside: set[int]) -> set[str]:
     columns = (c for c in all_of(clause, exp.Column) if c.table == alias and id(c) not in inside)
-    return {c.name.lower() for c in columns}
+    return {fold(c.name) for c in columns}
 
 
 def _split_where(select: exp.Select, homes: Homes) -> Conditions:

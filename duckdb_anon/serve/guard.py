@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.serve.harmless import FUNCTIONS
 
 Node = dict[str, Any]
@@ -59,11 +60,11 @@ class Guard:
 
     def __init__(self, published: Iterable[str]) -> None:
         """Allow the tables and views named in `published`, in the default schema."""
-        self.published = {name.lower() for name in published}
+        self.published = {fold(name) for name in published}
         self._parser = duckdb.connect(":memory:")
         self._lock = threading.Lock()
         self._taken = {
-            name.lower()
+            fold(name)
             for (name,) in self._parser.execute(
                 "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
             ).fetchall()
@@ -114,9 +115,9 @@ class Guard:
 
     def _local_name(self, name: str) -> str:
         """A CTE's name, which must not be one that means something outside its query."""
-        if not _PLAIN_NAME.fullmatch(name) or name.lower() in self._taken:
+        if not _PLAIN_NAME.fullmatch(name) or fold(name) in self._taken:
             raise Refused("a name given in WITH must be a plain word that no table has")
-        return name.lower()
+        return fold(name)
 
     def _check_node(self, node: Node, local: set[str]) -> None:
         kind = node["type"]
@@ -135,15 +136,15 @@ class Guard:
             raise Refused("this kind of query is not allowed")
 
     def _check_table(self, node: Node, local: set[str]) -> None:
-        name = node["table_name"].lower()
-        if node.get("catalog_name") or node.get("schema_name", "").lower() not in ("", "main") or _is_qualified(node):
+        name = fold(node["table_name"])
+        if node.get("catalog_name") or fold(node.get("schema_name", "")) not in ("", "main") or _is_qualified(node):
             raise Refused("only published tables can be read, without a catalog before their names")
         if node.get("at_clause") is not None or name not in self.published | local:
             raise Refused("only published tables can be read")
 
     def _check_function(self, node: Node) -> None:
-        name = node.get("function_name", "").lower()
-        if node.get("catalog") or node.get("schema", "").lower() not in ("", "main") or _is_qualified(node):
+        name = fold(node.get("function_name", ""))
+        if node.get("catalog") or fold(node.get("schema", "")) not in ("", "main") or _is_qualified(node):
             raise Refused("functions are called without a catalog or schema before their names")
         if name == _REWRITE:
             self._check_rewrite(_arguments(node))
@@ -161,7 +162,7 @@ class Guard:
         self._check_table_text(given[1][1])
 
     def _check_table_function(self, function: Node) -> None:
-        name = function.get("function_name", "").lower()
+        name = fold(function.get("function_name", ""))
         if function.get("class") == "FUNCTION" and name == _ASKING:
             self._check_estimate(_arguments(function))
             return
@@ -183,13 +184,13 @@ class Guard:
 
     def _check_table_text(self, node: Node) -> None:
         """Check that a text names a published table: a SELECT in parentheses would run unseen."""
-        if _text(node).lower() not in self.published:
+        if fold(_text(node)) not in self.published:
             raise Refused("the table argument must be the name of a published table")
 
 
 def _is_qualified(node: Node) -> bool:
     """Whether a name stands in another schema than main (DuckDB 2.0 writes the whole path)."""
-    path = [str(part).lower() for part in node.get("qualified_name", {}).get("path", [])]
+    path = [fold(str(part)) for part in node.get("qualified_name", {}).get("path", [])]
     return len(path) > 2 or (len(path) == 2 and path[0] != "main")
 
 
@@ -197,7 +198,7 @@ def _arguments(function: Node) -> list[Argument]:
     """Name ('' when positional) and tree of each argument, as DuckDB 1.5 or 2.0 writes them."""
     if "arguments" in function:
         return [(given["name"].lower(), given["expression"]) for given in function["arguments"]]
-    return [(child.get("alias", "").lower(), child) for child in function["children"]]
+    return [(fold(child.get("alias", "")), child) for child in function["children"]]
 
 
 def _text(node: Node) -> str:

@@ -28,6 +28,7 @@ from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import HIERARCHY
 from duckdb_anon.model.description import QUERY, is_release, read_description
 from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import SOURCE
 from duckdb_anon.model.shapes.types import without_enums
 from duckdb_anon.serve.held_values import CandidateTable
@@ -103,7 +104,7 @@ def publish(
         known = _Originals(con, releases, originals)
         for table in releases:
             refuse(con, table, known.of(table), known.others(table), allow_unchanged)
-        trees = _CopiedTables(con, {table.name.lower() for table in releases})
+        trees = _CopiedTables(con, {fold(table.name) for table in releases})
         rows = {table.name: _copy(con, table, trees) for table in releases}
         shapes = known.shapes()
         for original, shown in shapes:
@@ -136,7 +137,7 @@ class _Originals:
         self, con: duckdb.DuckDBPyConnection, releases: Sequence[CandidateTable], named: Sequence[str]
     ) -> None:
         self._con, self._releases = con, releases
-        self._tables = {name.lower(): (schema, name, comment) for schema, name, comment in all_tables(con)}
+        self._tables = {fold(name): (schema, name, comment) for schema, name, comment in all_tables(con)}
         self._named = [self._given(name) for name in named]
 
     def of(self, release: CandidateTable) -> CandidateTable | None:
@@ -144,7 +145,7 @@ class _Originals:
         said = read_description(release.comment)
         if said is not None and said.original not in ("", QUERY):
             last = re.findall(r'"(?:[^"]|"")+"|[^.]+', said.original)[-1].strip('"').replace('""', '"')
-            found = self._tables.get(last.lower())
+            found = self._tables.get(fold(last))
             return candidate(self._con, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
 
@@ -152,7 +153,7 @@ class _Originals:
         """Tables of the file that are neither a release, nor this one's original, nor a hierarchy."""
         own = self.of(release)
         comments = [text or "" for r in self._releases for _, text in r.columns.values()]
-        trees = {(m.group(1) or m.group(2) or "").strip('")').lower() for c in comments for m in HIERARCHY.finditer(c)}
+        trees = {fold((m.group(1) or m.group(2) or "").strip('")')) for c in comments for m in HIERARCHY.finditer(c)}
         return [
             candidate(self._con, *place)
             for name, place in self._tables.items()
@@ -162,17 +163,17 @@ class _Originals:
     def shapes(self) -> list[tuple[CandidateTable, list[str]]]:
         """Each original, and its columns that some release shows."""
         every = {o.name: o for o in [*(self.of(r) for r in self._releases), *self._named] if o is not None}
-        shown = {field.lower() for release in self._releases for field in _shown(self._con, release)}
+        shown = {fold(field) for release in self._releases for field in _shown(self._con, release)}
         found = []
         for original in every.values():
-            columns = [column for column in original.columns if column.lower() in shown]
+            columns = [column for column in original.columns if fold(column) in shown]
             if not columns:
                 raise AnonError(f"publish: no release shows a column of {original.name}; is it their original?")
             found.append((original, columns))
         return found
 
     def _given(self, name: str) -> CandidateTable:
-        found = self._tables.get(name.lower())
+        found = self._tables.get(fold(name))
         if found is None:
             raise AnonError(f"publish: --original {name} is not a table{nearest(name, self._tables)}")
         if is_release(found[2]):
@@ -201,10 +202,9 @@ class _CopiedTables:
     def _copied(self, name: str) -> str:
         """Name of the copy of a hierarchy."""
         known = {
-            n.lower(): (schema, n)
-            for schema, n in [*((s, n) for s, n, _ in all_tables(self.con)), *all_views(self.con)]
+            fold(n): (schema, n) for schema, n in [*((s, n) for s, n, _ in all_tables(self.con)), *all_views(self.con)]
         }
-        place = known.get(name.lower())
+        place = known.get(fold(name))
         if place is None:
             raise AnonError(
                 f"publish: the hierarchy {name} is not a table of the file, so the release could not be read without "
@@ -212,9 +212,9 @@ class _CopiedTables:
             )
         if place[1] not in self.written:
             target = place[1]
-            while target.lower() in self.taken:
+            while fold(target) in self.taken:
                 target += "_tree"
-            self.taken.add(target.lower())
+            self.taken.add(fold(target))
             source, copy = f"{ATTACHED}.{ident(place[0])}.{ident(place[1])}", f"{_TARGET}.main.{ident(target)}"
             self.con.execute(f"create table {copy} as from {source} order by all")
             self.con.execute(f"comment on table {copy} is {literal(_TREE)}")
@@ -240,7 +240,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[CandidateTable]:
         raise AnonError(
             "publish: no table is declared a release; COMMENT ON TABLE my_release IS 'anon: release' declares one"
         )
-    names = [table.name.lower() for table in found]
+    names = [fold(table.name) for table in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise AnonError(f"publish: two releases are called {listed(twice)}; all go into one schema, so rename one")
@@ -284,11 +284,11 @@ def _write_shape(
     con: duckdb.DuckDBPyConnection, original: CandidateTable, shown: Sequence[str], trees: _CopiedTables
 ) -> None:
     """Create the view that has the original's name and columns and answers with an error."""
-    if original.name.lower() in trees.taken:
+    if fold(original.name) in trees.taken:
         raise AnonError(
             f"publish: {original.name} is the name of an original and of another published table; rename it"
         )
-    trees.taken.add(original.name.lower())
+    trees.taken.add(fold(original.name))
     name = ident(original.name)
     hint = (
         f"{original.name} is not in this file, only releases of it: FROM estimate('SELECT ... FROM {original.name}', "

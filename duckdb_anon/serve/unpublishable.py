@@ -18,6 +18,7 @@ import duckdb
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model.description import Description, read_description
 from duckdb_anon.model.errors import AnonError, listed
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import CHANNELS
 from duckdb_anon.serve.held_values import CandidateTable, HeldValue, key_of, numbers_in
 
@@ -61,7 +62,7 @@ def refuse(
     for table in every:
         _no_identifier(con, release, table, said)
     _no_row_number(con, release, every)
-    if allow_unchanged or CHANNELS.word in {c.lower() for c in release.columns}:
+    if allow_unchanged or CHANNELS.word in {fold(c) for c in release.columns}:
         return
     for table in every:
         _changed(con, release, table, named=table is original)
@@ -94,8 +95,8 @@ def _numbers(value: Any) -> list[float]:
 def _no_persons(release: CandidateTable, original: CandidateTable | None, said: Description) -> None:
     own = {value.name: value.role for value in release.values()} | {c: release.role(c) for c in release.columns}
     if original is not None:
-        labelled = {c.lower(): original.role(c) for c in original.columns}
-        own = {c: (role if role != "attributes" else "") or labelled.get(c.lower(), "") for c, role in own.items()}
+        labelled = {fold(c): original.role(c) for c in original.columns}
+        own = {c: (role if role != "attributes" else "") or labelled.get(fold(c), "") for c, role in own.items()}
     forced = bool(said.parameters.get("force"))
     wrong = [
         c for c, role in own.items()
@@ -114,13 +115,13 @@ def _no_identifier(
 ) -> None:
     """Refuse values of a column that names people, under another name, in a list or field, or hashed without a key."""
     naming = [c for c in original.columns if original.role(c) in ("identifier", "person")]
-    known = {c.lower() for c in original.columns}
+    known = {fold(c) for c in original.columns}
     if not naming or said.parameters.get("force"):
         return
     spelled = [form for c in naming for form in _spellings(f"({ident(c)})::varchar")]
     names = " union ".join(f"select {form} as v from {original.sql}" for form in spelled)
     for value in release.values():
-        if value.role not in ("", "insensitive") or (value.name.lower() in known and value.name not in naming):
+        if value.role not in ("", "insensitive") or (fold(value.name) in known and value.name not in naming):
             continue
         rows, distinct, found = con.execute(
             f"with held as (select lower(trim(({value.sql})::varchar)) as v from {release.sql}), names as ({names}) "
@@ -224,10 +225,10 @@ def _repeated(
     con: duckdb.DuckDBPyConnection, release: CandidateTable, original: CandidateTable
 ) -> dict[str, HeldValue]:
     """The original's columns that a release shows, by their name or, in a table as long, by their values."""
-    spelled = {c.lower(): c for c in original.columns}
+    spelled = {fold(c): c for c in original.columns}
     values = release.values()
-    found = {spelled[v.name.lower()]: v for v in values if v.name.lower() in spelled}
-    strange = [v for v in values if v.name.lower() not in spelled]
+    found = {spelled[fold(v.name)]: v for v in values if fold(v.name) in spelled}
+    strange = [v for v in values if fold(v.name) not in spelled]
     rest = [c for c in original.columns if c not in found]
     if strange and rest and _rows(con, release) == _rows(con, original):
         ours = [f"({v.sql})::varchar" for v in strange]

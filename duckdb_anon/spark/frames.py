@@ -21,6 +21,7 @@ from duckdb_anon.engine.whole import planned_only
 from duckdb_anon.functions import connect
 from duckdb_anon.model.description import value_text
 from duckdb_anon.model.errors import AnonError, ParameterError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.parts.work import told
 from duckdb_anon.registry import ENTRIES
 
@@ -66,7 +67,7 @@ def planned(
     con = connect()
     con.execute("set python_enable_replacements = false")
     # methods that find columns by association read a sample of the rows while they are planned
-    finds = getattr(_BY_NAME.get(call.partition("(")[0].strip().lower()), "settle", None) is not None
+    finds = getattr(_BY_NAME.get(fold(call.partition("(")[0].strip())), "settle", None) is not None
     con.register("_anon_empty", df.orderBy(_rand()).limit(_SAMPLE).toArrow() if finds else df.limit(0).toArrow())
     con.execute(f"create table {TABLE} as from _anon_empty")
     for column in df.schema.fields:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.parts.portable import k_sql, l_sql, t_sql
 from duckdb_anon.rewrite.dialects import spoken
 
@@ -82,14 +83,14 @@ def t_closeness(release: DataFrame, qi: Sequence[str], sensitive: str, distance:
 
 
 def _columns(function: str, release: DataFrame, names: Sequence[str]) -> list[str]:
-    spelled = {column.lower(): column for column in release.columns}
+    spelled = {fold(column): column for column in release.columns}
     for name in names:
-        if name.lower() not in spelled:
+        if fold(name) not in spelled:
             raise ColumnError(
                 f"{function}: there is no column '{name}' in the release{nearest(name, release.columns)}; its columns "
                 f"are {listed(release.columns)}"
             )
-    return [spelled[name.lower()] for name in names]
+    return [spelled[fold(name)] for name in names]
 
 
 def _asked(release: DataFrame, sql: str) -> dict[str, float]:

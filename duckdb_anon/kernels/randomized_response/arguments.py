@@ -8,6 +8,7 @@ from typing import Any
 
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 
 PAPER = "Guo, L., Ying, X., Wu, X. (2011), JCSE 5(3)"
 
@@ -121,10 +122,10 @@ def matched(function: str, parameter: str, given: Mapping[str, Any], names: Sequ
         given: names as the call spells them.
         names: names there are.
     """
-    folded = {name.lower(): name for name in names}
+    folded = {fold(name): name for name in names}
     for name in given:
-        if name.lower() not in folded:
+        if fold(name) not in folded:
             raise ColumnError(
                 f"{function}: {parameter} names '{name}'{nearest(name, names)}; it may name {listed(names)}"
             )
-    return {folded[name.lower()]: value for name, value in given.items()}
+    return {folded[fold(name)]: value for name, value in given.items()}

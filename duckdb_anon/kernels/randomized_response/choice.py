@@ -22,6 +22,7 @@ from duckdb_anon.kernels.randomized_response.problem import Problem
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
 from duckdb_anon.model.entries import Params
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.table import Attribute, CodeArray, CodedTable
 
 
@@ -140,8 +141,8 @@ def _column(attribute: Attribute, bins: Any, declared: bool, randomized: bool, f
 def _given_channel(column: Column, given: Any, function: str) -> RetentionChannel:
     p = given
     if isinstance(given, dict):
-        folded = {name.lower(): value for name, value in given.items()}
-        p = folded.get(column.attribute.name.lower(), 1.0)
+        folded = {fold(name): value for name, value in given.items()}
+        p = folded.get(fold(column.attribute.name), 1.0)
     channel = RetentionChannel(column.size, p if column.randomized else 1.0)
     try:
         inverse_terms(channel)

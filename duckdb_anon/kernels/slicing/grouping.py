@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,14 @@ def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: st
         raise ParameterError(
             f"{function}: columns := must be a list of lists of column names, such as [['age', 'sex'], ['zip']]"
         )
-    spelling = {name.lower(): name for name in (*qi, sensitive)}
+    spelling = {fold(name): name for name in (*qi, sensitive)}
     for name in (name for column in given for name in column):
-        if name.lower() not in spelling:
+        if fold(name) not in spelling:
             raise ColumnError(
                 f"{function}: columns := names '{name}', which is neither quasi-identifier nor sensitive"
                 f"{nearest(name, spelling.values())}; there are {listed(spelling.values())}"
             )
-    columns = [tuple(spelling[name.lower()] for name in column) for column in given]
+    columns = [tuple(spelling[fold(name)] for name in column) for column in given]
     every = [name for column in columns for name in column]
     wrong = [name for name in qi if every.count(name) != 1] + [sensitive] * (every.count(sensitive) > 1)
     if wrong:

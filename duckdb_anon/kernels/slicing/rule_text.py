@@ -16,6 +16,7 @@ import numpy as np
 from duckdb_anon.kernels.groups.requirements import BoolArray
 from duckdb_anon.kernels.slicing.validity_rules import ValidityRule
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.table import Attribute
 
 _WORD = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"|([^\W\d]\w*)")
@@ -75,8 +76,8 @@ def parse_rules(function: str, given: Any, qi: Sequence[str], sensitive: str) ->
 
 def _column_of(function: str, number: int, text: str, names: Sequence[str]) -> str:
     """The one column named in a condition, outside of string literals."""
-    folded = {name.lower(): name for name in names}
-    words = {(quoted or bare).lower() for quoted, bare in _WORD.findall(text)}
+    folded = {fold(name): name for name in names}
+    words = {fold(quoted or bare) for quoted, bare in _WORD.findall(text)}
     found = [folded[word] for word in folded if word in words]
     if len(found) != 1:
         raise ColumnError(

@@ -12,6 +12,7 @@ from typing import Any
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model.entries import Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import BUCKET, Contents
 
 _SENSITIVE = Parameter("sensitive", "column of bucket counts (default: the release's MAP columns)", "text")
@@ -29,13 +30,13 @@ def _counted(function: str, relation: Any, contents: Contents, given: str | None
     if not columns and given is not None:
         return BUCKET.word, [given]
     if given is not None:
-        spelled = {name.lower(): name for name in columns}
-        if given.lower() not in spelled:
+        spelled = {fold(name): name for name in columns}
+        if fold(given) not in spelled:
             raise ColumnError(
                 f"{function}: there is no column '{given}' in {relation.given}{nearest(given, columns)}; its MAP "
                 f"columns are {listed(maps) or 'none'}"
             )
-        maps = [spelled[given.lower()]]
+        maps = [spelled[fold(given)]]
     if not maps or not contents.bucket:
         raise ColumnError(
             f"{function}: {relation.given} has no column '{BUCKET.word}' beside a MAP column that the planner can see; "

@@ -18,6 +18,7 @@ from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.rewrite.comparison import comparison
@@ -60,7 +61,7 @@ def plan_cube_error(
             f"{MOST_DIMENSIONS} columns, dims := ['age', 'sex']"
         )
     for column in chosen:
-        if column.lower() not in original.types:
+        if fold(column) not in original.types:
             known = [name for name, _ in original.columns]
             raise ColumnError(
                 f"cube_error: there is no column '{column}' in {original.name}{nearest(column, known)}; its "

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from duckdb_anon.model.errors import RewriteError, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.parse import tables_of
 from duckdb_anon.rewrite.query.tables import TableInfo
 
@@ -54,8 +55,8 @@ def tables_around(
         original: name of the original.
         release: name of the release.
     """
-    known = {original.given.lower(), original.sql.lower(), release.given.lower(), release.sql.lower()}
-    others = [context.relation("query", name) for name in tables_of(query) if name.lower() not in known]
+    known = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
+    others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in known]
     tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}

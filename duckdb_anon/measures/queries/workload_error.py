@@ -20,6 +20,7 @@ from duckdb_anon.measures.queries.joint_answers import with_learnt_counts
 from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.shapes import EVERY
 from duckdb_anon.model.table import FloatArray
@@ -99,8 +100,8 @@ def texts(workload: Workload, original: ReadTable, params: Params) -> list[str]:
 def _summed(table: ReadTable, params: Params) -> str | None:
     if params["column"] is None:
         return None
-    folded = {name.lower(): name for name in table.columns}
-    name = folded.get(params["column"].lower())
+    folded = {fold(name): name for name in table.columns}
+    name = folded.get(fold(params["column"]))
     if name is None:
         raise ColumnError(
             f"workload_error: sum({params['column']}): there is no labelled column of that name"

@@ -18,6 +18,7 @@ from duckdb_anon.engine.run import ASKED_BY
 from duckdb_anon.model.description import read_description
 from duckdb_anon.model.entries import Params, Roles
 from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import is_nested
 
 _OWN = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
@@ -51,8 +52,8 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     if not context.methods[method].moves_values:
         return {}
     given = _by_parameter(context, text, method, arguments)
-    types = {name.lower(): kind for name, kind in release.columns.items()}
-    asked = [types.get(info.name.lower(), "") for info in roles.qi + roles.sensitive]
+    types = {fold(name): kind for name, kind in release.columns.items()}
+    asked = [types.get(fold(info.name), "") for info in roles.qi + roles.sensitive]
     if release.visible and (context.contents(release).channels or any(not kind or _nested(kind) for kind in asked)):
         return {}
     given |= {"tbl": literal(release.text), "qi": literal([info.name for info in roles.qi])}

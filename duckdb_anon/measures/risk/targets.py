@@ -16,6 +16,7 @@ from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.risk.published_records import PublishedRecords
 from duckdb_anon.model.entries import Params
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.reading import BoolArray, ReadTable
 from duckdb_anon.model.table import CodeArray, IntArray
 
@@ -192,14 +193,14 @@ def _some_told(held: Held, number: int, rng: np.random.Generator) -> tuple[Held,
 
 def _knows(function: str, qi: Sequence[str], params: Params) -> BoolArray:
     known: list[str] | None = params["known"]
-    folded = {name.lower(): a for a, name in enumerate(qi)}
+    folded = {fold(name): a for a, name in enumerate(qi)}
     mask = np.full(len(qi), known is None)
     for name in known or ():
-        if name.lower() not in folded:
+        if fold(name) not in folded:
             raise ParameterError(
                 f"{function}: known has '{name}'{nearest(name, qi)}; the quasi-identifiers are {listed(qi)}"
             )
-        mask[folded[name.lower()]] = True
+        mask[folded[fold(name)]] = True
     if not mask.any() and not params["known_values"]:
         raise ParameterError(f"{function}: known := [] leaves nothing to look for; name some of {listed(qi)}")
     return mask

@@ -18,6 +18,7 @@ from duckdb_anon.measures.risk.covering import require_columns
 from duckdb_anon.measures.risk.published_cells import published_cells
 from duckdb_anon.model.entries import Parameter
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.reading import BoolArray, ReadTable
 from duckdb_anon.model.table import FloatArray
 
@@ -126,11 +127,11 @@ def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | 
     every = [info.name for info in roles.qi + roles.sensitive]
     if given is None:
         return every
-    folded = {name.lower(): name for name in every}
+    folded = {fold(name): name for name in every}
     for name in given:
-        if name.lower() not in folded:
+        if fold(name) not in folded:
             raise ParameterError(f"{function}: {what} has '{name}'{nearest(name, every)}; there are {listed(every)}")
-    return [folded[name.lower()] for name in given]
+    return [folded[fold(name)] for name in given]
 
 
 def rates(

@@ -26,6 +26,7 @@ from duckdb_anon.measures.risk.covering import source_rows
 from duckdb_anon.measures.utility.plain_rows import drawn_codes, numbers, repeated_rows
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.reading import BoolArray, ReadTable
 from duckdb_anon.model.table import FloatArray, IntArray
 
@@ -57,8 +58,8 @@ def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np
     """
     original, release = tables
     labelled = [info.name for info in params["roles"].qi + params["roles"].sensitive]
-    spelled = {name.lower(): name for name in labelled}
-    target = spelled.get(params["target"].lower())
+    spelled = {fold(name): name for name in labelled}
+    target = spelled.get(fold(params["target"]))
     if target is None:
         raise ColumnError(
             f"classification_accuracy: target := '{params['target']}' is neither quasi-identifier nor sensitive"

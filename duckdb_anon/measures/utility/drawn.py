@@ -18,6 +18,7 @@ from duckdb_anon.measures.risk.covering import require_columns
 from duckdb_anon.measures.utility.plain_rows import drawn_codes, repeated_rows
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import BoolArray, ReadTable
 from duckdb_anon.model.table import Attribute, IntArray
@@ -96,14 +97,14 @@ def pairs(
     original, release = tables
     if not original.rows or not release.rows:
         raise RequirementError(f"{function}: the original or the release is empty; there is nothing to compare")
-    spelled = {name.lower(): name for name in original.columns if name in release.columns}
-    if by is not None and by.lower() not in spelled:
+    spelled = {fold(name): name for name in original.columns if name in release.columns}
+    if by is not None and fold(by) not in spelled:
         raise ColumnError(
             f"{function}: subgroup := '{by}' is no labelled column of both tables"
             f"{nearest(by, spelled.values())}; there are "
             f"{listed(spelled.values())}"
         )
-    group = spelled[by.lower()] if by is not None else None
+    group = spelled[fold(by)] if by is not None else None
     wanted = dict.fromkeys([*names, *([group] if group else [])])
     drawn = [_draw(table, wanted, rng) for table in (original, release)]
     if any(one.rows == 0 for one in drawn):

@@ -27,6 +27,7 @@ from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, binned, columns_of, pairs
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import FloatArray, IntArray
@@ -47,7 +48,7 @@ def k_marginal(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     bins: dict[str, IntArray] = {}
     sets: dict[int, list[tuple[str, ...]]] = {}
     for pair in pairs(NAME, tables, names, params["subgroup"], rng):
-        shown = [name for name in names if name.lower() != (params["subgroup"] or "").lower()] if bins else names
+        shown = [name for name in names if fold(name) != fold(params["subgroup"] or "")] if bins else names
         if not bins:
             bins = {n: binned(original.columns[n].domain, pair.original.columns[n], params["bins"]) for n in names}
         for order in ORDERS:

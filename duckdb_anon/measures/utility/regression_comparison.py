@@ -20,6 +20,7 @@ from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, colu
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import Attribute, FloatArray, IntArray
@@ -33,7 +34,7 @@ _PIECE = 1 << 17
 def _with_target(params: dict[str, Any]) -> dict[str, Any]:
     """The target is read like the columns that are named."""
     named = params["columns"]
-    if named is None or params["target"].lower() in {name.lower() for name in named}:
+    if named is None or fold(params["target"]) in {fold(name) for name in named}:
         return params
     return {**params, "columns": [*named, params["target"]]}
 
@@ -50,8 +51,8 @@ class _Term:
 def regression_comparison(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a subgroup and coefficient."""
     names = columns_of(NAME, params, tables[1])
-    spelled = {name.lower(): name for name in tables[1].columns if name in tables[0].columns}
-    target = spelled.get(params["target"].lower())
+    spelled = {fold(name): name for name in tables[1].columns if name in tables[0].columns}
+    target = spelled.get(fold(params["target"]))
     if target is None or tables[0].columns[target].domain.kind != "ordered":
         numbers = [n for n in spelled.values() if tables[0].columns[n].domain.kind == "ordered"]
         raise ColumnError(

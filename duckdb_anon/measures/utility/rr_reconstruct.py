@@ -21,6 +21,7 @@ from duckdb_anon.kernels.randomized_response.arguments import PAPER
 from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import CHANNELS
 from duckdb_anon.rewrite.query.tables import struct_fields
 from duckdb_anon.rewrite.shapes.inverted import told
@@ -44,24 +45,24 @@ def plan(context: Any, params: Params) -> str:
             f"{NAME}: {release.given} has no column '{CHANNELS.word}', so it is no randomized release; make one with "
             "rr_distort"
         )
-    spelled = {name.lower(): name for name in release.columns if name not in contents.carriers}
+    spelled = {fold(name): name for name in release.columns if name not in contents.carriers}
     columns = list(dict.fromkeys(_column(release, spelled, name) for name in params["columns"]))
     if not columns:
         raise ParameterError(f"{NAME}: columns is empty; name the columns whose cells to estimate")
-    known = {field.lower(): field for field, _ in struct_fields(release.columns[channels])}
-    fields = {name: f"{ident(channels)}.{ident(known[name.lower()])}" for name in columns if name.lower() in known}
+    known = {fold(field): field for field, _ in struct_fields(release.columns[channels])}
+    fields = {name: f"{ident(channels)}.{ident(known[fold(name)])}" for name in columns if fold(name) in known}
     return _sql(release.sql, columns, fields, params["projection"], params["population"])
 
 
 def _column(release: Any, spelled: dict[str, str], name: str) -> str:
-    found = spelled.get(name.lower())
+    found = spelled.get(fold(name))
     if found is None:
         names = list(spelled.values())
         raise ColumnError(
             f"{NAME}: there is no column '{name}' in {release.given}{nearest(name, names)}; its columns are"
             f" {listed(names)}"
         )
-    if found.lower() in _RESERVED:
+    if fold(found) in _RESERVED:
         raise ColumnError(f"{NAME}: a column called '{found}' would stand twice in the result; rename it")
     return found
 

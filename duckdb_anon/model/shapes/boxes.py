@@ -7,6 +7,7 @@ does not tell a label from a value: a text column with a hierarchy is read as la
 
 from __future__ import annotations
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.contents import Cell, Claims, Shape
 from duckdb_anon.model.shapes.types import box_type, list_type
 
@@ -30,7 +31,7 @@ def cell_of(claims: Claims, name: str, kind: str) -> Cell:
         name: column or field.
         kind: its DuckDB type.
     """
-    own, folded = claims.original_type(name), name.lower()
+    own, folded = claims.original_type(name), fold(name)
     if box_type(kind) is not None and box_type(own) is None:
         return "interval"
     if list_type(kind) is not None and list_type(own) is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from duckdb_anon.model.errors import ColumnError, listed
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import known_shapes
 from duckdb_anon.model.shapes.buckets import BUCKET
 from duckdb_anon.model.shapes.contents import Carrier, Claims, Contents, Shape, refuse_strangers
@@ -70,7 +71,7 @@ def read(
     """
     claims = Claims(
         release,
-        None if original is None else {name.lower(): kind for name, kind in original.items()},
+        None if original is None else {fold(name): kind for name, kind in original.items()},
         _folded(labelled),
         _folded(sensitive),
         _folded(trees),
@@ -155,4 +156,4 @@ def _in_order(answers: Collection[str]) -> list[str]:
 
 
 def _folded(names: Collection[str]) -> frozenset[str]:
-    return frozenset(name.lower() for name in names)
+    return frozenset(fold(name) for name in names)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold
 
 Cell = Literal["value", "items", "interval", "set", "node", "nodes", "counts"]
 Truth = Literal["exact", "permuted", "randomized", "replaced"]
@@ -38,7 +39,7 @@ class Carrier:
 
     def stands_for(self, name: str) -> bool:
         """Whether a column of this name may be this carrier, in any letter case."""
-        return name.lower().rstrip("_") == self.word.rstrip("_") and name.lower().startswith(self.word)
+        return fold(name).rstrip("_") == self.word.rstrip("_") and fold(name).startswith(self.word)
 
     def name(self, taken: Collection[str]) -> str:
         """The name in a release of an original with these columns.
@@ -46,7 +47,7 @@ class Carrier:
         >>> Carrier("bucket", lambda kind: True, "the bucket").name(["age", "Bucket"])
         'bucket_'
         """
-        folded = {name.lower() for name in taken}
+        folded = {fold(name) for name in taken}
         name = self.word
         while name in folded:
             name += "_"
@@ -179,15 +180,15 @@ class Claims:
     def is_original(self, name: str) -> bool:
         """Whether a column is known to be the original's, and so is no carrier."""
         known = self.labelled if self.original is None else self.original
-        return name.lower() in known
+        return fold(name) in known
 
     def may_be_original(self, name: str) -> bool:
         """Whether a name can be that of an original's column."""
-        return self.original is None or name.lower() in self.original
+        return self.original is None or fold(name) in self.original
 
     def original_type(self, name: str) -> str:
         """The column's type in the original, '' if unknown."""
-        return (self.original or {}).get(name.lower(), "")
+        return (self.original or {}).get(fold(name), "")
 
     def find(self, carrier: Carrier) -> str | None:
         """The unclaimed column that is this carrier: by its name, its type and its absence from the original.
@@ -214,7 +215,7 @@ class Claims:
             truth: whose they are.
         """
         kind = self.unclaimed.pop(name)
-        self.columns[name.lower()] = Content(name.lower(), name, "", kind, cell, truth, self.original_type(name))
+        self.columns[fold(name)] = Content(fold(name), name, "", kind, cell, truth, self.original_type(name))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ has a row a value, a person stands for as many of its rows as the list has nodes
 
 from __future__ import annotations
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.contents import Claims, Shape
 from duckdb_anon.model.shapes.types import list_type
 
@@ -15,7 +16,7 @@ def claim(claims: Claims) -> bool:
     names = [
         name
         for name, kind in claims.unclaimed.items()
-        if name.lower() in claims.trees and claims.may_be_original(name) and list_type(kind) is not None
+        if fold(name) in claims.trees and claims.may_be_original(name) and list_type(kind) is not None
     ]
     for name in names:
         claims.carry(name, "nodes")

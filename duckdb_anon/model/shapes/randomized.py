@@ -6,6 +6,7 @@ other values of the domain. The inverted channel gives unbiased counts that may 
 
 from __future__ import annotations
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.contents import Carrier, Claims, Shape
 from duckdb_anon.model.shapes.types import is_channels, struct_fields
 
@@ -23,8 +24,8 @@ def claim(claims: Claims) -> bool:
     if found is None:
         return False
     claims.channels = found
-    named = {field.lower() for field, _ in struct_fields(claims.unclaimed.pop(found))}
-    for name in [n for n in claims.unclaimed if n.lower() in named and claims.may_be_original(n)]:
+    named = {fold(field) for field, _ in struct_fields(claims.unclaimed.pop(found))}
+    for name in [n for n in claims.unclaimed if fold(n) in named and claims.may_be_original(n)]:
         claims.carry(name, "value", "randomized")
     claims.bounded = False
     return True

@@ -6,6 +6,7 @@ expectation.
 
 from __future__ import annotations
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.contents import Carrier, Claims, Shape
 from duckdb_anon.model.shapes.types import is_number
 
@@ -20,7 +21,7 @@ def claim(claims: Claims) -> bool:
     if found is None:
         return False
     claims.retention = found
-    for name in [n for n in claims.unclaimed if n.lower() in claims.sensitive]:
+    for name in [n for n in claims.unclaimed if fold(n) in claims.sensitive]:
         claims.carry(name, "value", "replaced")
     return True
 

@@ -7,6 +7,7 @@ ones, so there are no hard bounds.
 
 from __future__ import annotations
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.boxes import cell_of
 from duckdb_anon.model.shapes.buckets import BUCKET
 from duckdb_anon.model.shapes.contents import Claims, Content, Shape
@@ -24,7 +25,7 @@ def claim(claims: Claims) -> bool:
         for field, kind in fields:
             own = claims.original_type(field)
             cell = cell_of(claims, field, kind)
-            claims.columns[field.lower()] = Content(field.lower(), name, field, kind, cell, "permuted", own)
+            claims.columns[fold(field)] = Content(fold(field), name, field, kind, cell, "permuted", own)
         del claims.unclaimed[name]
     claims.bucket = claims.take(BUCKET) or ""
     claims.bounded = False

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from duckdb_anon.model.folding import fold
+
 _BOX = re.compile(r'STRUCT\(\s*"?lower"?\s+(.+?),\s*"?upper"?\s+(.+)\)', re.IGNORECASE | re.DOTALL)
 _BAG = re.compile(r"MAP\((.+),\s*U?BIGINT\)", re.IGNORECASE | re.DOTALL)
 _INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", re.IGNORECASE)
@@ -157,7 +159,7 @@ def is_channels(duckdb_type: str) -> bool:
     (True, False)
     """
     inner = [struct_fields(kind) for _, kind in struct_fields(duckdb_type)]
-    return bool(inner) and all({name.lower() for name, _ in fields} == {"p", "domain"} for fields in inner)
+    return bool(inner) and all({fold(name) for name, _ in fields} == {"p", "domain"} for fields in inner)
 
 
 def box_type(duckdb_type: str) -> str | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import is_boolean, is_moment, is_text
 from duckdb_anon.rewrite.bounds.hard_bounds import value_ends
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, mass
@@ -144,7 +145,7 @@ class Quantiles:
     @property
     def _kind(self) -> str:
         column = self.asked.value.unnest()
-        kind = self.original.types.get(column.name.lower(), "") if isinstance(column, exp.Column) else "DOUBLE"
+        kind = self.original.types.get(fold(column.name), "") if isinstance(column, exp.Column) else "DOUBLE"
         return kind.upper()
 
     def _numeric(self, end: exp.Expr) -> exp.Expr:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, whens
 from duckdb_anon.rewrite.query.template import column, mapped
 from duckdb_anon.rewrite.query.walking import all_of
@@ -34,7 +35,7 @@ class Homes:
 
     def columns(self, node: exp.Expr) -> set[str]:
         """Columns of the original in an expression, its subqueries included."""
-        return {c.name.lower() for c in all_of(node, exp.Column) if c.table == self.alias}
+        return {fold(c.name) for c in all_of(node, exp.Column) if c.table == self.alias}
 
     def spell_out(self, columns: Iterable[str]) -> bool:
         """Spell columns out by value, with all others of their parts; tell whether that was news."""
@@ -52,7 +53,7 @@ class Homes:
             if not isinstance(one, exp.Column):
                 queries = True
             elif one.table == self.alias:
-                name = one.name.lower()
+                name = fold(one.name)
                 part = self.model.part_of.get(name)
                 if part is None and name in self.by_value:
                     flexible = True
@@ -96,7 +97,7 @@ class Homes:
 
         def spelled(one: exp.Expr) -> exp.Expr | None:
             if isinstance(one, exp.Column) and one.table == self.alias:
-                return self.model.exact[one.name.lower()]
+                return self.model.exact[fold(one.name)]
             return None
 
         return mapped(node.unnest(), spelled)
@@ -106,7 +107,7 @@ class Homes:
 
         def stripped(one: exp.Expr) -> exp.Expr | None:
             if isinstance(one, exp.Column) and one.table == self.alias:
-                return column(one.name.lower())
+                return column(fold(one.name))
             return None
 
         return mapped(node, stripped) if node is not None else None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part
@@ -13,7 +14,7 @@ from duckdb_anon.rewrite.shapes.parts import Part
 
 def names_of(node: exp.Expr) -> str:
     """The columns of an expression, as part of a name."""
-    return "_".join(dict.fromkeys(c.name.lower() for c in all_of(node, exp.Column))) or "constant"
+    return "_".join(dict.fromkeys(fold(c.name) for c in all_of(node, exp.Column))) or "constant"
 
 
 def label_of(term: Term, spread: list[Part]) -> str:

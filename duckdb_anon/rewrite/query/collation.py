@@ -12,6 +12,7 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.walking import all_of
 
 _COMPARES = (
@@ -37,7 +38,7 @@ def refuse_letters(tree: exp.Query, collated: Collection[str]) -> None:
     """
     names = _with_aliases(tree, collated)
     for column in all_of(tree, exp.Column):
-        if column.name.lower() not in names:
+        if fold(column.name) not in names:
             continue
         if any(group.args.get("all") for group in all_of(tree, exp.Group)):
             raise RewriteError(
@@ -55,12 +56,12 @@ def refuse_letters(tree: exp.Query, collated: Collection[str]) -> None:
 
 def _with_aliases(tree: exp.Query, collated: Collection[str]) -> set[str]:
     """Names of the columns, and of whatever a SELECT calls an expression with one of them in it."""
-    names, before = {name.lower() for name in collated}, 0
+    names, before = {fold(name) for name in collated}, 0
     while names and len(names) > before:
         before = len(names)
         for alias in all_of(tree, exp.Alias):
-            if any(column.name.lower() in names for column in all_of(alias.this, exp.Column)):
-                names.add(alias.alias.lower())
+            if any(fold(column.name) in names for column in all_of(alias.this, exp.Column)):
+                names.add(fold(alias.alias))
     return names
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, build_scope
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.parse import to_sql
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.walking import all_of
@@ -65,8 +66,8 @@ def _names(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) ->
     given, final = leftmost(written).expressions, leftmost(bound).expressions
     if len(given) == len(final):
         return [_name(e) for e in given]
-    spelled = {column.lower(): column for info in tables for column, _ in info.columns}
-    return [spelled.get(e.alias_or_name.lower(), e.alias_or_name) for e in final]
+    spelled = {fold(column): column for info in tables for column, _ in info.columns}
+    return [spelled.get(fold(e.alias_or_name), e.alias_or_name) for e in final]
 
 
 def _name(projection: exp.Expr) -> str:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from sqlglot.optimizer.qualify import qualify
@@ -19,9 +20,11 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.collation import refuse_letters
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.refusals import refuse
+from duckdb_anon.rewrite.query.scoping import step_of
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import OWN, copied, mapped
 from duckdb_anon.rewrite.query.walking import all_of
@@ -63,8 +66,8 @@ def plain(tree: exp.Expr) -> str:
 
 def same_table(table: exp.Table, info: TableInfo) -> bool:
     """Tell whether a table of a query is the one `info` describes, comparing as many parts as both give."""
-    given = [part.name.lower() for part in table.parts]
-    if given == [info.name.lower()]:  # a file
+    given = [fold(part.name) for part in table.parts]
+    if given == [fold(info.name)]:  # a file
         return True
     for name in (info.name, info.sql):
         known = _parts(name)
@@ -76,11 +79,9 @@ def same_table(table: exp.Table, info: TableInfo) -> bool:
 
 def tables_of(query: str) -> list[str]:
     """List the tables a query reads, as SQL text, CTEs left out, so that a planner can describe them."""
-    tree = parse(query)
-    ctes = {cte.alias_or_name.lower() for cte in all_of(tree, exp.CTE)}
     names = []
-    for table in all_of(tree, exp.Table):
-        if not isinstance(table.this, exp.Identifier) or (not table.db and table.name.lower() in ctes):
+    for table in all_of(parse(query), exp.Table):
+        if not isinstance(table.this, exp.Identifier) or step_of(table) is not None:
             continue
         bare = table.copy()
         for key in ("alias", "joins", "pivots", "sample"):
@@ -91,8 +92,9 @@ def tables_of(query: str) -> list[str]:
 
 def require_table(tree: exp.Query, info: TableInfo) -> None:
     """Raise unless the query reads the original."""
-    tables = [table.name for table in all_of(tree, exp.Table)]
-    if not any(same_table(table, info) for table in all_of(tree, exp.Table)):
+    read = [table for table in all_of(tree, exp.Table) if step_of(table) is None]
+    if not any(same_table(table, info) for table in read):
+        tables = [table.name for table in read]
         raise RewriteError(
             f"the query does not read the original {info.name}{nearest(info.name, tables)}; "
             f"it reads {listed(tables) or 'no table'}"
@@ -114,15 +116,17 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     _spell_out_cte_uses(tree)
     for select in all_of(tree, exp.Select):
         _resolve_positions(select)
+    for one in all_of(tree, exp.Identifier):
+        one.set("this", fold(one.this))
     try:
         tree = qualify(
             tree,
             schema=MappingSchema(
-                {name: {c.lower(): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
+                {name: {fold(c): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
                 dialect="duckdb",
-                normalize=False,  # names are in lower case already, and each would be parsed
+                normalize=False,  # names are folded already, and each would be parsed
             ),
-            dialect="duckdb",
+            dialect=_FOLDED,
             identify=True,
         )
         refuse_letters(tree, tables[0].collated)
@@ -181,6 +185,8 @@ def _number(table: exp.Table, count: int) -> int | None:
     return int(found) if found.isdigit() and found != table.name and int(found) < count else None
 
 
+_FOLDED = DuckDB(normalization_strategy="case_sensitive")
+"""DuckDB's SQL whose names are folded: the library would fold letters that DuckDB tells apart."""
 _SOURCE = f"{OWN}source_"
 """Begins the names known tables have while a query is rewritten."""
 _PART = re.compile(r'"(?:[^"]|"")*"|[^."]+')
@@ -190,15 +196,16 @@ def _parts(name: str) -> list[str]:
     """The parts of a table's name; a file or a SELECT is one part."""
     parts = _PART.findall(name)
     if ".".join(parts) != name or name.startswith(("'", "(")):
-        return [name.strip("'").lower()]
-    return [part[1:-1].replace('""', '"').lower() if part.startswith('"') else part.lower() for part in parts]
+        return [fold(name.strip("'"))]
+    return [fold(part[1:-1].replace('""', '"')) if part.startswith('"') else fold(part) for part in parts]
 
 
 def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, TableInfo]:
     """Give every known table of the query a plain one-part name, so that one flat schema serves them all."""
     named: dict[str, TableInfo] = {}
+    read = [table for table in all_of(tree, exp.Table) if step_of(table) is None]
     for number, info in enumerate(tables):
-        for table in all_of(tree, exp.Table):
+        for table in read:
             if same_table(table, info) and not table.meta.get("known"):
                 plain = f"{_SOURCE}{number}"
                 named[plain] = info
@@ -224,13 +231,12 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         if not isinstance(body, exp.Select) or _aggregates(body) or cte.args["alias"].columns:
             continue
         name = cte.alias_or_name
-        for table in all_of(tree, exp.Table):
-            if table.name.lower() == name.lower() and not table.db:
-                inner = exp.Subquery(
-                    this=copied(body), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
-                )
-                inner.set("joins", table.args.get("joins"))
-                table.replace(inner)
+        for table in [one for one in all_of(tree, exp.Table) if step_of(one) is cte]:
+            inner = exp.Subquery(
+                this=copied(body), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
+            )
+            inner.set("joins", table.args.get("joins"))
+            table.replace(inner)
         cte.pop()
     if not with_.expressions:
         with_.pop()
@@ -265,7 +271,7 @@ def _resolve_positions(select: exp.Select) -> None:
     group = select.args.get("group")
     if not group:
         return
-    by_alias = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
+    by_alias = {fold(e.alias): e.this for e in select.expressions if isinstance(e, exp.Alias)}
     for sets in group.expressions:
         if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
             for node in all_of(sets, exp.Literal, exp.Column):
@@ -281,8 +287,8 @@ def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Exp
         if not 1 <= position <= len(select.expressions):
             raise RewriteError(f"GROUP BY position {position} is not in the select list")
         node.replace(copied(select.expressions[position - 1].unalias()))
-    elif isinstance(node, exp.Column) and not node.table and node.name.lower() in by_alias:
-        node.replace(copied(by_alias[node.name.lower()]))
+    elif isinstance(node, exp.Column) and not node.table and fold(node.name) in by_alias:
+        node.replace(copied(by_alias[fold(node.name)]))
 
 
 def _resolve_all(select: exp.Select) -> None:

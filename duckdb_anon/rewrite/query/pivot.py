@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.template import copied, every, tree
 from duckdb_anon.rewrite.query.walking import all_of
 
@@ -48,12 +49,12 @@ def _clause(source: exp.Expr, pivot: exp.Pivot) -> exp.Select | None:
     fields = pivot.args.get("fields") or []
     if pivot.args.get("unpivot") or not isinstance(inner, exp.Select) or inner.is_star:
         return None
-    used = {c.name.lower() for one in [*fields, *pivot.expressions] for c in all_of(one, exp.Column)}
+    used = {fold(c.name) for one in [*fields, *pivot.expressions] for c in all_of(one, exp.Column)}
     group = pivot.args.get("group")
     keys: list[exp.Expr] = (
         list(group.expressions)
         if group
-        else [exp.column(name, quoted=True) for name in inner.named_selects if name.lower() not in used]
+        else [exp.column(name, quoted=True) for name in inner.named_selects if fold(name) not in used]
     )
     bare = exp.Subquery(this=copied(inner), alias=exp.TableAlias(this=exp.to_identifier("source")))
     return _select(bare, keys, fields, pivot.expressions)

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.model.folding import fold
+from duckdb_anon.rewrite.query.walking import Node, all_of
 
 Names = frozenset[str]
 _OF_ROWS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.Table)
@@ -35,32 +36,39 @@ def shorten_names(query: exp.Expr, columns: Iterable[str] = ()) -> None:
     'WITH s AS (SELECT a + 1 AS b FROM t AS r) SELECT b, b AS c FROM s'
     """
     steps: dict[str, Names] = {}
-    for cte in all_of(query, exp.CTE):  # one reads those before it
+    found = all_of(query, exp.CTE, exp.Select, exp.Table, exp.Alias, exp.TableAlias)
+    for cte in _those(found, exp.CTE):  # one reads those before it
         steps[cte.alias] = _given(cte.this, steps)
-    for select in all_of(query, exp.Select):
+    selects = _those(found, exp.Select)
+    for select in selects:
         source = select.args.get("from_")
         item = source.this if source is not None else None
         alone = not select.args.get("joins") and not select.args.get("laterals")
         if isinstance(item, (exp.Table, exp.Subquery)) and alone:
             _shorten(select, item, steps)
-    for table in all_of(query, exp.Table):
+    for table in _those(found, exp.Table):
         alias = table.args.get("alias")
         if alias is not None and not alias.columns and table.alias == table.name and not table.db:
             table.set("alias", None)
-    _call_once(query, columns)
+    standing = [one for one in found if one.parent is not None]
+    _call_once(selects, [one for one in standing if isinstance(one, (exp.Alias, exp.TableAlias))], columns)
 
 
-def _call_once(query: exp.Expr, columns: Iterable[str]) -> None:
+def _those(found: Iterable[exp.Expr], kind: type[Node]) -> list[Node]:
+    return [one for one in found if isinstance(one, kind)]
+
+
+def _call_once(selects: Iterable[exp.Select], names: Iterable[exp.Expr], columns: Iterable[str]) -> None:
     """Take away aliases that are the column's name, and those of subqueries that are values.
 
     A column is shown as its table spells it: where anything spells a name otherwise, its alias stays.
     """
-    called = [one.alias for one in all_of(query, exp.Alias)]
-    called += [column.name for one in all_of(query, exp.TableAlias) for column in one.columns]
+    called = [one.alias for one in _those(names, exp.Alias)]
+    called += [column.name for one in _those(names, exp.TableAlias) for column in one.columns]
     spelled: dict[str, set[str]] = {}
     for one in [*called, *columns]:
-        spelled.setdefault(one.lower(), set()).add(one)
-    for select in all_of(query, exp.Select):
+        spelled.setdefault(fold(one), set()).add(one)
+    for select in selects:
         if isinstance(select.parent, exp.SetOperation):
             continue
         value = _is_value(select)
@@ -68,7 +76,7 @@ def _call_once(query: exp.Expr, columns: Iterable[str]) -> None:
             if not isinstance(one, exp.Alias):
                 continue
             made_of, name = one.this, one.alias
-            same = isinstance(made_of, exp.Column) and made_of.name == name and spelled[name.lower()] == {name}
+            same = isinstance(made_of, exp.Column) and made_of.name == name and spelled[fold(name)] == {name}
             if same or (value and not any(c.name == name for c in all_of(select, exp.Column))):
                 one.replace(made_of)
 
@@ -99,11 +107,11 @@ def _shorten(select: exp.Select, item: exp.Table | exp.Subquery, steps: Mapping[
     if not alias or item.args["alias"].columns or set(filter(item.args.get, item.args)) - {"this", "alias"}:
         return
     named = [one for one in select.expressions if isinstance(one, exp.Alias)]
-    taken = {one.alias.lower() for one in named if not _is_called(one.this, one.alias)}
+    taken = {fold(one.alias) for one in named if not _is_called(one.this, one.alias)}
     needed = False
     for column, of_subquery in _columns(select, False):
         if column.table == alias:
-            if of_subquery or column.name.lower() in taken:
+            if of_subquery or fold(column.name) in taken:
                 needed = True
             else:
                 column.set("table", None)
@@ -126,12 +134,12 @@ def _shorten(select: exp.Select, item: exp.Table | exp.Subquery, steps: Mapping[
 def _is_unlike(item: exp.Table, select: exp.Select) -> bool:
     """Whether a table has a plain name that nothing in the SELECT begins with."""
     plain = isinstance(item.this, exp.Var) and item.name.isidentifier()
-    return plain and all(one.table.lower() != item.name.lower() for one in all_of(select, exp.Column))
+    return plain and all(fold(one.table) != fold(item.name) for one in all_of(select, exp.Column))
 
 
 def _is_called(node: exp.Expr, name: str) -> bool:
     """Whether a node is a column with this name."""
-    return isinstance(node, exp.Column) and node.name.lower() == name.lower()
+    return isinstance(node, exp.Column) and fold(node.name) == fold(name)
 
 
 def _columns(node: exp.Expr, of_subquery: bool) -> Iterator[tuple[exp.Column, bool]]:

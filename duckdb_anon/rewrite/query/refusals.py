@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 
 AGGREGATES = frozenset(
     "any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last "
@@ -26,7 +27,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate function."""
     if isinstance(node, exp.AggFunc):
         return not isinstance(node, exp.Grouping)
-    return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
+    return isinstance(node, exp.Anonymous) and fold(node.name) in AGGREGATES
 
 
 def refuse(query: exp.Expr) -> None:

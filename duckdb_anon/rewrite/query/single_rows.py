@@ -11,6 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.parse import plain
 
 ROWS_OWN = frozenset(
@@ -23,10 +24,10 @@ ROWS_OWN = frozenset(
 def shows_rows(node: exp.Expr) -> bool:
     """Whether a node is an aggregate that shows what single rows hold."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in ROWS_OWN
+        return fold(node.name) in ROWS_OWN
     if isinstance(node, (exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
         return True
-    return isinstance(node, exp.AggFunc) and bool({one.lower() for one in node.sql_names()} & ROWS_OWN)
+    return isinstance(node, exp.AggFunc) and bool({fold(one) for one in node.sql_names()} & ROWS_OWN)
 
 
 def refuse_single_rows(select: exp.Select) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.template import OWN
 from duckdb_anon.rewrite.query.walking import all_of
 
@@ -46,8 +47,8 @@ def spell(query: exp.Expr, taken: Iterable[str]) -> None:
     """
     leaves = all_of(query, exp.Identifier, exp.Var)
     names = [one for one in leaves if isinstance(one, exp.Identifier)]
-    used = {one.lower() for one in taken} | {one.this.lower() for one in names if not one.this.startswith(OWN)}
-    used |= {part.lower() for one in leaves if isinstance(one, exp.Var) for part in _WORD.findall(one.name)}
+    used = {fold(one) for one in taken} | {fold(one.this) for one in names if not one.this.startswith(OWN)}
+    used |= {fold(part) for one in leaves if isinstance(one, exp.Var) for part in _WORD.findall(one.name)}
     spelling: dict[str, exp.Identifier] = {}
     for one in leaves:
         if not isinstance(one, exp.Identifier):
@@ -69,7 +70,7 @@ def _unquoted(text: str) -> str:
 
 
 def _free(own: str, used: set[str]) -> str:
-    plain = own.lower()
+    plain = fold(own)
     spelled, number = plain, 1
     while spelled in used:
         number += 1

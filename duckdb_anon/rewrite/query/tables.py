@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from duckdb_anon.model.errors import ColumnError, RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import Contents, read
 from duckdb_anon.model.shapes.types import bag_type, box_type, list_type, struct_fields
 
@@ -64,11 +65,11 @@ class TableInfo:
     @property
     def types(self) -> dict[str, str]:
         """Column name in lower case to type."""
-        return {column.lower(): kind for column, kind in self.columns}
+        return {fold(column): kind for column, kind in self.columns}
 
     def spelled(self, column: str) -> str:
         """Give a column's own spelling."""
-        return next((name for name, _ in self.columns if name.lower() == column.lower()), column)
+        return next((name for name, _ in self.columns if fold(name) == fold(column)), column)
 
 
 def contents_of(release: TableInfo, original: TableInfo) -> Contents:

@@ -13,7 +13,8 @@ them a spelling that no column or table of the analyst has, so a template never 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any, TypeVar
@@ -43,7 +44,8 @@ def tree(template: str, **holes: Filling) -> exp.Expr:
         >>> tree("greatest({a} * {b}, 0)", a=exp.column("x") + 1, b=2).sql("duckdb")
         'GREATEST((x + 1) * 2, 0)'
     """
-    found: exp.Expr = _several(exp.Paren(), "this", _parsed(template), holes)[0]
+    parsed, open_ = _parsed(template)
+    found: exp.Expr = _several(exp.Paren(), "this", parsed, _Holes(holes, open_))[0]
     return found
 
 
@@ -116,8 +118,18 @@ def truth(value: bool) -> exp.Boolean:
 
 def copied(node: Tree) -> Tree:
     """Copy a tree."""
-    made = _filled(node, {})
-    assert isinstance(made, type(node))  # noqa: S101 -- a copy
+    made = node.__class__(
+        **{
+            key: copied(value)
+            if isinstance(value, exp.Expr)
+            else [copied(one) if isinstance(one, exp.Expr) else one for one in value]
+            if isinstance(value, list)
+            else value
+            for key, value in node.args.items()
+        }
+    )
+    if node._meta is not None:
+        made._meta = dict(node._meta)
     return made
 
 
@@ -134,15 +146,35 @@ def _joined(kind: type[exp.Expr], template: str, conditions: Sequence[exp.Expr])
     return reduce(lambda a, b: tree(template, a=a, b=b), kept) if kept else truth(neutral)
 
 
+@dataclass(frozen=True, slots=True)
+class _Holes:
+    """What is put into a template.
+
+    Attributes:
+        filled: by the hole's name.
+        open: ids of the template's nodes with a hole below them; others are copied as they are.
+    """
+
+    filled: Mapping[str, Filling]
+    open: frozenset[int]
+
+
 @lru_cache(maxsize=1024)
-def _parsed(template: str) -> exp.Expr:
+def _parsed(template: str) -> tuple[exp.Expr, frozenset[int]]:
+    """A template's tree, and the ids of its nodes that are holes or have one below them."""
     text = _HOLE.sub(lambda found: _PREFIX + found.group(1), template)
     parsed = sqlglot.parse_one(text, dialect="duckdb")
+    open_: set[int] = set()
     for node in all_of(parsed, exp.Identifier):
-        if node.name.startswith("_") and not node.name.startswith(_PREFIX):
+        if node.name.startswith(_PREFIX):
+            around: exp.Expr | None = node
+            while around is not None:
+                open_.add(id(around))
+                around = around.parent
+        elif node.name.startswith("_"):
             node.set("this", OWN + node.name[1:])
             node.set("quoted", False)
-    return parsed
+    return parsed, frozenset(open_)
 
 
 def _hole(node: Any) -> str | None:
@@ -151,15 +183,17 @@ def _hole(node: Any) -> str | None:
     return None
 
 
-def _filled(node: exp.Expr, holes: dict[str, Filling]) -> exp.Expr:
+def _filled(node: exp.Expr, holes: _Holes) -> exp.Expr:
     """Copy a tree with its holes filled."""
+    if id(node) not in holes.open:
+        return copied(node)
     made = node.__class__(**{key: _argument(node, key, value, holes) for key, value in node.args.items()})
     if node._meta is not None:
         made._meta = dict(node._meta)
     return made
 
 
-def _argument(parent: exp.Expr, key: str, value: Any, holes: dict[str, Filling]) -> Any:
+def _argument(parent: exp.Expr, key: str, value: Any, holes: _Holes) -> Any:
     if isinstance(value, list):
         return [filled for one in value for filled in _several(parent, key, one, holes)]
     if isinstance(value, exp.Expr):
@@ -168,20 +202,18 @@ def _argument(parent: exp.Expr, key: str, value: Any, holes: dict[str, Filling])
     return value
 
 
-def _several(parent: exp.Expr, key: str, node: Any, holes: dict[str, Filling]) -> list[Any]:
-    if not isinstance(node, exp.Expr):
-        return [node]
-    if not holes:
-        return [_filled(node, holes)]
+def _several(parent: exp.Expr, key: str, node: Any, holes: _Holes) -> list[Any]:
+    if id(node) not in holes.open:
+        return [copied(node) if isinstance(node, exp.Expr) else node]
     hole = _hole(node)
     if hole is not None:
-        return [_identifier(holes[hole])]
+        return [_identifier(holes.filled[hole])]
     if isinstance(node, (exp.Column, exp.Table)) and not node.args.get(
         "table" if isinstance(node, exp.Column) else "db"
     ):
         hole = _hole(node.this)
         if hole is not None:
-            filling = holes[hole]
+            filling = holes.filled[hole]
             made = [_filling(one) for one in filling] if isinstance(filling, (list, tuple)) else [_filling(filling)]
             if isinstance(node, exp.Table):
                 alias = node.args.get("alias")

@@ -13,6 +13,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.tables import TableInfo, list_type
 from duckdb_anon.rewrite.query.template import mapped, multiplied, name, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
@@ -58,7 +59,7 @@ class SetPart(Part):
             return None
         if request.wanted == "mean" and not self.even:
             return None
-        kind = list_type(self.release.types.get(self.key.name.lower(), "")) if isinstance(self.key, exp.Column) else ""
+        kind = list_type(self.release.types.get(fold(self.key.name), "")) if isinstance(self.key, exp.Column) else ""
         wanted = equal_to(condition, kind or "")
         if wanted is not None and len(wanted) == 1:
             return tree(_OF_ONE[request.wanted], cell=self.key, value=wanted[0])

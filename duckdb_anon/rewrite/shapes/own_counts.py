@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import bag_type
 from duckdb_anon.rewrite.query.template import some, tree
 from duckdb_anon.rewrite.query.walking import all_of
@@ -79,7 +80,7 @@ def with_own_counts(model: Model) -> Model:
     part = model.parts[0]
     if type(part) is not BagPart or not isinstance(part.column, exp.Column):
         return model
-    kind = model.release.types.get(part.column.name.lower(), "")
+    kind = model.release.types.get(fold(part.column.name), "")
     own = OwnCountsPart(part.name, part.columns, part.key, part.release, column=part.column, kind=kind)
     return replace(model, parts=(own,), part_of=dict.fromkeys(own.columns, own))
 
@@ -93,4 +94,4 @@ def asked_of_counts(model: Model, select: exp.Select, alias: str) -> set[str]:
         alias: what it calls the original.
     """
     counted = {one for part in model.parts if isinstance(part, OwnCountsPart) for one in part.columns}
-    return {c.name.lower() for c in all_of(select, exp.Column) if c.table == alias} & counted
+    return {fold(c.name) for c in all_of(select, exp.Column) if c.table == alias} & counted

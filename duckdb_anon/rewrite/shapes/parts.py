@@ -18,6 +18,7 @@ from typing import ClassVar, Literal
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import every, name, select, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
@@ -269,4 +270,4 @@ def all_same(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
 
 def _columns(request: Request) -> set[str]:
     pieces = [one for one in (request.condition, request.value) if one is not None]
-    return {c.name.lower() for one in pieces for c in all_of(one, exp.Column) if not c.table}
+    return {fold(c.name) for one in pieces for c in all_of(one, exp.Column) if not c.table}

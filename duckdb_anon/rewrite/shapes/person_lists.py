@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import multiplied, own, select, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
@@ -191,12 +192,12 @@ def unnested(select: exp.Select, model: Model, alias: str) -> Model:
     for join in list(select.args.get("joins") or []):
         unnest = join.this
         column = unnest.expressions[0] if isinstance(unnest, exp.Unnest) and unnest.expressions else None
-        part = model.part_of.get(column.name.lower()) if isinstance(column, exp.Column) else None
+        part = model.part_of.get(fold(column.name)) if isinstance(column, exp.Column) else None
         names = unnest.alias_column_names if isinstance(unnest, exp.Unnest) else []
         if not isinstance(part, MemberPart) or column is None or column.table != alias or len(names) != 1:
             continue
         select.args["joins"].remove(join)
-        if any(c.table == alias and c.name.lower() in part.columns for c in all_of(select, exp.Column)):
+        if any(c.table == alias and fold(c.name) in part.columns for c in all_of(select, exp.Column)):
             raise part._error("a query that unnests it and asks for the whole list as well")
         for used in all_of(select, exp.Column):
             if used.table == unnest.alias:
@@ -215,7 +216,7 @@ def _test_around(column: exp.Column) -> exp.Expr | None:
     node = column.parent
     while isinstance(node, exp.Paren):
         node = node.parent
-    if isinstance(node, exp.Anonymous) and node.name.lower() not in _NAMES:
+    if isinstance(node, exp.Anonymous) and fold(node.name) not in _NAMES:
         return None
     if not isinstance(node, (*_MEMBERSHIP, exp.Anonymous)):
         return None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import Content, Contents, Weight
 from duckdb_anon.rewrite.query.tables import TableInfo, box_type, contents_of, list_type
@@ -86,14 +87,14 @@ def _generalized(contents: Contents, release: TableInfo, original: TableInfo) ->
 
     Labels of a sensitive column do not say so, nor do leaves: both stand where quasi-identifiers have been replaced.
     """
-    secret = {name.lower() for name, role in original.roles.items() if role == "sensitive"}
+    secret = {fold(name) for name, role in original.roles.items() if role == "sensitive"}
 
     def says_so(content: Content) -> bool:
         if content.field or content.cell != "node":
             return bool(content.field) or content.cell != "value"
         known = release.generalized
-        shown = known is None or content.original_type != "VARCHAR" or content.column.lower() in known
-        return shown and content.column.lower() not in secret
+        shown = known is None or content.original_type != "VARCHAR" or fold(content.column) in known
+        return shown and fold(content.column) not in secret
 
     cells = contents.columns.values()
     # a release of values alone is asked elsewhere, by its weights
@@ -115,7 +116,7 @@ class _Builder:
         self.release, self.contents, self.learnt = release, contents, spread == "learnt"
         noisy = [field_of_row(one.column) for one in contents.weights if one.says not in ("rate", "missing")]
         self.rows = tree("sum({rows})", rows=noisy[0]) if noisy else tree("count(*)")
-        self.trees: Mapping[str, TableInfo] = {name.lower(): tree for name, tree in original.hierarchies.items()}
+        self.trees: Mapping[str, TableInfo] = {fold(name): tree for name, tree in original.hierarchies.items()}
 
     def permuted(self, fields: list[Content]) -> Part:
         """The part of a slice."""
@@ -124,7 +125,7 @@ class _Builder:
         exact = {c.column: field_of_row(carrier, c.field) for c in fields if c.column not in inner}
         columns = tuple(content.column for content in fields)
         key = field_of_row(self.contents.bucket)
-        return ColumnPart(carrier.lower(), columns, key, self.release, fields=exact, inner=inner)
+        return ColumnPart(fold(carrier), columns, key, self.release, fields=exact, inner=inner)
 
     def part(self, content: Content) -> Part | None:
         """The part of a column, or of a field of a slice; None where the cell is the value."""
@@ -176,5 +177,5 @@ def _weight(weight: Weight, release: TableInfo) -> exp.Expr:
         rows = select("select count(*) from {release}", release=aliased(release, ROW))
         return tree("1 + {number} / {rows}", number=number, rows=rows)
     # a whole number of rows times the largest BIGINT or DECIMAL has no place in their types
-    whole = release.types.get(weight.column.lower()) != "DOUBLE"
+    whole = release.types.get(fold(weight.column)) != "DOUBLE"
     return tree("{number}::double", number=number) if whole else number

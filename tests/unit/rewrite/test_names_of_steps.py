@@ -7,7 +7,7 @@ import pytest
 
 from duckdb_anon.engine.quoting import ident, literal
 
-NAMES = ("eligible", "by_value", "weight", "released_rows", "shares", "a.b", 'a"b', "select")
+NAMES = ("Ä B", "eligible", "by_value", "weight", "released_rows", "shares", "a.b", 'a"b', "select")
 QUERIES = (
     "select {x} as k, count(*) as n from {o} where a between 22 and 31 group by {x}",
     "with values_of_a as (select {x} as k, count(*) as c from {o} group by {x}) select k, sum(c) as n from values_of_a group by k",
