@@ -24,7 +24,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from duckdb_anon.engine import answer, cursors, drawn_off, failing, feed, interrupt, learnt_functions, run
 from duckdb_anon.engine import sensitive_edges as edges
 from duckdb_anon.engine.arrow import owned
-from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.catalog import Catalog, place
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.plan import parameters_of, plan, task_function
 from duckdb_anon.engine.quoting import ident, planned
@@ -227,7 +227,7 @@ def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
-            Catalog(con, database, schema)  # the caller's place, and no DataFrame of ours in scope
+            place(con, database, schema)
         with interrupt.interrupting(load(con), (number, asker), interrupt.begun(planned)):
             return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
@@ -274,7 +274,7 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
     try:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
-        catalog.expect(call["arguments"].values())
+        catalog.rows.expect(call["arguments"].values())
         # a call inside another one is stopped with it
         with nullcontext() if flag is None or cursor is None else interrupt.passing_on(cursor, flag):
             text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))

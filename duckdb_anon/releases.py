@@ -247,7 +247,7 @@ def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, repla
         database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
         catalog = Catalog(cursor, database, schema)
         relation = catalog.relation("write_parquet", "name", name)
-        comments, comment = catalog.said(relation.sql)
+        comments, comment = catalog.rows.said(relation.sql)
     finally:
         cursor.close()
     said = {KEY: comment} if comment else {}

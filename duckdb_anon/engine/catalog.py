@@ -9,23 +9,22 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from duckdb_anon.engine import interrupt
+from duckdb_anon.engine.catalog_rows import PART, QUALIFIED, CatalogRows
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
 
-_PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
-_QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
 
 
@@ -62,26 +61,12 @@ class Relation:
         return bool(self.columns)
 
 
-class _Row(NamedTuple):
-    """What the catalog says of a column, or of a table itself, whose `column` is ''."""
-
-    database: str
-    schema: str
-    number: int
-    column: str
-    kind: str
-    comment: str | None
-    is_table: bool
-
-
-_TABLES = """
-select table_name, database_name, schema_name, column_index, column_name, data_type, comment, false
-from duckdb_columns() where not internal and lower(table_name) {named}
-union all select table_name, database_name, schema_name, 0, '', '', comment, true
-from duckdb_tables() where lower(table_name) {named}"""
-_VIEWS = """
-select view_name, database_name, schema_name, 0, '', '', comment, false
-from duckdb_views() where not internal and lower(view_name) {named}"""
+def place(cursor: duckdb.DuckDBPyConnection, database: str, schema: str) -> None:
+    """Bring a cursor to the caller's default database and schema, with no DataFrame of ours in scope."""
+    with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
+        cursor.execute("set python_enable_replacements = false")
+    if database not in ("temp", "system"):
+        cursor.execute(f"use {ident(database)}.{ident(schema)}")
 
 
 class Catalog:
@@ -102,16 +87,23 @@ class Catalog:
             schema: the caller's default schema.
             takes: parameters of the function that is planned; what errors may advise.
         """
-        self.cursor, self.takes, self._begun = cursor, takes, time.monotonic()
+        self._unplaced, self._placed = cursor, cursor is None
+        self.takes, self._begun = takes, time.monotonic()
         self.database, self.schema = database, schema
-        self._said: dict[str, list[_Row]] = {}
-        self._expected: set[str] = set()
-        self._views: set[str] = set()
-        if cursor is not None:
-            with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
-                cursor.execute("set python_enable_replacements = false")
-            if database not in ("temp", "system"):
-                cursor.execute(f"use {ident(database)}.{ident(schema)}")
+        self.rows = CatalogRows(cursor, database, schema)
+
+    @property
+    def cursor(self) -> duckdb.DuckDBPyConnection | None:
+        """The cursor in the caller's place, with no DataFrame of ours in scope; a plain table is found without it."""
+        if not self._placed and self._unplaced is not None:
+            self._placed = True
+            place(self._unplaced, self.database, self.schema)
+        return self._unplaced
+
+    @property
+    def sees(self) -> bool:
+        """Whether there is a database to ask."""
+        return self._unplaced is not None
 
     def told_of_run(self) -> dict[str, int | None]:
         """What a planned call says of how it is run: DuckDB's threads, and by which number its planning is known."""
@@ -135,9 +127,9 @@ class Catalog:
         if text.startswith("("):
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
-            columns = self._here(sql) or self._describe(sql)
+            columns = self.rows.columns_here(sql) or self._describe(sql)
             if columns:
-                comments, comment = self._written_in(text) if _FILE.match(text) else self.said(sql)
+                comments, comment = self._written_in(text) if _FILE.match(text) else self.rows.said(sql)
                 return Relation(given, sql, columns, _with_fields(comments), text=sql, comment=comment)
         if _FILE.match(text):
             return self._file(function, parameter, text)
@@ -190,8 +182,8 @@ class Catalog:
 
     def _spellings(self, text: str) -> list[str]:
         # a name with spaces or dots may be given bare; the qualified reading comes first
-        spelled = [text] if _QUALIFIED.fullmatch(text) else []
-        parts = [p if p.startswith('"') else ident(p) for p in re.findall(_PART, text)] if spelled else []
+        spelled = [text] if QUALIFIED.fullmatch(text) else []
+        parts = [p if p.startswith('"') else ident(p) for p in re.findall(PART, text)] if spelled else []
         return [".".join(parts)] * bool(parts) + [ident(text)]
 
     def _describe(self, sql: str) -> dict[str, str]:
@@ -202,69 +194,6 @@ class Catalog:
         except duckdb.Error:
             return {}
         return {r[0]: r[1] for r in rows}
-
-    def said(self, sql: str) -> tuple[dict[str, str], str]:
-        """Comments of a table's columns as they are written, and of the table itself."""
-        *qualifiers, table = _names(sql)
-        rows = self._look_up(table)
-        columns, tables = ([row for row in rows if bool(row.column) is of_column] for of_column in (True, False))
-        return self._nearest(columns, qualifiers), self._nearest(tables, qualifiers).get("", "")
-
-    def expect(self, given: Iterable[object]) -> None:
-        """Let the catalog be read for several tables in one statement, once one of them is asked for.
-
-        Args:
-            given: arguments of a call, of which some may be names of tables.
-        """
-        named = [text for text in given if isinstance(text, str) and _QUALIFIED.fullmatch(text)]
-        self._expected |= {_names(text)[-1] for text in named}
-
-    def _here(self, sql: str) -> dict[str, str]:
-        """Columns of a table, not of a view, in the caller's own schema, which a bare name means; none for others."""
-        qualified = len(parts := _names(sql)) > 1
-        rows = [] if qualified else [row for row in self._look_up(parts[0]) if self._is_here(row)]
-        if not any(row.is_table for row in rows):
-            return {}
-        return {row.column: row.kind for row in sorted(rows, key=lambda row: row.number) if row.column}
-
-    def _is_here(self, row: _Row) -> bool:
-        return (fold(row.database), fold(row.schema)) == (fold(self.database), fold(self.schema))
-
-    def _look_up(self, table: str) -> list[_Row]:
-        """What the catalog says of all tables and views that a name, folded, means somewhere."""
-        if self.cursor is None:
-            return []
-        self._expected.add(table)
-        if table not in self._said:
-            self._read(_TABLES)
-        if table not in self._views and not any(row.is_table and self._is_here(row) for row in self._said[table]):
-            self._read(_VIEWS)  # a view of the caller's schema comes before tables elsewhere
-            self._views |= self._expected
-        return self._said[table]
-
-    def _read(self, statement: str) -> None:
-        assert self.cursor is not None  # noqa: S101 -- callers ask
-        asked = self._expected - (self._views if statement == _VIEWS else set(self._said))
-        named = f"in ({', '.join(f'lower({literal(name)})' for name in sorted(asked))})"
-        for name in asked:
-            self._said.setdefault(name, [])
-        for name, *row in self.cursor.execute(statement.format(named=named)).fetchall():
-            if fold(name) in asked:  # lower() of SQL makes one of letters that DuckDB tells apart
-                self._said[fold(name)].append(_Row(*row))
-
-    def _nearest(self, rows: list[_Row], qualifiers: list[str]) -> dict[str, str]:
-        """Comments by name, of the table a name with these qualifiers means: the caller's own schema comes first."""
-
-        def rank(row: _Row) -> int:
-            place = (fold(row.database), fold(row.schema))
-            if qualifiers and not (place[1] == qualifiers[-1] or (len(qualifiers) == 1 and place[0] == qualifiers[0])):
-                return 9
-            if len(qualifiers) == 2 and place[0] != qualifiers[0]:
-                return 9
-            return 0 if self._is_here(row) else 1 if place[0] == fold(self.database) else 2
-
-        best = min(map(rank, rows), default=9)
-        return {row.column: row.comment for row in rows if row.comment and best < 9 and rank(row) == best}
 
     def _written_in(self, path: str) -> tuple[dict[str, str], str]:
         """What the metadata of one local Parquet file says, as comments."""
@@ -313,7 +242,7 @@ class Catalog:
 
     def _unseen(self, function: str, parameter: str, text: str) -> Relation:
         names = self.table_names()
-        if not _QUALIFIED.fullmatch(text) and " " in text and text.lower().startswith(("select", "from", "with")):
+        if not QUALIFIED.fullmatch(text) and " " in text and text.lower().startswith(("select", "from", "with")):
             raise ParameterError(f"{function}: {parameter}: put a query in parentheses: '({text})'")
         spelled_out = {"qi": "qi := ['...']", "sensitive": "sensitive := '...'", "keep": "keep := ['...']"}
         ways = [way for parameter, way in spelled_out.items() if parameter in self.takes]
@@ -325,12 +254,6 @@ class Catalog:
         )
         spelled = self._spellings(text)[0]
         return Relation(text, spelled, {}, {}, hint, spelled)
-
-
-def _names(sql: str) -> list[str]:
-    """The parts of a table's name, folded."""
-    parts = re.findall(_PART, sql)
-    return [fold(p[1:-1].replace('""', '"') if p.startswith('"') else p) for p in parts]
 
 
 def _with_fields(comments: dict[str, str]) -> dict[str, str]:

@@ -49,11 +49,11 @@ def require_known_values(
     Raises:
         ColumnError: naming the column, how many texts are unknown, and what to do.
     """
-    if catalog.cursor is None or not (original.visible and release.visible):
+    if not catalog.sees or not (original.visible and release.visible):
         return
     spelled = {fold(name): name for name in original.columns}
     randomized = CHANNELS.word in {fold(name) for name in release.columns} - set(spelled)
-    coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(str.lower, release.columns))
+    coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {fold(name): tree for name, tree in trees.items()}
     empty: bool | None = None
@@ -94,7 +94,7 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
         release: the release.
         trees: hierarchy table of each attribute that has one, its first column the leaves.
     """
-    if catalog.cursor is None or not release.visible:
+    if not catalog.sees or not release.visible:
         return frozenset()
     folded = {fold(name): tree for name, tree in trees.items()}
     return frozenset(

@@ -21,7 +21,7 @@ def folded_sql(name: str) -> str:
     """SQL text of the same, of a text.
 
     >>> import duckdb
-    >>> duckdb.sql("select " + folded_sql("'Ä B'")).fetchone()
+    >>> duckdb.execute("select " + folded_sql("'Ä B'")).fetchone()
     ('Ä b',)
     """
     return f"translate({name}, '{_UPPER}', '{_LOWER}')"

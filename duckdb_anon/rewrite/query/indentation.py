@@ -78,5 +78,9 @@ def _short(inner: exp.Expr) -> bool:
 
 def laid_out(query: exp.Expr) -> str:
     """Print a rewritten query."""
-    generator = _Layout(pretty=True, normalize_functions="lower", max_text_width=10_000, dialect="duckdb")
+    options: dict[str, Any] = {"pretty": True, "normalize_functions": "lower", "max_text_width": 10_000}
+    try:
+        generator = _Layout(dialect="duckdb", **options)
+    except TypeError:  # the compiled sqlglot (sqlglot[c], where another package wants it) has no subclasses
+        return query.sql("duckdb", **options)
     return str(generator.generate(query, copy=False))

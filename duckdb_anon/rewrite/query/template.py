@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any, TypeVar
@@ -44,8 +43,7 @@ def tree(template: str, **holes: Filling) -> exp.Expr:
         >>> tree("greatest({a} * {b}, 0)", a=exp.column("x") + 1, b=2).sql("duckdb")
         'GREATEST((x + 1) * 2, 0)'
     """
-    parsed, open_ = _parsed(template)
-    found: exp.Expr = _several(exp.Paren(), "this", parsed, _Holes(holes, open_))[0]
+    found: exp.Expr = _made(template)(holes)[0]
     return found
 
 
@@ -146,35 +144,21 @@ def _joined(kind: type[exp.Expr], template: str, conditions: Sequence[exp.Expr])
     return reduce(lambda a, b: tree(template, a=a, b=b), kept) if kept else truth(neutral)
 
 
-@dataclass(frozen=True, slots=True)
-class _Holes:
-    """What is put into a template.
-
-    Attributes:
-        filled: by the hole's name.
-        open: ids of the template's nodes with a hole below them; others are copied as they are.
-    """
-
-    filled: Mapping[str, Filling]
-    open: frozenset[int]
+Holes = Mapping[str, Filling]
+Maker = Callable[[Holes], list[Any]]
+"""Makes what stands in a template's place from what its holes are filled with: one tree, several, or a plain value."""
 
 
 @lru_cache(maxsize=1024)
-def _parsed(template: str) -> tuple[exp.Expr, frozenset[int]]:
-    """A template's tree, and the ids of its nodes that are holes or have one below them."""
+def _made(template: str) -> Maker:
+    """What makes a template's tree."""
     text = _HOLE.sub(lambda found: _PREFIX + found.group(1), template)
     parsed = sqlglot.parse_one(text, dialect="duckdb")
-    open_: set[int] = set()
     for node in all_of(parsed, exp.Identifier):
-        if node.name.startswith(_PREFIX):
-            around: exp.Expr | None = node
-            while around is not None:
-                open_.add(id(around))
-                around = around.parent
-        elif node.name.startswith("_"):
+        if node.name.startswith("_") and not node.name.startswith(_PREFIX):
             node.set("this", OWN + node.name[1:])
             node.set("quoted", False)
-    return parsed, frozenset(open_)
+    return _maker(exp.Paren(), "this", parsed)
 
 
 def _hole(node: Any) -> str | None:
@@ -183,43 +167,58 @@ def _hole(node: Any) -> str | None:
     return None
 
 
-def _filled(node: exp.Expr, holes: _Holes) -> exp.Expr:
-    """Copy a tree with its holes filled."""
-    if id(node) not in holes.open:
-        return copied(node)
-    made = node.__class__(**{key: _argument(node, key, value, holes) for key, value in node.args.items()})
-    if node._meta is not None:
-        made._meta = dict(node._meta)
-    return made
+def _maker(parent: exp.Expr, key: str, node: exp.Expr) -> Maker:
+    """What makes one node of a template.
 
-
-def _argument(parent: exp.Expr, key: str, value: Any, holes: _Holes) -> Any:
-    if isinstance(value, list):
-        return [filled for one in value for filled in _several(parent, key, one, holes)]
-    if isinstance(value, exp.Expr):
-        found = _several(parent, key, value, holes)
-        return found[0] if found else None
-    return value
-
-
-def _several(parent: exp.Expr, key: str, node: Any, holes: _Holes) -> list[Any]:
-    if id(node) not in holes.open:
-        return [copied(node) if isinstance(node, exp.Expr) else node]
+    Args:
+        parent: the node around it.
+        key: as which of its arguments.
+        node: the node.
+    """
     hole = _hole(node)
     if hole is not None:
-        return [_identifier(holes.filled[hole])]
-    if isinstance(node, (exp.Column, exp.Table)) and not node.args.get(
-        "table" if isinstance(node, exp.Column) else "db"
-    ):
-        hole = _hole(node.this)
-        if hole is not None:
-            filling = holes.filled[hole]
-            made = [_filling(one) for one in filling] if isinstance(filling, (list, tuple)) else [_filling(filling)]
-            if isinstance(node, exp.Table):
-                alias = node.args.get("alias")
-                return [_source(one, _filled(alias, holes) if alias is not None else None) for one in made]
-            return [kept_together(parent, key, one) for one in made]
-    return [_filled(node, holes)]
+        return lambda holes: [_identifier(holes[hole])]
+    whole = _hole(node.this) if isinstance(node, (exp.Column, exp.Table)) else None
+    if whole is None or node.args.get("table" if isinstance(node, exp.Column) else "db"):
+        if not any(_hole(one) is not None for one in all_of(node, exp.Identifier)):
+            return lambda holes: [copied(node)]
+        return _node_maker(node)
+    if isinstance(node, exp.Column):
+        return lambda holes: [kept_together(parent, key, one) for one in _fillings(holes[whole])]
+    alias = node.args.get("alias")
+    named = _maker(node, "alias", alias) if alias is not None else None
+    return lambda holes: [_source(one, named(holes)[0] if named else None) for one in _fillings(holes[whole])]
+
+
+def _node_maker(node: exp.Expr) -> Maker:
+    """What makes a node with a hole somewhere below it."""
+    kind, meta = type(node), node._meta
+    plain = {key: value for key, value in node.args.items() if not isinstance(value, (list, exp.Expr))}
+    single = [(key, _maker(node, key, value)) for key, value in node.args.items() if isinstance(value, exp.Expr)]
+    several = [
+        (key, [_maker(node, key, one) if isinstance(one, exp.Expr) else _same(one) for one in value])
+        for key, value in node.args.items()
+        if isinstance(value, list)
+    ]
+
+    def make(holes: Holes) -> list[Any]:
+        given = {key: found[0] if (found := maker(holes)) else None for key, maker in single}
+        for key, makers in several:
+            given[key] = [one for maker in makers for one in maker(holes)]
+        made = kind(**plain, **given)
+        if meta is not None:
+            made._meta = dict(meta)
+        return [made]
+
+    return make
+
+
+def _same(value: Any) -> Maker:
+    return lambda holes: [value]
+
+
+def _fillings(value: Any) -> list[exp.Expr]:
+    return [_filling(one) for one in value] if isinstance(value, (list, tuple)) else [_filling(value)]
 
 
 def _filling(value: Any) -> exp.Expr:
