@@ -62,7 +62,13 @@ class Relation:
 
 
 def place(cursor: duckdb.DuckDBPyConnection, database: str, schema: str) -> None:
-    """Bring a cursor to the caller's default database and schema, with no DataFrame of ours in scope."""
+    """Bring a cursor to the caller's default database and schema, with no DataFrame of ours in scope.
+
+    Args:
+        cursor: a connection of its own to the caller's database.
+        database: the caller's default database.
+        schema: the caller's default schema.
+    """
     with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
         cursor.execute("set python_enable_replacements = false")
     if database not in ("temp", "system"):
