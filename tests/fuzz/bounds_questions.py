@@ -30,7 +30,13 @@ def condition(rng: random.Random, depth: int) -> str:
     """A condition."""
     if depth > 0 and rng.random() < 0.6:
         a, b = condition(rng, depth - 1), condition(rng, depth - 1)
-        return rng.choice((f"({a} and {b})", f"({a} or {b})", f"not ({a})", f"(({a}) is not true)", f"(({a}) is null)"))
+        other = condition(rng, 0)
+        return rng.choice(
+            (
+                f"({a} and {b})", f"({a} or {b})", f"not ({a})", f"(({a}) is not true)", f"(({a}) is null)",
+                f"case when {a} then {b} else {other} end", f"coalesce({other}, {a})", f"if({other}, {a}, {b})",
+            )
+        )  # fmt: skip
     sign = rng.choice(("=", "<>", "<", "<=", ">", ">="))
     n, m = rng.randint(-4, 40), rng.randint(-4, 40)
     day, other = (f"date '1970-01-01' + {rng.randint(0, 1500)}" for _ in range(2))

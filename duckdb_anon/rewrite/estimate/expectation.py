@@ -18,6 +18,7 @@ from itertools import combinations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import every, some, taken, tree
 from duckdb_anon.rewrite.shapes.known_expressions import compares, never_null
 
@@ -98,7 +99,41 @@ def normal(condition: exp.Expr, home_of: HomeOf) -> exp.Expr:
         if isinstance(inner, (exp.And, exp.Or)):
             other = exp.Or if isinstance(inner, exp.And) else exp.And
             return _join(other, [normal(tree("not {side}", side=side), home_of) for side in (inner.left, inner.right)])
+        if isinstance(inner, (exp.Case, exp.If, exp.Coalesce)):
+            return normal(_negated(inner), home_of)
+    if isinstance(condition, (exp.Case, exp.If, exp.Coalesce)):
+        return _chosen(condition, home_of)
     return condition
+
+
+def _negated(choice: exp.Expr) -> exp.Expr:
+    """NOT of a CASE or COALESCE of conditions: that of each."""
+    if isinstance(choice, exp.Coalesce):
+        first, *rest = (tree("not {one}", one=one) for one in [choice.this, *choice.expressions])
+        return exp.Coalesce(this=first, expressions=rest)
+    pairs = [(branch.this, branch.args["true"]) for branch in whens(choice)]
+    other = choice.args.get("default") or choice.args.get("false")
+    ifs = [exp.If(this=taken(when), true=tree("not {then}", then=then)) for when, then in pairs]
+    return exp.Case(ifs=ifs, default=tree("not {other}", other=other) if other is not None else None)
+
+
+def _chosen(choice: exp.Expr, home_of: HomeOf) -> exp.Expr:
+    """The event that a CASE or COALESCE of conditions is TRUE, as AND and OR of conditions."""
+    cases: list[exp.Expr] = []
+    before: list[exp.Expr] = []
+    options = [choice.this, *choice.expressions] if isinstance(choice, exp.Coalesce) else []
+    if any(home_of(one.unnest()) is None for one in options[:-1]):
+        raise RewriteError(
+            f"{plain(choice)} cannot be estimated from the release: whether a condition on several columns is NULL "
+            "is not known; write it with CASE, AND and OR"
+        )
+    for one in options:
+        cases.append(_join(exp.And, [*before, normal(one, home_of)]))
+        before.append(tree("{one} is null", one=one))
+    for when, then in [] if options else _options(choice, home_of):
+        cases.append(_join(exp.And, [*before, normal(when, home_of), normal(then, home_of)]))
+        before.append(unless(when, home_of))
+    return _join(exp.Or, cases) if cases else exp.false()
 
 
 def unless(condition: exp.Expr, home_of: HomeOf) -> exp.Expr:

@@ -43,6 +43,8 @@ def parse(query: str) -> exp.Query:
         place = str(error).split("\n", 1)[0]
         raise RewriteError(f"the query could not be parsed: {place}") from error
     found = conditional_aggregates(trees[0]) if len(trees) == 1 else None
+    if isinstance(found, exp.Pivot):
+        refuse(found)
     if not isinstance(found, exp.Query):
         kinds = listed(type(tree).__name__.upper() for tree in trees)
         raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {kinds}")
