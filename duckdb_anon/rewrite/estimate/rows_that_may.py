@@ -14,6 +14,7 @@ from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.own_counts import OwnCountsPart
 
+
 def rows_that_may(
     select: exp.Select, rest: exp.Expr | None, by_value: Sequence[exp.Expr], steps: Steps
 ) -> list[exp.Expr]:
