@@ -5,7 +5,7 @@ combinations of them than rows. So where all that a query wants are sums of prod
 counted) for each combination of the randomized columns it reads, and each combination is weighed once.
 
 Whole numbers of few values have their groups found by place and not by hash, which is what makes this the shorter way;
-for other types, and for one column or many, rows are weighed one by one.
+for other types, for many columns, and for counts of one column, rows are weighed one by one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from sqlglot import exp
 
 from duckdb_anon.model.shapes.types import is_integer
 from duckdb_anon.rewrite.estimate.row_answers import Place, place_of
-from duckdb_anon.rewrite.query.template import copied, multiplied, name, number, own, select, tree
+from duckdb_anon.rewrite.estimate.row_answers import total as summed
+from duckdb_anon.rewrite.query.template import copied, multiplied, name, number, own, select
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, aliased, labelled
@@ -56,11 +57,10 @@ def combined(
         amount = multiplied([copied(one) for one in others])
         total = totals.setdefault(amount, "rows_there" if amount == number(1) else f"total_{len(totals) + 1}")
         found[key] = multiplied([own(total), *(copied(weight) for weight in weights)])
+    if len(parts) == 1 and (not answers or totals.keys() <= {number(1)}):
+        return None
     cells = [exp.Alias(this=copied(part.key), alias=copied(part.key.this)) for part in parts]
-    sums = [
-        labelled(tree("count(*)") if amount == number(1) else tree("sum({x})", x=amount), label)
-        for amount, label in totals.items()
-    ]
+    sums = [labelled(summed(amount), label) for amount, label in totals.items()]
     chosen = select(
         "select {cells}, {sums} from {release} group by all",
         cells=cells,
@@ -76,7 +76,7 @@ def _may_combine(parts: Sequence[Part]) -> bool:
     """Whether the rows of a release are better added up first."""
     randomized = all(isinstance(part, RandomizedPart) for part in parts)
     whole = all(is_integer(part.release.types.get(part.columns[0], "")) for part in parts)
-    return randomized and whole and 1 < len(parts) <= MOST_COLUMNS
+    return randomized and whole and 1 <= len(parts) <= MOST_COLUMNS
 
 
 def _factors(node: exp.Expr) -> list[exp.Expr]:

@@ -14,9 +14,6 @@ from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.own_counts import OwnCountsPart
 
-MOST_WEIGHED = 3
-"""From so many generalized columns on, a row is looked at before it is weighed; by fewer that is no gain."""
-
 
 def rows_that_may(
     select: exp.Select, rest: exp.Expr | None, by_value: Sequence[exp.Expr], steps: Steps
@@ -32,13 +29,12 @@ def rows_that_may(
     counts = [part for part in steps.model.parts if isinstance(part, OwnCountsPart)]
     listed = [part.there(condition) for part in counts for condition in by_value]
     found = [one for one in listed if one is not None]
-    asked = {part.name for part in steps.model.parts if steps.requests.get(part.name)}
-    if rest is None or select.args.get("joins") or len(asked | {part.name for part in steps.spread}) < MOST_WEIGHED:
+    if rest is None or select.args.get("joins"):
         return found
     boxes = {part.name: part for part in steps.model.parts if isinstance(part, IntervalPart) and part.even}
     for condition in split(rest):
         part = boxes.get(steps.homes.of(condition) or "")
         bare = steps.bare(condition)
-        if part is not None and bare is not None and (known := part.touched(bare)) is not None:
-            found.append(known)
+        if part is not None and bare is not None:
+            found += part.touched(bare)
     return found

@@ -143,8 +143,8 @@ class Form:
         ends = {"low": low, "high": high}
         every_value = tree(self._all_values(), high=high, low=low) if self.discrete else number(1)
         return tree(
-            "case when _cell is null then 0 when _unbounded then coalesce((select {of_all} from _every), "
-            "error(_missing)) else {otherwise} end",
+            "case when not _unbounded then {otherwise} when _cell is null then 0 else coalesce((select {of_all} "
+            "from _every), error(_missing)) end",
             of_all=tree(
                 of_all,
                 low=low,
@@ -229,12 +229,17 @@ class Form:
 
     def touches(self) -> exp.Expr:
         """Whether a box with ends has some value that is asked for, over them."""
-        return some(
-            [
-                every([self._compare("low", "<", p.high, p.high_in), self._compare("high", ">", p.low, p.low_in)])
-                for p in self.pieces()
-            ]
-        )
+        return some([every(self.ends_that_touch(piece)) for piece in self.pieces()])
+
+    def ends_that_touch(self, piece: ValueInterval) -> list[exp.Expr]:
+        """What both ends of a box satisfy that has some value of a piece; nothing is said of an end that may be any.
+
+        Args:
+            piece: an interval that is asked for.
+        """
+        low = self._compare("low", "<", piece.high, piece.high_in)
+        high = self._compare("high", ">", piece.low, piece.low_in)
+        return [one for one in (low, high) if not isinstance(one, exp.Boolean)]
 
     def certain(self) -> exp.Expr:
         """Whether every value of the box is asked for."""

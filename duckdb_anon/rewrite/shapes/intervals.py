@@ -101,17 +101,20 @@ class IntervalPart(Part):
         closed = self._closed(request)
         return self._told_apart(closed, self.key) if closed is not None else None
 
-    def touched(self, condition: exp.Expr) -> exp.Expr | None:
-        """Whether a row's box may hold a value that is asked for, as its ends tell alone; None where they do not.
+    def touched(self, condition: exp.Expr) -> list[exp.Expr]:
+        """Conditions that a row's box satisfies if it may hold a value that is asked for, as its ends tell alone.
+
+        Each looks at one end, so that DuckDB tells whole blocks of rows from their least and largest end.
 
         Args:
             condition: a condition on the part.
         """
         wanted = read(condition, self.kind)
-        if wanted is None or wanted.null or len(wanted.intervals) != 1:
-            return None
-        found = Form(self.kind, wanted).touches()
-        return None if isinstance(found, exp.Boolean) else tree("coalesce({x}, true)", x=self._over_own_ends(found))
+        form = None if wanted is None or wanted.null else Form(self.kind, wanted)
+        if form is None or len(form.pieces()) != 1:
+            return []
+        ends = form.ends_that_touch(form.pieces()[0])
+        return [self._over_own_ends(tree("{known} or {end} is null", known=one, end=one.this)) for one in ends]
 
     def _over_own_ends(self, node: exp.Expr, cell: exp.Expr | None = None) -> exp.Expr:
         """An expression over a row of `boxes` and the ends `_least` and `_most` of all boxes, over a released row."""
