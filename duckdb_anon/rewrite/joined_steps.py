@@ -124,6 +124,11 @@ class JoinedSteps:
         """The aggregates."""
         return [one.node for one in self.found]
 
+    @property
+    def filters(self) -> list[exp.Expr]:
+        """Their FILTERs that the steps of the query itself judge."""
+        return [one.asked.filtered for one in self.found if one.asked is not None and one.asked.filtered is not None]
+
     def reads(self, node: exp.Expr) -> bool:
         """Whether a node is one of the aggregates."""
         return any(one.node is node for one in self.found)

@@ -112,7 +112,8 @@ def rewrite_select(
     if bounds != "none":
         groups = groups_of(select)
         if steps.spread and not steps.inverted:
-            steps.membership = _membership(select, conditions, aggregates, steps, groups)
+            filters = [a.condition for a in aggregates] + joined.filters
+            steps.membership = _membership(select, conditions, filters, steps, groups)
         limits = Limits(
             conditions.rest,
             steps,
@@ -261,10 +262,10 @@ def _split_where(select: exp.Select, homes: Homes) -> Conditions:
 
 
 def _membership(
-    select: exp.Select, conditions: Conditions, aggregates: list[Aggregate], steps: Steps, groups: QueryGroups
+    select: exp.Select, conditions: Conditions, filters: list[exp.Expr], steps: Steps, groups: QueryGroups
 ) -> Membership | None:
     """Read what makes a value belong to a group; None where groups are many or other tables have a say."""
-    partly = ([conditions.rest] if conditions.rest is not None else []) + [a.condition for a in aggregates]
+    partly = ([conditions.rest] if conditions.rest is not None else []) + filters
     if select.args.get("joins") or len(groups.sets) > MOST_SETS:
         return None
     if any(steps.homes.of(piece) == BY_VALUE for one in partly for piece in _leaves(one, steps.homes)):

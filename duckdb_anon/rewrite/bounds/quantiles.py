@@ -44,12 +44,14 @@ class Quantile:
         share: 0.5 for the median.
         continuous: whether it lies between two values where the share does.
         condition: FILTER, and that the value is not NULL.
+        filtered: FILTER alone.
     """
 
     value: exp.Expr
     share: exp.Expr
     continuous: bool
     condition: exp.Expr
+    filtered: exp.Expr | None = None
 
 
 def read_quantile(node: exp.Expr) -> Quantile | None:
@@ -80,7 +82,8 @@ def read_quantile(node: exp.Expr) -> Quantile | None:
             f"{plain(inner)} cannot be estimated from the release: ask for one share, a number, at a time"
         )
     condition = every([*where, tree("{v} is not null", v=value)])
-    return Quantile(copied(value), copied(share), isinstance(inner, (exp.Median, exp.PercentileCont)), condition)
+    continuous = isinstance(inner, (exp.Median, exp.PercentileCont))
+    return Quantile(copied(value), copied(share), continuous, condition, copied(where[0]) if where else None)
 
 
 def in_intervals(value: exp.Expr, homes: Homes) -> bool:
