@@ -36,7 +36,7 @@ from duckdb_anon.parts.cutting import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.original import Original
 from duckdb_anon.parts.place import DATABASE, Place, fingerprint_of
 from duckdb_anon.parts.tree import CODE
-from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
+from duckdb_anon.parts.work import numbered_columns, whole_of_part, work_part
 
 PART_ROWS = 1_000_000
 KEY = "_anon_key"
@@ -128,14 +128,7 @@ class Run:
         rows = self.original.copy()
         progress.say("planning parts")
         part, relation = self._part_sql(rows)
-        self.con.execute(
-            f"create or replace table {DATABASE}.parted as select {idents(self.columns)}, {NUMBER}, {part} as "
-            f"_anon_part from {relation} order by _anon_part, {NUMBER}"
-        )
-        self.con.execute(
-            f"create or replace table {DATABASE}.parts as select _anon_part as part, count(*) as rows "
-            f"from {DATABASE}.parted group by all"
-        )
+        self.original.lay_out(part, relation)
         self._check_parts()
         self.original.store_told()
         self.con.execute(f"drop table {DATABASE}.source")
@@ -169,9 +162,13 @@ class Run:
                     "release one of them, or leave part_rows and memory out"
                 )
             relation = f"(select *, {ident(person.name)} as {PERSON} from {source})"
+        counted = "count(*)"
+        if relation == source and cutting.by != "sse":
+            reads = cutting.requirement is not None and cutting.requirement.needs_sensitive
+            relation, counted = self.original.counted(len(attributes) if reads else q)
         coded = CodedPart(
             self.original.ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
-            several and not cutting.persons,
+            several and not cutting.persons, counted,
         )  # fmt: skip
         tree = parts_of(self.name, coded, cutting, limit, progress.tick).sql()
         if person is None or not cutting.persons:
@@ -216,9 +213,8 @@ class Run:
 
     def _work(self, part: int, rows: int, settled: Mapping[str, Any]) -> None:
         """Work one part, and gather what comes of it, with a random key for each row."""
-        own = f"(from {DATABASE}.parted where _anon_part = {part})"
         piece, out = f"{DATABASE}.main.piece", f"{DATABASE}.piece_out"
-        self.con.execute(f"create or replace table {piece} as {piece_sql(own, self.columns, rows, f'{DATABASE}.told')}")
+        self.con.execute(f"create or replace view {piece} as {self.original.piece(part, rows)}")
         counts = {value.info.name: value.counts() for value in self.original.values}
         given = self.recorded.arguments.get("seed")
         fixed = dict(settled) if given is None else {**settled, "seed": seed_of_part(int(given), part)}
