@@ -19,7 +19,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.memory import INLINED, needed, size_of, written
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.whole import will_run
-from duckdb_anon.model.cells import Channel, Counts, ValueSet
+from duckdb_anon.model.cells import Channel, Counts, Interval, ValueSet
 from duckdb_anon.model.description import value_text
 from duckdb_anon.model.entries import ColumnPlan, Method, Roles
 from duckdb_anon.model.errors import RequirementError
@@ -110,11 +110,13 @@ def seen_of(
     coded = {info.name for info in (*roles.qi, *roles.sensitive)}
     infos = dict.fromkeys(info.name for info in (*roles.qi, *roles.sensitive, *roles.keep))
     types = {name: str(relation.columns.get(name, "")) for name in infos}
-    wide = sum(types[name].split("(")[0] in _WIDE for name in coded)
+    wide_ones = {name for name in coded if types[name].split("(")[0] in _WIDE}
+    wide = len(wide_ones)
     counted = any(plan.cells is Counts for plan in layout)
     texts = {name for name, kind in types.items() if kind in ("VARCHAR", "BLOB")}
     wide += len({info.name for info in roles.keep} - texts - coded)
-    looked_at = [name for name in infos if name in texts or name in coded]
+    persons = {roles.person.name} - coded if roles.person is not None else set()
+    looked_at = [name for name in dict.fromkeys((*infos, *persons)) if name in texts | coded | persons]
     asked = []
     for name in looked_at:
         size = f"avg(coalesce(octet_length({ident(name)}::blob), 0))" if name in texts else "0"
@@ -131,9 +133,14 @@ def seen_of(
     listed = sum(many * (_ENTRY + sizes[name]) for name in apart if name in sets)
     if any(field.cells is Channel for plan in layout for field in plan.fields):  # it tells the values there are
         listed += _TOLD * sum(_ENTRY + sizes[name] for name in apart)
+    own = [
+        name for name, share in zip(looked_at, row[1::2], strict=True) if share > _MOSTLY and name in coded | persons
+    ]
+    if not any(p.cells in (Interval, ValueSet, Counts, Channel) for plan in layout for p in (plan, *plan.fields)):
+        own = [name for name in own if name not in wide_ones]  # values come out as they went in
     # what short texts leave of their share is no room for longer ones
     text = INLINED * len(coded) + sum(max(0.0, sizes[name] - INLINED) for name in texts)
-    return Seen(text, counted, len(apart), wide, listed)
+    return Seen(text, counted, len(own), wide, listed)
 
 
 def _told(
