@@ -132,7 +132,7 @@ class Run:
         self.original.lay_out(part, relation)
         self._check_parts()
         self.original.store_told()
-        self.con.execute(f"drop table {DATABASE}.source")
+        self.con.execute(f"drop table {DATABASE}.source; drop table if exists {DATABASE}.counted")
         self.con.execute(f"create or replace table {DATABASE}.done (part bigint, numbers bigint)")
         self.con.execute(f"create or replace table {DATABASE}.run as select {literal(fingerprint)} as fingerprint")
 
@@ -234,8 +234,8 @@ class Run:
         numbered = [names[k] for k in numbered_columns(self.recorded)]
         before = self.original.ask(f"select coalesce(max(numbers), 0) as n from {DATABASE}.done").to_pylist()[0]["n"]
         greatest = f"max({ident(numbered[0])}) + {before}" if numbered else "0"
-        self.gathered.begin(out, numbered)
         with self.original.registered("_anon_keys", keys) as view, self._transaction():
+            self.gathered.begin(out, numbered)  # all or nothing: what is left decides how cells are read
             self.gathered.add(out, view, before, numbered)
             self.con.execute(f"insert into {DATABASE}.done select {part}, coalesce({greatest}, {before}) from {out}")
 
