@@ -20,14 +20,13 @@ import pyarrow as pa
 
 from duckdb_anon.engine.quoting import ident, idents
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.shapes.types import equal_is_same
 from duckdb_anon.parts.place import DATABASE
 
 KEY = "_anon_key"
 RELEASED = f"{DATABASE}.main.released"
 _FEW = 1000
 _SORT = re.compile(r'"name":\s*"ORDER_BY\s*"')
-# Equal values of these types may be written differently, or they cannot be compared.
-_AS_THEY_ARE = re.compile("INTERVAL|TIME WITH TIME ZONE|VARIANT|GEOMETRY|UNION|MAP")
 
 
 class Gathered:
@@ -63,7 +62,7 @@ class Gathered:
         for k, column in enumerate(self._described(out)):
             name, kind = ident(column["column_name"]), column["column_type"]
             few = f"select count(*) as n from (select distinct {name} from {out} limit {_FEW + 1})"
-            as_it_is = column["column_name"] in numbered or _AS_THEY_ARE.search(kind) is not None
+            as_it_is = column["column_name"] in numbered or not equal_is_same(kind)
             if as_it_is or self.ask(few).to_pylist()[0]["n"] > _FEW:
                 columns.append(name)
                 continue

@@ -6,7 +6,6 @@ values) reads small whole numbers. Cost: a GROUP BY and a hash join a column.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from duckdb_anon.model import progress
 from duckdb_anon.model.entries import ColumnInfo, Cutting
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.shapes.types import equal_is_same
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 from duckdb_anon.parts.counted_values import Values, most_told, values_of
 from duckdb_anon.parts.place import DATABASE
@@ -38,10 +38,6 @@ from duckdb_anon.parts.tree import CODE
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
 _FEW = 2**16
 """Values of a column that are looked up by their codes when a part is worked; columns with more are kept."""
-_REREAD = re.compile(
-    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|VARCHAR|BOOLEAN|DATE|DECIMAL\(.*|ENUM\(.*|TIMESTAMP\w*|UUID)"
-)
-"""Types whose equal values are the same value: unlike -0.0 and 0.0, or a month and 30 days."""
 _OFTEN = 4
 
 
@@ -78,7 +74,8 @@ class Original:
         keys = self._keys()
         for k, info in enumerate(self.coded):
             many = self._store_values(k, info, keys[info.name])
-            if many <= _FEW and keys[info.name] == ident(info.name) and _REREAD.fullmatch(info.type):
+            exact = info.type != "" and equal_is_same(info.type)
+            if many <= _FEW and keys[info.name] == ident(info.name) and exact:
                 self.looked_up[info.name] = k
         joins = "".join(
             f" left join (select _key as _anon_key{k}, code as {CODE}{k} from {DATABASE}.v{k}) "
