@@ -19,7 +19,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.memory import INLINED, needed, size_of, written
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.whole import will_run
-from duckdb_anon.model.cells import Channel, Counts, ValueSet
+from duckdb_anon.model.cells import Channel, Counts, Interval, ValueSet
 from duckdb_anon.model.description import value_text
 from duckdb_anon.model.entries import ColumnPlan, Method, Roles
 from duckdb_anon.model.errors import RequirementError
@@ -28,10 +28,10 @@ MOST_ENTRIES = 2**31 - 1
 """Offsets of arrow's lists are int32."""
 
 _SMALL, _SEEN = 20_000, 1000  # rows of a table whose texts are not looked at, and those that are of others
-_MOSTLY, _ENTRY, _LISTED, _TOLD = 0.5, 24, 2.2, 5
-"""Share of different values from which on they hardly repeat; bytes of a text in a list beside its letters; and
-how many values a group lists where they do, as a multiple of its fewest rows; and
-how many a row tells of a domain."""
+_MOSTLY, _ENTRY, _LISTED, _LISTED_OF_SAMPLES, _TOLD = 0.5, 24, 2.2, 6.0, 5
+"""Share of different values from which on they hardly repeat; bytes of a text in a list beside its letters; how many
+values a group lists where they do, as a multiple of its fewest rows, and where it must keep as many in a sample
+(parameter alpha); and how many a row tells of a domain."""
 _WIDE = frozenset("HUGEINT UHUGEINT DOUBLE FLOAT DECIMAL TIME TIMESTAMP TIMESTAMP_NS UUID".split()) | {
     "TIMESTAMP WITH TIME ZONE"
 }
@@ -61,7 +61,10 @@ def require_fit(
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
     limit = _memory_limit(catalog.cursor)
     guessed = _FILTER * _estimated_rows(catalog.cursor, relation)
-    seen = seen_of(catalog.cursor, relation, roles, layout, params) if guessed > _SMALL else NOTHING_SEEN
+    # levels are of whole columns: where names do not repeat, every row may list all of them
+    everywhere = guessed / _FILTER if entry.parts is None and entry.combinations is not None else 0.0
+    looks = guessed > _SMALL or everywhere > _SEEN
+    seen = seen_of(catalog.cursor, relation, roles, layout, params, everywhere) if looks else NOTHING_SEEN
 
     def taken(rows: int) -> int:
         return needed(rows, columns, **seen.told())
@@ -92,7 +95,7 @@ NOTHING_SEEN = Seen()
 
 def seen_of(
     cursor: duckdb.DuckDBPyConnection, relation: Relation, roles: Roles, layout: Sequence[ColumnPlan] = (),
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None, everywhere: float = 0.0,
 ) -> Seen:  # fmt: skip
     """Look at a table, its texts as the first rows have them.
 
@@ -102,15 +105,18 @@ def seen_of(
         roles: its columns by role.
         layout: the released columns.
         params: checked parameters of the call.
+        everywhere: rows of the table where each released row lists all names that hardly repeat, 0 elsewhere.
     """
     coded = {info.name for info in (*roles.qi, *roles.sensitive)}
     infos = dict.fromkeys(info.name for info in (*roles.qi, *roles.sensitive, *roles.keep))
     types = {name: str(relation.columns.get(name, "")) for name in infos}
-    wide = sum(types[name].split("(")[0] in _WIDE for name in coded)
+    wide_ones = {name for name in coded if types[name].split("(")[0] in _WIDE}
+    wide = len(wide_ones)
     counted = any(plan.cells is Counts for plan in layout)
     texts = {name for name, kind in types.items() if kind in ("VARCHAR", "BLOB")}
     wide += len({info.name for info in roles.keep} - texts - coded)
-    looked_at = [name for name in infos if name in texts or name in coded]
+    persons = {roles.person.name} - coded if roles.person is not None else set()
+    looked_at = [name for name in dict.fromkeys((*infos, *persons)) if name in texts | coded | persons]
     asked = []
     for name in looked_at:
         size = f"avg(coalesce(octet_length({ident(name)}::blob), 0))" if name in texts else "0"
@@ -123,12 +129,18 @@ def seen_of(
     apart = [name for name, share in zip(looked_at, row[1::2], strict=True) if name in coded and share > _MOSTLY]
     least = max([2.0, *(float((params or {}).get(name) or 0) for name in ("k", "l"))])
     sets = {plan.column or plan.name for plan in layout if plan.cells is ValueSet}
-    listed = sum(_LISTED * least * (_ENTRY + sizes[name]) for name in apart if name in sets)
+    many = everywhere or least * (_LISTED_OF_SAMPLES if "alpha" in (params or {}) else _LISTED)
+    listed = sum(many * (_ENTRY + sizes[name]) for name in apart if name in sets)
     if any(field.cells is Channel for plan in layout for field in plan.fields):  # it tells the values there are
         listed += _TOLD * sum(_ENTRY + sizes[name] for name in apart)
+    own = [
+        name for name, share in zip(looked_at, row[1::2], strict=True) if share > _MOSTLY and name in coded | persons
+    ]
+    if not any(p.cells in (Interval, ValueSet, Counts, Channel) for plan in layout for p in (plan, *plan.fields)):
+        own = [name for name in own if name not in wide_ones]  # values come out as they went in
     # what short texts leave of their share is no room for longer ones
     text = INLINED * len(coded) + sum(max(0.0, sizes[name] - INLINED) for name in texts)
-    return Seen(text, counted, len(apart), wide, listed)
+    return Seen(text, counted, len(own), wide, listed)
 
 
 def _told(

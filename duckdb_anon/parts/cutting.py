@@ -51,6 +51,7 @@ class CodedPart:
         combinations: codes of each combination of sensitive values that occurs, shape (combinations, sensitive).
         combination_counts: rows (persons) of the table that have it.
         persons: whether persons are counted, not rows.
+        counted: SQL of the rows that rows of the relation stand for.
     """
 
     ask: Callable[[str], pa.Table]
@@ -61,6 +62,7 @@ class CodedPart:
     combinations: CodeArray
     combination_counts: IntArray
     persons: bool = False
+    counted: str = "count(*)"
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,10 @@ class _Planner:
         if not self.cutting.requirement.needs_sensitive:
             return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many, by_rows)
         if self.coded.persons:
-            of_rows = self._cells(sizes, self._asked(sizes, "count(*)"))
+            of_rows = self._cells(sizes, self._asked(sizes))
             by_rows["value"] = Groups.of_cells(of_rows, nothing, by_rows["person"].sizes)
         if held is None:
-            held = self._asked(sizes, f"count(distinct {PERSON})" if self.coded.persons else "count(*)")
+            held = self._asked(sizes, f"count(distinct {PERSON})" if self.coded.persons else "")
         table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
         return Groups.of_cells(self._cells(sizes, held), table, many, by_rows)
 
@@ -185,7 +187,7 @@ class _Planner:
         place, code = place[cells.first], code[cells.first]
         return SensitiveCells(place, code, counts, np.searchsorted(place, np.arange(len(numbers) + 1)).astype(np.int64))
 
-    def _asked(self, parts: Iterable[int], what: str) -> _Held:
+    def _asked(self, parts: Iterable[int], what: str = "") -> _Held:
         """The sensitive values of parts with what is counted of them, by a query."""
         found = list(self._grouped(parts, self._sensitive_columns(), what))
         number, *values, rows = (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
@@ -202,11 +204,11 @@ class _Planner:
         least = np.floor(counts * share - 3 * np.sqrt(counts * share * (1 - share)))
         return np.asarray(np.maximum(1, least), dtype=np.int64)
 
-    def _grouped(self, parts: Iterable[int], columns: Sequence[str], what: str = "count(*)") -> Iterator[Any]:
+    def _grouped(self, parts: Iterable[int], columns: Sequence[str], what: str = "") -> Iterator[Any]:
         """Rows (part, values of some columns, number) of what is counted."""
         named = "".join(f", {column}" for column in columns)
         sql = (
-            f"select _anon_part{named}, {what} as _anon_n from {self._placed()} "
+            f"select _anon_part{named}, {what or self.coded.counted} as _anon_n from {self._placed()} "
             f"where _anon_part in ({_listed(parts)}) group by _anon_part{named}"
         )
         found = self.coded.ask(sql)
@@ -227,7 +229,7 @@ class _Planner:
         with_them = "".join(f", {column}" for column in sensitive)
         sets = ", ".join(f"(_anon_part, {name}{with_them})" for name in names)
         found = self.coded.ask(
-            f"select _anon_part, {', '.join(names)}{with_them}, count(*) as _anon_n from {self._placed()} "
+            f"select _anon_part, {', '.join(names)}{with_them}, {self.coded.counted} as _anon_n from {self._placed()} "
             f"where _anon_part in ({_listed(p.number for p in parts)}) group by grouping sets ({sets})"
         )
         number, *codes, rows = (_array(column) for column in found.columns)

@@ -1,13 +1,13 @@
 """A release in parts on DuckDB, within a bound on memory.
 
-The columns a call needs are copied, with their codes, into a database beside what is written; parts are planned by
-counting there, worked one after the other by the ordinary call, and gathered with a random key for each row. Sorted by
-that key, out of core, they are one shuffled table, which is checked and then written in one transaction (a file: under
-another name, renamed at the end). Rows of a part never stand together, and numbers of buckets and persons are dealt
-anew, so neither tells the part.
+The columns a call needs are copied as codes into a database beside what is written; parts are planned by counting
+there, worked one after the other by the ordinary call, and gathered with a random key for each row. Sorted by that key,
+out of core, they are one shuffled table, which is checked and then written in one transaction (a file: under another
+name, renamed at the end). Rows of a part never stand together, and numbers of buckets and persons are dealt anew, so
+neither tells the part.
 
 `memory` bounds the process: half of it is DuckDB's, the other half is for a part and its kernels.
-Cost: some passes over the codes, a call a part, two external sorts.
+Cost: some passes over the codes, a call a part, two external sorts of small rows.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ import pyarrow as pa
 from duckdb_anon.engine.calls import call_on, seed_of_part
 from duckdb_anon.engine.fits import NOTHING_SEEN, Seen
 from duckdb_anon.engine.memory import needed, rows_within, size_of, written
-from duckdb_anon.engine.quoting import ident, idents, literal
+from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.recording import Recorded
 from duckdb_anon.engine.whole import NUMBER
 from duckdb_anon.model import progress
 from duckdb_anon.model.entries import Cutting
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.parts.check import check
+from duckdb_anon.parts.check import check, hashed
 from duckdb_anon.parts.cutting import PERSON, CodedPart, parts_of
+from duckdb_anon.parts.gathered import KEY, RELEASED, Gathered
 from duckdb_anon.parts.original import Original
 from duckdb_anon.parts.place import DATABASE, Place, fingerprint_of
 from duckdb_anon.parts.tree import CODE
-from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
+from duckdb_anon.parts.work import numbered_columns, whole_of_part, work_part
 
 PART_ROWS = 1_000_000
-KEY = "_anon_key"
 _FEWEST = 1000
 
 
@@ -103,6 +103,7 @@ class Run:
         """
         self.con, self.recorded, self.place, self.bounds = con, recorded, place, bounds
         self.original = Original(con, recorded, place.folder)
+        self.gathered = Gathered(con, self.original.ask)
         self.name, self.columns = recorded.entry.name, self.original.columns
 
     def run(self, said: str) -> Finished:
@@ -114,7 +115,7 @@ class Run:
         fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.columns, said)
         if not self.place.take_up(fingerprint):
             self._start(fingerprint)
-        parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by part").to_pylist()
+        parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by rows desc, part").to_pylist()
         done = {row["part"] for row in self.original.ask(f"select part from {DATABASE}.done").to_pylist()}
         settled = self.original.cutting().settled or {}
         for k, part in enumerate(parts):
@@ -128,17 +129,10 @@ class Run:
         rows = self.original.copy()
         progress.say("planning parts")
         part, relation = self._part_sql(rows)
-        self.con.execute(
-            f"create or replace table {DATABASE}.parted as select {idents(self.columns)}, {NUMBER}, {part} as "
-            f"_anon_part from {relation} order by _anon_part, {NUMBER}"
-        )
-        self.con.execute(
-            f"create or replace table {DATABASE}.parts as select _anon_part as part, count(*) as rows "
-            f"from {DATABASE}.parted group by all"
-        )
+        self.original.lay_out(part, relation)
         self._check_parts()
         self.original.store_told()
-        self.con.execute(f"drop table {DATABASE}.source")
+        self.con.execute(f"drop table {DATABASE}.source; drop table if exists {DATABASE}.counted")
         self.con.execute(f"create or replace table {DATABASE}.done (part bigint, numbers bigint)")
         self.con.execute(f"create or replace table {DATABASE}.run as select {literal(fingerprint)} as fingerprint")
 
@@ -169,9 +163,13 @@ class Run:
                     "release one of them, or leave part_rows and memory out"
                 )
             relation = f"(select *, {ident(person.name)} as {PERSON} from {source})"
+        counted = "count(*)"
+        if relation == source and cutting.by != "sse":
+            reads = cutting.requirement is not None and cutting.requirement.needs_sensitive
+            relation, counted = self.original.counted(len(attributes) if reads else q)
         coded = CodedPart(
             self.original.ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
-            several and not cutting.persons,
+            several and not cutting.persons, counted,
         )  # fmt: skip
         tree = parts_of(self.name, coded, cutting, limit, progress.tick).sql()
         if person is None or not cutting.persons:
@@ -216,45 +214,47 @@ class Run:
 
     def _work(self, part: int, rows: int, settled: Mapping[str, Any]) -> None:
         """Work one part, and gather what comes of it, with a random key for each row."""
-        own = f"(from {DATABASE}.parted where _anon_part = {part})"
-        piece, out = f"{DATABASE}.main.piece", f"{DATABASE}.piece_out"
-        self.con.execute(f"create or replace table {piece} as {piece_sql(own, self.columns, rows, f'{DATABASE}.told')}")
+        piece, out = f"{DATABASE}.main.piece", "_anon_piece_out"
+        self.con.execute(f"create or replace view {piece} as {self.original.piece(part, rows)}")
         counts = {value.info.name: value.counts() for value in self.original.values}
         given = self.recorded.arguments.get("seed")
         fixed = dict(settled) if given is None else {**settled, "seed": seed_of_part(int(given), part)}
-        work_part(self.con, self.name, call_on(self.recorded, piece, fixed), out, whole_of_part(rows, counts))
+        try:
+            work_part(self.con, self.name, call_on(self.recorded, piece, fixed), out, whole_of_part(rows, counts))
+            self._gather(out, part, generator(None if given is None else seed_of_part(int(given), -2 - part)))
+        finally:
+            with suppress(duckdb.Error):
+                self.con.execute(f"drop table if exists temp.main.{out}")
+
+    def _gather(self, out: str, part: int, rng: np.random.Generator) -> None:
+        """Gather what came of a part, and note that it is done."""
         released = self.original.ask(f"select count(*) as n from {out}").to_pylist()[0]["n"]
-        rng = generator(None if given is None else seed_of_part(int(given), -2 - part))
         keys = pa.table({KEY: rng.integers(0, 2**63, released, dtype=np.int64)})
         names = [row[0] for row in self.con.execute(f"describe {out}").fetchall()]
         numbered = [names[k] for k in numbered_columns(self.recorded)]
         before = self.original.ask(f"select coalesce(max(numbers), 0) as n from {DATABASE}.done").to_pylist()[0]["n"]
-        shown = ", ".join(f"{ident(n)} + {before} as {ident(n)}" if n in numbered else ident(n) for n in names)
         greatest = f"max({ident(numbered[0])}) + {before}" if numbered else "0"
         with self.original.registered("_anon_keys", keys) as view, self._transaction():
-            select = f"select {shown}, {KEY} from {out} positional join {view}"
-            self.con.execute(f"create table if not exists {DATABASE}.released as {select} limit 0")
-            self.con.execute(f"insert into {DATABASE}.released {select}")
+            self.gathered.begin(out, numbered)  # all or nothing: what is left decides how cells are read
+            self.gathered.add(out, view, before, numbered)
             self.con.execute(f"insert into {DATABASE}.done select {part}, coalesce({greatest}, {before}) from {out}")
-        self.con.execute(f"drop table {out}")
 
     def _finish(self, parts: int) -> Finished:
         """Check the whole, deal numbers anew, and say how its rows are read in random order."""
         progress.say("checking")
-        release = f"{DATABASE}.main.released"
-        names = [row[0] for row in self.con.execute(f"describe {release}").fetchall() if row[0] != KEY]
+        names = self.gathered.names
         total = self.original.ask(f"select sum(rows) as n from {DATABASE}.parts").to_pylist()[0]["n"]
         check(
-            lambda sql: self.con.execute(sql).fetchall(), self.recorded, release, names, int(total),
-            lambda k: f"select value, n from {DATABASE}.v{k}",
+            lambda sql: self.con.execute(sql).fetchall(), self.recorded, f"({self.gathered.shown()}) as shown", names,
+            int(total), lambda k: f"select value, n from {DATABASE}.v{k}", hashed,
         )  # fmt: skip
         numbered = [names[k] for k in numbered_columns(self.recorded)]
         if not numbered:
-            return Finished(f"select {idents(names)} from {release} order by {KEY}", tuple(names), int(total), parts)
+            return Finished(self.gathered.shuffled(), tuple(names), int(total), parts)
         (column,) = numbered
         self.con.execute(
             f"create or replace table {DATABASE}.numbers as select old, row_number() over () as place from "
-            f"(select distinct {ident(column)} as old from {release} order by old)"
+            f"(select distinct {ident(column)} as old from {RELEASED} order by old)"
         )
         many = self.original.ask(f"select count(*) as n from {DATABASE}.numbers").to_pylist()[0]["n"]
         given = self.recorded.arguments.get("seed")
@@ -265,12 +265,11 @@ class Run:
                 f"create or replace table {DATABASE}.renumbered as select old, new from {DATABASE}.numbers "
                 f"join {view} using (place)"
             )
-        shown = ", ".join(f"_anon_n.new as {ident(n)}" if n == column else ident(n) for n in names)
-        return Finished(
-            f"select {shown} from {release} join {DATABASE}.renumbered as _anon_n on _anon_n.old = {ident(column)} "
-            f"order by {KEY}",
-            tuple(names), int(total), parts,
-        )  # fmt: skip
+        dealt = (
+            f"(select _anon_r.* replace (_anon_n.new as {ident(column)}) from {RELEASED} as _anon_r "
+            f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{ident(column)})"
+        )
+        return Finished(self.gathered.shuffled(dealt), tuple(names), int(total), parts)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

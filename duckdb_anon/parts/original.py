@@ -29,12 +29,16 @@ from duckdb_anon.model import progress
 from duckdb_anon.model.entries import ColumnInfo, Cutting
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.shapes.types import equal_is_same
 from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
 from duckdb_anon.parts.counted_values import Values, most_told, values_of
 from duckdb_anon.parts.place import DATABASE
 from duckdb_anon.parts.tree import CODE
 
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
+_FEW = 2**16
+"""Values of a column that are looked up by their codes when a part is worked; columns with more are kept."""
+_OFTEN = 4
 
 
 class Original:
@@ -53,6 +57,7 @@ class Original:
         self.coded = roles.qi + roles.sensitive
         others = roles.keep + ((roles.person,) if roles.person else ())
         self.columns = list(dict.fromkeys(info.name for info in self.coded + others))
+        self.looked_up: dict[str, int] = {}
 
     def ask(self, sql: str) -> pa.Table:
         """Answer a query."""
@@ -60,7 +65,7 @@ class Original:
         return self.con.sql(sql).to_arrow_table()
 
     def copy(self) -> int:
-        """Make the table `source`: the columns a call needs, and their codes; return its rows."""
+        """Make the table `source`: the codes of a call's columns and what they do not say; return its rows."""
         rows = self.ask(f"select count(*) as n from {self.recorded.relation.sql}").to_pylist()[0]["n"]
         if rows == 0:
             raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
@@ -68,21 +73,80 @@ class Original:
         self._check_disk(rows)
         keys = self._keys()
         for k, info in enumerate(self.coded):
-            self._store_values(k, info, keys[info.name])
+            many = self._store_values(k, info, keys[info.name])
+            exact = info.type != "" and equal_is_same(info.type)
+            if many <= _FEW and keys[info.name] == ident(info.name) and exact:
+                self.looked_up[info.name] = k
         joins = "".join(
             f" left join (select _key as _anon_key{k}, code as {CODE}{k} from {DATABASE}.v{k}) "
             f"on {keys[info.name]} is not distinct from _anon_key{k}"
             for k, info in enumerate(self.coded)
         )
         codes = "".join(f", {CODE}{k}" for k in range(len(self.coded)))
-        own = ", ".join(f"_anon_s.{ident(name)}" for name in self.columns)
+        own = "".join(f"_anon_s.{ident(name)}, " for name in self.columns if name not in self.looked_up)
         self.con.execute(
-            f"create or replace table {DATABASE}.source as select {own}, {NUMBER}{codes} from "
+            f"create or replace table {DATABASE}.source as select {own}{NUMBER}{codes} from "
             f"(select {idents(self.columns)}, row_number() over () - 1 as {NUMBER} "
             f"from {self.recorded.relation.sql}) as _anon_s{joins}"
         )
         self._check_codes()
         return int(rows)
+
+    def lay_out(self, part: str, relation: str) -> None:
+        """Make the table `parted`, rows part by part, and `parts`, which says how many and from which row on.
+
+        Args:
+            part: SQL of the part of a row.
+            relation: the relation it is asked of.
+        """
+        held = [ident(name) for name in self.columns if name not in self.looked_up]
+        held += [f"{CODE}{k}" for k in self.looked_up.values()]
+        self.con.execute(
+            f"create or replace table {DATABASE}.parted as select {', '.join(held)}, {part} as _anon_part "
+            f"from {relation} order by _anon_part, {NUMBER}"
+        )
+        self.con.execute(
+            f"create or replace table {DATABASE}.parts as select _anon_part as part, count(*) as rows, "
+            f"min(rowid) as first from {DATABASE}.parted group by all"
+        )
+
+    def piece(self, part: int, rows: int) -> str:
+        """SELECT of the rows of a part as the original has them, numbered, and after them those that stand for values.
+
+        Args:
+            part: number of the part.
+            rows: its rows.
+        """
+        held = {row["column_name"] for row in self.ask(f"describe {DATABASE}.parted").to_pylist()}
+        columns, joins = [], ""
+        for name in self.columns:
+            if name in held:
+                columns.append(f"_anon_p.{ident(name)}")
+                continue
+            k = next(k for k, info in enumerate(self.coded) if info.name == name)
+            columns.append(f"_anon_v{k}.value as {ident(name)}")
+            joins += f" join {DATABASE}.v{k} as _anon_v{k} on _anon_v{k}.code = _anon_p.{CODE}{k}"
+        first = self.ask(f"select first from {DATABASE}.parts where part = {part}").to_pylist()[0]["first"]
+        return (
+            f"select {', '.join(columns)}, _anon_p.rowid - {first} as {NUMBER} "
+            f"from {DATABASE}.parted as _anon_p{joins} where _anon_part = {part} union all "
+            f"select {idents(self.columns)}, {NUMBER} + {rows} as {NUMBER} from {DATABASE}.told"
+        )
+
+    def counted(self, columns: int) -> tuple[str, str]:
+        """Relation of the first so many codes, and SQL of how many rows it stands for.
+
+        Where rows repeat often their combinations are counted once, and levels of cuts are counted on them.
+        """
+        source, codes = f"{DATABASE}.source", ", ".join(f"{CODE}{k}" for k in range(columns))
+        found = self.ask(f"select {_OFTEN} * approx_count_distinct(hash({codes})) < count(*) as often from {source}")
+        if not found.to_pylist()[0]["often"]:
+            return source, "count(*)"
+        self.con.execute(
+            f"create or replace table {DATABASE}.counted as select {codes}, count(*) as _anon_many from {source} "
+            "group by all"
+        )
+        return f"{DATABASE}.counted", "cast(sum(_anon_many) as bigint)"
 
     @cached_property
     def values(self) -> list[Values]:
@@ -186,8 +250,8 @@ class Original:
         database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
         return Catalog(cursors.plain(self.con), database, schema)
 
-    def _store_values(self, k: int, info: ColumnInfo, key: str) -> None:
-        """Table v{k}: each value of a column, its key, its code, and its rows."""
+    def _store_values(self, k: int, info: ColumnInfo, key: str) -> int:
+        """Table v{k}: each value of a column, its key, its code, and its rows; return how many."""
         person = self.recorded.roles.person
         many = f"count(distinct {ident(person.name)})" if person is not None else "count(*)"
         column = ident(info.name)
@@ -210,6 +274,7 @@ class Original:
                 f"from {DATABASE}.raw join {view} using (place) order by code"
             )
         self.con.execute(f"drop table {DATABASE}.raw")
+        return len(counts)
 
     def _values(self, k: int, info: ColumnInfo) -> Values:
         """The values of the k-th coded column, in the order of their codes."""

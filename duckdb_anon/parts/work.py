@@ -19,7 +19,7 @@ from duckdb_anon.model.table import IntArray
 
 
 def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, whole: WholeTable | None) -> None:
-    """Make the table `out` of what a call releases of one part.
+    """Make the temporary table `out` of what a call releases of one part.
 
     Args:
         con: a loaded connection.
@@ -34,7 +34,7 @@ def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, wh
     """
     with nullcontext() if whole is None else part_of(whole):
         try:
-            con.execute(f"create or replace table {out} as from {call}")
+            con.execute(f"create or replace temp table {out} as from {call}")
         except duckdb.Error as error:
             raise AnonError(told(error, name)) from error
 
