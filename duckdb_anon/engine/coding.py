@@ -17,8 +17,8 @@ from duckdb_anon.engine.arrow import Texts, as_numbers, plain, steps, type_text
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.scales import scale_of
 from duckdb_anon.engine.trees import labelled, tree_leaves
-from duckdb_anon.kernels.keys import joint
-from duckdb_anon.kernels.threads import side_by_side, threads
+from duckdb_anon.kernels.keys import joint, sort
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.progress import tick
@@ -26,7 +26,6 @@ from duckdb_anon.model.shapes.types import is_number, kind_of_type, spread_of
 from duckdb_anon.model.table import FARTHEST, Attribute, FloatArray, IntArray, first_rows
 
 _KEY_BITS, _GAPS = 62, 1
-_LARGE = 1 << 17
 
 
 def code_column(
@@ -180,18 +179,9 @@ def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArr
     place[source_row] = np.arange(len(key))
     key <<= bits
     key |= source_row
-    _sort(key)
+    sort(key)
     key &= (1 << bits) - 1
     return place[key].astype(np.int64)
-
-
-def _sort(key: IntArray) -> None:
-    """Sort in place: parts of it side by side, and then the sorted parts, which takes a pass."""
-    parts = threads() if len(key) >= _LARGE else 1
-    size = -(-len(key) // parts)
-    side_by_side(lambda part: key[part * size : (part + 1) * size].sort(), range(parts))
-    if parts > 1:
-        key.sort(kind="stable")
 
 
 def reordered(attributes: Sequence[Attribute], order: IntArray) -> list[Attribute]:

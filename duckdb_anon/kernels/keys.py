@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.threads import side_by_side, threads
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 _MOST = 2**62
-_BLOCK = 1 << 15
+_BLOCK, _LARGE = 1 << 15, 1 << 17
 
 
 class Keys(NamedTuple):
@@ -99,6 +100,21 @@ def _joint_of_few(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> IntA
             own *= int(size)
             own += column[low : low + _BLOCK]
     return key
+
+
+def sort(numbers: IntArray) -> None:
+    """Sort in place: parts of them side by side, and then the sorted parts, which takes a pass.
+
+    >>> numbers = np.array([3, 1, 2])
+    >>> sort(numbers)
+    >>> numbers.tolist()
+    [1, 2, 3]
+    """
+    parts = threads() if len(numbers) >= _LARGE else 1
+    size = -(-len(numbers) // parts)
+    side_by_side(lambda part: numbers[part * size : (part + 1) * size].sort(), range(parts))
+    if parts > 1:
+        numbers.sort(kind="stable")
 
 
 def compact(numbers: NDArray[Any]) -> IntArray:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
@@ -48,8 +49,8 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     """
     rows, starts = rows_by_group(group_of_row)
     source = np.empty((columns, len(rows)), dtype=np.int32 if len(rows) < 2**31 else np.int64)
-    for own in source:
-        _shuffle(rows, starts, rng.random(len(rows)), own)
+    chances = [rng.random(len(rows)) for _ in range(columns)]
+    side_by_side(lambda own: _shuffle(rows, starts, chances[own], source[own]), range(columns))
     return source
 
 
