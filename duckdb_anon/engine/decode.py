@@ -226,11 +226,16 @@ class Decoder:
         calls = "".join(
             f", {function}({{rows: _rows, first: {at}, row: _at}}) as {name}" for (function, at), name in drawn.items()
         )
-        pieces = ", ".join(["r.rows as _rows", "r.n as _n", f"unnest(range(0, r.n, {PIECE})) as _at", *beside])
+        # a recursion hands over one piece after the other; unnested they would all be drawn off at once, and held
+        starts = (
+            "with recursive _anon_starts(_at) as (select 0::bigint from _anon_r where r.n > 0 union all "
+            f"select _at + {PIECE} from _anon_starts, _anon_r where _at + {PIECE} < r.n) "
+        )
+        pieces = f"{starts}select {', '.join(['r.rows as _rows', 'r.n as _n', '_at', *beside])}"
         numbers = f"unnest(range(_at, least(_at + {PIECE}, _n))) as _ord"
         sql = (
             f"select {', '.join([numbers, *cells, *([] if first else constant)])} from (select *{calls} from "
-            f"(select {pieces} from {sources}) as _anon_pieces) as _anon_drawn"
+            f"({pieces} from _anon_starts, {sources}) as _anon_pieces) as _anon_drawn"
         )
         if not first:
             return [f"_anon_rows as ({sql})"]

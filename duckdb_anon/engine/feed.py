@@ -27,7 +27,7 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
 _WIDTHS = (np.int8, np.int16, np.int32)
-_MOST_BYTES = 1 << 27
+_MOST_BYTES = 1 << 25
 """Bytes that wait before they are narrowed. Arrow then works on many rows without the GIL, so that another thread of
 DuckDB puts its rows meanwhile: each time arrow is done with a few, it would wait for the GIL until that thread is."""
 

@@ -205,9 +205,9 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
 
     def taken(q: int) -> CodeArray:
         tick()
-        rows = source[q]
-        inside = (groups[rows] == groups).all()
-        if not inside or np.bincount(rows, minlength=table.rows).max() != 1:
+        rows, seen = source[q], np.zeros(table.rows, dtype=np.bool_)
+        seen[rows] = True
+        if not (seen.all() and (groups[rows] == groups).all()):
             raise RequirementError(
                 "muco: a column left its groups; nothing is released. This is an error of the package, not of the call"
             )

@@ -82,7 +82,6 @@ def repaired(
         published[:, c] = each[c][result[:, c] if c < len(qi) else rows]
 
     side_by_side(in_groups, range(len(columns)))
-    del each
     dev = np.where(target >= LEAST_COUNT, tables.counted(published) - target, _LEFT_ALONE)
     for _ in range(ROUNDS):
         _exchange_all(starts, published, result, tables.of_column, dev, rng)
@@ -97,7 +96,12 @@ def repaired(
 
 
 def _exchange_all(
-    starts: IntArray, published: BinArray, result: IntArray, of_column: IntArray, dev: IntArray, rng: np.random.Generator
+    starts: IntArray,
+    published: BinArray,
+    result: IntArray,
+    of_column: IntArray,
+    dev: IntArray,
+    rng: np.random.Generator,
 ) -> None:
     """One round of proposals in all groups, which changes `published`, `result` and `dev`.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled
-from duckdb_anon.kernels.threads import side_by_side
+from duckdb_anon.kernels.threads import side_by_side, threads
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
@@ -49,8 +49,10 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     """
     rows, starts = rows_by_group(group_of_row)
     source = np.empty((columns, len(rows)), dtype=np.int32 if len(rows) < 2**31 else np.int64)
-    chances = [rng.random(len(rows)) for _ in range(columns)]
-    side_by_side(lambda own: _shuffle(rows, starts, chances[own], source[own]), range(columns))
+    together = threads()
+    for first in range(0, columns, together):
+        drawn = [(rng.random(len(rows)), own) for own in source[first : first + together]]
+        side_by_side(lambda column: _shuffle(rows, starts, *column), drawn)
     return source
 
 
