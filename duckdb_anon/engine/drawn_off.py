@@ -58,7 +58,7 @@ class ReleasedRows:
 
     def held_for(self, statement: held.Statement) -> int:
         """Hold the rows, in their order, for a statement until each of them was drawn off; return their number."""
-        order = self.order.astype(np.int32) if len(self.order) < 2**31 else self.order
+        order: NDArray[Any] = self.order.astype(np.int32) if len(self.order) < 2**31 else self.order
         columns: list[tuple[list[Any], int]] = [
             (column, k) for column in (self.codes, self.wholes, self.reals) for k in range(len(column))
         ]
@@ -68,7 +68,7 @@ class ReleasedRows:
         return held.hold(statement, self) if self.left else 0
 
 
-def _put_in_order(columns: list[Any], place: int, order: IntArray) -> None:
+def _put_in_order(columns: list[Any], place: int, order: NDArray[Any]) -> None:
     tick()
     columns[place] = columns[place][order]
 

@@ -211,7 +211,8 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
             raise RequirementError(
                 "muco: a column left its groups; nothing is released. This is an error of the package, not of the call"
             )
-        return table.qi[q].codes[rows]
+        codes: CodeArray = table.qi[q].codes[rows]
+        return codes
 
     return side_by_side(taken, range(len(table.qi)))
 
