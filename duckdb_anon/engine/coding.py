@@ -17,7 +17,7 @@ from duckdb_anon.engine.arrow import Texts, as_numbers, plain, steps, type_text
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.scales import scale_of
 from duckdb_anon.engine.trees import labelled, tree_leaves
-from duckdb_anon.kernels.keys import joint
+from duckdb_anon.kernels.keys import joint, sort
 from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
@@ -179,7 +179,7 @@ def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArr
     place[source_row] = np.arange(len(key))
     key <<= bits
     key |= source_row
-    key.sort()
+    sort(key)
     key &= (1 << bits) - 1
     return place[key].astype(np.int64)
 

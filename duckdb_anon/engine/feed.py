@@ -1,12 +1,13 @@
 """The rows of a call as DuckDB hands them over: a vector at a time, kept in as few bytes as their numbers need.
 
 Listing a whole table into one value, the obvious way, holds it four times over (the state of the aggregate, the
-list, its copy in arrow, the table itself) and in the width of its types. Here some vectors at a time are narrowed as
-they come, and widened again one column at a time when that column is coded.
+list, its copy in arrow, the table itself) and in the width of its types. Here many vectors at a time are narrowed as
+they come, the last of them and all of a smaller table when its columns are coded, which several threads do; a column is
+widened again when it is coded.
 
 `opened` gives a statement the number of an empty feed, `put` adds a vector, `taken` ends it.
 
-Cost: one call of Python for each 2048 rows, a few of arrow for each 65,536.
+Cost: one call of Python for each 2048 rows, a few of arrow for each `_MOST_BYTES` and column.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
 _WIDTHS = (np.int8, np.int16, np.int32)
-_TOGETHER, _MOST_BYTES = 32, 1 << 24
-"""Vectors that are narrowed at once, and bytes of them: arrow then works on many rows without the GIL, so that another
-thread of DuckDB puts its rows meanwhile."""
+_MOST_BYTES = 1 << 25
+"""Bytes that wait before they are narrowed. Arrow then works on many rows without the GIL, so that another thread of
+DuckDB puts its rows meanwhile: each time arrow is done with a few, it would wait for the GIL until that thread is."""
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Feed:
         rows: how many were put.
         waiting: vectors that are in no piece yet.
         size: their bytes.
+        last: those of them that waited at the end, by column.
         since: when it was opened, by `time.monotonic`.
     """
 
@@ -49,6 +51,7 @@ class Feed:
     rows: int = 0
     waiting: list[pa.StructArray] = field(default_factory=list)
     size: int = 0
+    last: dict[str, list[pa.Array]] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -62,13 +65,15 @@ class Feed:
             self.waiting.append(rows)
             self.size += rows.nbytes
             self.rows += len(rows)
-            full = len(self.waiting) >= _TOGETHER or self.size >= _MOST_BYTES
-            batch = self._batch() if full else []
+            batch = self._batch() if self.size >= _MOST_BYTES else []
         self._keep(batch)
 
     def ended(self) -> Feed:
-        """The feed with all of its rows in pieces."""
-        self._keep(self._batch())
+        """The feed with all of its rows, of which some are narrowed when their column is asked for."""
+        batch = self._batch()
+        for k, one in enumerate(batch[0].type if batch else ()):
+            self.types.setdefault(one.name, one.type)
+            self.last[one.name] = [rows.field(k) for rows in batch]
         return self
 
     def _batch(self) -> list[pa.StructArray]:
@@ -89,7 +94,9 @@ class Feed:
     def field(self, name: str) -> Any:
         """One column in its own type, texts as `Texts`. It is handed over: the feed has it no more."""
         tick()
-        pieces, kind = self.pieces.pop(name), self.types[name]
+        pieces, kind = self.pieces.pop(name, []), self.types[name]
+        if name in self.last:
+            pieces.append(_narrowed(self.last.pop(name), kind))
         if pa.types.is_string(kind) and all(pa.types.is_dictionary(piece.type) for piece in pieces):
             return _together(pieces, self.rows)
         whole = _one([_widened(piece, kind) for piece in pieces], kind)

@@ -122,8 +122,10 @@ def run_call(
                 )  # fmt: skip
                 give_back()
                 packer = _method(entry, params, extra, *rows, counted)
+                lists, released = packer.lists, packer.rows
+                del rows, packer  # the columns that are released go one by one as they are put in order
                 give_back()
-                done = answer(entry.name, len(packer.rows.order), packer.lists, packer.rows.held_for(statement))
+                done = answer(entry.name, len(released.order), lists, released.held_for(statement))
             else:
                 done = answer(entry.name, *_report(entry, roles, params, tables, forest, extra))
             return done

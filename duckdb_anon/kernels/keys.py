@@ -8,15 +8,18 @@ integers (two where 62 bits do not tell the combinations apart).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.threads import side_by_side, threads
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 _MOST = 2**62
+_BLOCK, _LARGE = 1 << 15, 1 << 17
 
 
 class Keys(NamedTuple):
@@ -70,6 +73,8 @@ def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, r
         rows: how many rows there are where there is no column.
     """
     tick()
+    if sizes is not None and columns and prod(int(size) for size in sizes) < _MOST:
+        return _joint_of_few(columns, sizes)
     key, span = np.zeros(len(columns[0]) if columns else rows, dtype=np.int64), 1
     for k, column in enumerate(columns):
         lowest = min(0, int(column.min(initial=0))) if sizes is None else 0
@@ -84,6 +89,32 @@ def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, r
         key = key * np.int64(size) + (column.astype(np.int64) - lowest)
         span *= size
     return key
+
+
+def _joint_of_few(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> IntArray:
+    """As `joint`, of known sizes whose product fits; some rows at a time, which stay in the cache for all columns."""
+    key = columns[0].astype(np.int64)
+    for low in range(0, len(key), _BLOCK):
+        own = key[low : low + _BLOCK]
+        for column, size in zip(columns[1:], sizes[1:], strict=True):
+            own *= int(size)
+            own += column[low : low + _BLOCK]
+    return key
+
+
+def sort(numbers: IntArray) -> None:
+    """Sort in place: parts of them side by side, and then the sorted parts, which takes a pass.
+
+    >>> numbers = np.array([3, 1, 2])
+    >>> sort(numbers)
+    >>> numbers.tolist()
+    [1, 2, 3]
+    """
+    parts = threads() if len(numbers) >= _LARGE else 1
+    size = -(-len(numbers) // parts)
+    side_by_side(lambda part: numbers[part * size : (part + 1) * size].sort(), range(parts))
+    if parts > 1:
+        numbers.sort(kind="stable")
 
 
 def compact(numbers: NDArray[Any]) -> IntArray:

@@ -46,6 +46,7 @@ from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, PersonSha
 from duckdb_anon.kernels.groups.whole_persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.permutation import permuted, repaired, uniform_cover
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.methods import linear_tables
 from duckdb_anon.methods.cuts import cutting, whole_persons_by
 from duckdb_anon.model import cells, progress
@@ -201,13 +202,19 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
     if params["repair"]:
         progress.say("repair")
         source = repaired(table.qi, table.sensitive, groups, source, rng)
-    for rows in source:
-        inside = (groups[rows] == groups).all()
-        if not inside or np.bincount(rows, minlength=table.rows).max() != 1:
+
+    def taken(q: int) -> CodeArray:
+        tick()
+        rows, seen = source[q], np.zeros(table.rows, dtype=np.bool_)
+        seen[rows] = True
+        if not (seen.all() and (groups[rows] == groups).all()):
             raise RequirementError(
                 "muco: a column left its groups; nothing is released. This is an error of the package, not of the call"
             )
-    return [a.codes[rows] for a, rows in zip(table.qi, source, strict=True)]
+        codes: CodeArray = table.qi[q].codes[rows]
+        return codes
+
+    return side_by_side(taken, range(len(table.qi)))
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

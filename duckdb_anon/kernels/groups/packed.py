@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.keys import sort
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
@@ -48,7 +49,7 @@ def order_by(major: Integers, minor: Integers, minor_bound: int) -> IntArray:
     key += minor
     key <<= row_bits
     key |= np.arange(n)
-    key.sort()
+    sort(key)
     key &= (1 << row_bits) - 1
     return key
 

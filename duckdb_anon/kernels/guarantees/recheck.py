@@ -12,6 +12,7 @@ import numpy as np
 
 from duckdb_anon.kernels.groups import Groups, Requirement
 from duckdb_anon.kernels.keys import keys_of, keys_of_lists
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.cells import Cells, Coded, Interval, Node, ValueSet
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.table import CodeArray, IntArray
@@ -62,11 +63,12 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
         raise ValueError("classes need a published quasi-identifier")
     index = [_index(cells) for cells in published]
     shared = index[0] is not None and all(each is index[0] for each in index)
-    columns = []
-    for cells, of_row in zip(published, index, strict=True):
-        column = _identity(cells)
-        columns.append(column if of_row is None or shared else column[of_row])
-    key = keys_of(columns).of_row
+
+    def column(place: int) -> IntArray:
+        numbers, of_row = _identity(published[place]), index[place]
+        return numbers if of_row is None or shared else numbers[of_row]
+
+    key = keys_of(side_by_side(column, range(len(published)))).of_row
     return key if not shared or index[0] is None else _used(key[index[0]])
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon.kernels.threads import side_by_side, threads
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
@@ -48,8 +49,10 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     """
     rows, starts = rows_by_group(group_of_row)
     source = np.empty((columns, len(rows)), dtype=np.int32 if len(rows) < 2**31 else np.int64)
-    for own in source:
-        _shuffle(rows, starts, rng.random(len(rows)), own)
+    together = threads()
+    for first in range(0, columns, together):
+        drawn = [(rng.random(len(rows)), own) for own in source[first : first + together]]
+        side_by_side(lambda column: _shuffle(rows, starts, *column), drawn)
     return source
 
 

@@ -26,8 +26,10 @@ COLUMNS = {
 }
 
 
+@pytest.mark.parametrize("most", [1, 100, 10**6])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_every_column_comes_back_as_it_was(name: str) -> None:
+def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_MOST_BYTES", most)
     number = feed.opened((0, 0, 1))
     whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
     for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
@@ -43,7 +45,7 @@ def test_every_column_comes_back_as_it_was(name: str) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
 def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_TOGETHER", 1)  # else the texts would be held once
+    monkeypatch.setattr(feed, "_MOST_BYTES", 1)  # else the texts would be held once
     long = pa.array([f"{i:04}" * 256 for i in range(2048)], kind)  # 2 MB, which all vectors share
     number = feed.opened((0, 0, 1))
     for _ in range(1030):
@@ -52,7 +54,9 @@ def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType, monkey
         feed.taken(number)[1].field("long")
 
 
-def test_vectors_of_several_threads_stay_whole() -> None:
+@pytest.mark.parametrize("most", [10**4, 10**9])
+def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_MOST_BYTES", most)
     number = feed.opened((0, 0, 1))
     rows = pa.array(range(200 * 500), pa.int64())
     table = pa.StructArray.from_arrays([rows, rows.cast(pa.string()), pc.multiply(rows, 3)], ["rn", "text", "three"])

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckdb_anon.kernels import keys as numbering
 from duckdb_anon.kernels.keys import compact, joint, keys_of, keys_of_lists
+from duckdb_anon.kernels.threads import allowed
 
 ROWS = st.integers(1, 3).flatmap(
     lambda width: st.lists(
@@ -57,3 +60,13 @@ def test_lists_are_equal_where_they_hold_the_same_members(lists: list[list[tuple
         for i, one in enumerate(bags):
             assert [keys.of_row[i] == keys.of_row[j] for j in range(len(lists))] == [one == other for other in bags]
         assert keys.first.tolist() == [keys.of_row.tolist().index(n) for n in range(keys.number)]
+
+
+def test_parts_are_sorted_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbering, "_LARGE", 1)
+    for length, many in ((1000, 3), (2, 5), (0, 2)):
+        numbers = np.random.default_rng(length).integers(0, 99, length)
+        wanted = np.sort(numbers)
+        with allowed(many):
+            numbering.sort(numbers)
+        assert (numbers == wanted).all()

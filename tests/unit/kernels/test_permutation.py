@@ -9,9 +9,10 @@ from math import factorial
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.permutation import permuted, repaired
+from duckdb_anon.kernels.permutation import marginal_repair, permuted, repaired
 from duckdb_anon.kernels.permutation.marginal_repair import BINS, LEAST_COUNT, MOST_BINS, _binned
 from duckdb_anon.kernels.permutation.within import _shuffle
+from duckdb_anon.kernels.threads import allowed
 from tests.reference.cover_lp import nominal, ordered
 
 
@@ -67,7 +68,9 @@ def marginal_error(columns: list[np.ndarray], published: list[np.ndarray]) -> fl
     return total
 
 
-def test_repair_keeps_groups_and_brings_marginals_nearer() -> None:
+@pytest.mark.parametrize("large", [1, 1 << 17])
+def test_repair_keeps_groups_and_brings_marginals_nearer(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginal_repair, "_LARGE", large)
     rng = np.random.default_rng(5)
     base = rng.integers(0, 4, 4000)
     attributes = [nominal(((base + rng.integers(0, 2, 4000)) % 4).tolist(), f"a{k}") for k in range(4)]
@@ -83,6 +86,19 @@ def test_repair_keeps_groups_and_brings_marginals_nearer() -> None:
         for s in (source, better)
     ]
     assert errors[1] < 0.5 * errors[0]
+
+
+def test_what_is_drawn_and_exchanged_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginal_repair, "_LARGE", 1)
+    seen = np.random.default_rng(9)
+    attributes = [ordered(seen.integers(0, 5, 3000)) for _ in range(4)]
+    group = seen.permutation(np.repeat(np.arange(300), 10))
+    results = []
+    for many in (1, 2, 5):
+        rng = np.random.default_rng(10)
+        with allowed(many):
+            results.append(repaired(attributes[:3], attributes[3:], group, permuted(group, 3, rng), rng))
+    assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
 
 @pytest.mark.parametrize("many", [1, 2, 12])
