@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from duckdb_anon.engine.drawn_off import CODES, PIECE, REAL, TOGETHER, WHOLE
+from duckdb_anon.engine.drawn_off import CODES, REAL, TOGETHER, WHOLE
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
@@ -212,35 +212,24 @@ class Decoder:
         result, and with it holds the GIL, waits for ever. A sort ends that before the first row too.
         """
         first = bool(self.row_cells) and not self.sources
-        beside = [f"{table} as {table}" for table in ([] if first else constant)]
-        sources = ", ".join(["_anon_r", *([] if first else constant)])
-        if not self.row_cells:
-            rows = ", ".join(["unnest(range(r.n)) as _ord", *self.row_lists, *beside])
-            return [f"_anon_rows as (select {rows} from {sources})"]
+        beside = [f"{table} as {table}" for table in constant]
+        rows = ["r.rows as _rows", "unnest(range(r.n)) as _ord", *self.row_lists, *([] if first else beside)]
         drawn: dict[tuple[str, int], str] = {}
         cells = []
         for k, (function, number) in enumerate(self.row_cells):
             at = number - number % TOGETHER if function == CODES else number
             call = drawn.setdefault((function, at), f"_t{len(drawn)}")
-            cells.append(f"unnest({call}.c{number - at}) as _e{k}" if function == CODES else f"unnest({call}) as _e{k}")
+            cells.append(f"{call}.c{number - at} as _e{k}" if function == CODES else f"{call} as _e{k}")
         calls = "".join(
-            f", {function}({{rows: _rows, first: {at}, row: _at}}) as {name}" for (function, at), name in drawn.items()
+            f", {function}({{rows: _rows, first: {at}, row: _ord}}) as {name}" for (function, at), name in drawn.items()
         )
-        # a recursion hands over one piece after the other; unnested they would all be drawn off at once, and held
-        starts = (
-            "with recursive _anon_starts(_at) as (select 0::bigint from _anon_r where r.n > 0 union all "
-            f"select _at + {PIECE} from _anon_starts, _anon_r where _at + {PIECE} < r.n) "
-        )
-        pieces = f"{starts}select {', '.join(['r.rows as _rows', 'r.n as _n', '_at', *beside])}"
-        numbers = f"unnest(range(_at, least(_at + {PIECE}, _n))) as _ord"
         sql = (
-            f"select {', '.join([numbers, *cells, *([] if first else constant)])} from (select *{calls} from "
-            f"({pieces} from _anon_starts, {sources}) as _anon_pieces) as _anon_drawn"
+            f"select {', '.join(['* exclude (_rows)', *cells])} from (select *{calls} from (select {', '.join(rows)} "
+            f"from {', '.join(['_anon_r', *([] if first else constant)])}) as _anon_numbered) as _anon_drawn"
         )
         if not first:
             return [f"_anon_rows as ({sql})"]
-        each = ", ".join(["_anon_kept.*", *(f"{table} as {table}" for table in constant)])
-        joined = f"select {each} from {', '.join(['_anon_kept', *constant])}"
+        joined = f"select {', '.join(['_anon_kept.*', *beside])} from {', '.join(['_anon_kept', *constant])}"
         return [f"_anon_kept as materialized ({sql})", f"_anon_rows as ({joined})"]
 
     def _new_value_ctes(self) -> list[str]:
