@@ -42,13 +42,6 @@ def refuse(query: exp.Expr) -> None:
                 "COLUMNS(...) cannot be answered: which columns it stands for is not known before the release is read; "
                 "name the columns"
             )
-        if isinstance(node, (exp.Unnest, exp.Explode)) and not isinstance(
-            node.parent, (exp.From, exp.Join, exp.Lateral)
-        ):
-            raise RewriteError(
-                "UNNEST outside of FROM cannot be answered: it makes several rows of each one; aggregate each value by "
-                "itself"
-            )
         if isinstance(node, exp.TableSample):
             raise RewriteError(
                 "TABLESAMPLE and USING SAMPLE cannot be answered: a sample of released rows is none of the original; "

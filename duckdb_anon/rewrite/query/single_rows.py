@@ -1,4 +1,4 @@
-"""What shows single rows: DISTINCT ON, and the aggregates any_value, first, arg_max, list, string_agg.
+"""What shows single rows: DISTINCT ON, UNNEST of a row, and aggregates such as any_value, first, arg_max and list.
 
 Where all columns of a query are as they were, the query runs on the release as it is written. These would then show
 values of single released rows as if they were the original's: fakes of MuCo, swapped values, rows whose other columns
@@ -19,6 +19,9 @@ ROWS_OWN = frozenset(
     "argmin array_agg first group_concat last list listagg max_by min_by reservoir_quantile string_agg".split()
 )
 """Aggregates that show what single rows hold."""
+
+
+_SEVERAL = (exp.Unnest, exp.Explode)
 
 
 def shows_rows(node: exp.Expr) -> bool:
@@ -44,6 +47,11 @@ def refuse_single_rows(select: exp.Select) -> None:
         raise RewriteError(
             "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known "
             "to be the original's; ask for min, max or mode of the other columns, GROUP BY these"
+        )
+    if any(one.find_ancestor(exp.Select) is select for e in select.expressions for one in e.find_all(*_SEVERAL)):
+        raise RewriteError(
+            "UNNEST of what a row holds cannot be answered: it makes several rows of each one; aggregate each value by "
+            "itself"
         )
     for node in filter(shows_rows, select.walk()):
         raise RewriteError(

@@ -132,7 +132,7 @@ def test_a_call_takes_no_more_than_is_said(tmp_path: Path, kind: str, call: str)
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     told, taken = map(int, run.stdout.split())
-    assert taken <= told <= 2.5 * taken, (told, taken)
+    assert taken <= told <= 3 * taken, (told, taken)  # the peak of one call varies by a quarter from run to run
 
 
 def test_levels_of_names_that_do_not_repeat_are_refused_before_they_fill_the_disk(
