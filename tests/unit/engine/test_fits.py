@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -117,15 +118,20 @@ METHODS = [
     "one_to_m_generalize('{}', 3, 2, person := 'p', changing := 'first', hierarchies := {{'s': 'tree'}}, %s)",
     "incognito('{}', 10, max_suppression := 0.0, %s)",
 ]
+PAIRS = [
+    (call, kind)
+    for i, call in enumerate(METHODS)
+    for k, kind in enumerate(KINDS)
+    if ("CI" not in os.environ or (i + k) % 2 == 0)
+    and not (call.startswith("incognito") and kind in ("names", "notes"))  # is refused, see below
+]
+"""Methods and kinds of values; half of them in CI, each method and each kind among them."""
 
 
 @pytest.mark.campaign
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of a process is read from /proc")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("call", METHODS)
+@pytest.mark.parametrize(("call", "kind"), PAIRS)
 def test_a_call_takes_no_more_than_is_said(tmp_path: Path, kind: str, call: str) -> None:
-    if call.startswith("incognito") and kind in ("names", "notes"):
-        pytest.skip("is refused, see below")
     given = call % "qi := ['x', 'a', 'b'], sensitive := 's', seed := 1"
     run = subprocess.run(
         [sys.executable, "-c", MEASURED, str(tmp_path / "x.duckdb"), KINDS[kind], given],
