@@ -157,6 +157,7 @@ def test_without_a_folder_functions_still_compile(tmp_path, monkeypatch):
     assert compiled(tripled)(5) == 15
 
 
+@pytest.mark.campaign
 def test_a_change_of_what_is_called_compiles_the_caller_anew(tmp_path):
     called, caller, cache = tmp_path / "called.py", tmp_path / "caller.py", tmp_path / "cache"
     cache.mkdir()

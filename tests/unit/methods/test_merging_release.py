@@ -89,6 +89,7 @@ def test_no_printed_row_says_a_man_has_a_disease_of_women(hospitals: duckdb.Duck
         assert not any(sex == ["M"] and disease in FEMALE_DISEASES for sex, disease in rows)
 
 
+@pytest.mark.campaign
 def test_trying_permutations_first_needs_fewer_generalized_cells(hospitals: duckdb.DuckDBPyConnection) -> None:
     def generalized(extra: str) -> int:
         wide = 0

@@ -38,7 +38,7 @@ def test_made_up_columns_are_what_they_are_labelled(con: duckdb.DuckDBPyConnecti
     [
         pytest.param(HELD_OUT, 0.8, 0.9, 0.95, id="held out once", marks=pytest.mark.campaign),
         pytest.param(BUILT, 0.75, 0.85, 0.9, id="built", marks=pytest.mark.campaign),
-        pytest.param(UNSEEN, 0.7, 0.75, 0.9, id="unseen"),
+        pytest.param(UNSEEN, 0.7, 0.75, 0.9, id="unseen", marks=pytest.mark.campaign),
     ],
 )
 def test_columns_of_other_countries_are_found_often_and_direct_identifiers_nearly_always(

@@ -217,6 +217,7 @@ def test_an_undistorted_copy_is_found_by_those_who_use_classes(con: duckdb.DuckD
         assert attribute >= (1.0 - 1e-12 if wanted == 1.0 else certain), attacker
 
 
+@pytest.mark.campaign
 def test_independent_noise_gives_the_baseline_to_those_who_use_classes(con: duckdb.DuckDBPyConnection) -> None:
     rng = np.random.default_rng(6)
     rows, rounds, size = 40, 60, 4

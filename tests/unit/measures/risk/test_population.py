@@ -162,6 +162,7 @@ def test_weights_that_make_no_sense_are_refused(
         con.execute(f"from {name}('t', qi := ['a'], {argument})").fetchall()
 
 
+@pytest.mark.campaign
 def test_estimates_are_near_known_populations_and_nearer_than_the_decision_rule(shared_data: Path) -> None:
     """Means of five samples each, as examples/studies/population.py takes them."""
     census, adult = pd.read_csv(shared_data / "census.csv"), pd.read_csv(shared_data / "adult.csv").dropna()
