@@ -222,7 +222,7 @@ def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
     facts = ("told", "database", "schema", "asker", "planned")
     told, database, schema, asker, planned = (call.field(name)[0].as_py() for name in facts)
     rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
-    con = _cursor(number, asker) if entry.database == "callers" else duckdb.connect()
+    con = _cursor(number, asker)[0] if entry.database == "callers" else duckdb.connect()
     try:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
@@ -247,14 +247,12 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     """Plan one call; errors come back as '!' and their text."""
     interrupt.install()
     while True:
-        asker = call.get("asker", -1)
-        cursor = _cursor(number, asker)
+        cursor, is_callers = _cursor(number, call.get("asker", -1))
         try:
             told = _planned_on(cursor, call)
             # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
             # server close theirs at any time, and what was found or went wrong then says nothing of the call
-            callers = interrupt.connection_at((number, asker)) is not None
-            if cursor is None or callers or not _is_closed(cursor):
+            if cursor is None or is_callers or not _is_closed(cursor):
                 return told
         finally:
             if cursor is not None:
@@ -287,20 +285,20 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
         return f"!{unexpected(entry.name, error)}"
 
 
-def _cursor(number: int, asker: int) -> duckdb.DuckDBPyConnection | None:
-    """A fresh cursor, through the caller's connection if it is known: who closes another one may find it busy."""
+def _cursor(number: int, asker: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:
+    """A fresh cursor, and whether it is of the caller's own connection: who closes another one may find it busy."""
     known = _CONNECTIONS[number]
     if (own := interrupt.connection_at((number, asker))) is not None:
         with suppress(duckdb.Error):
-            return cursors.plain(own)
+            return cursors.plain(own), True
     for reference in list(known):
         con = reference()
         if con is not None:
             with suppress(duckdb.ConnectionException):
-                return cursors.plain(con)
+                return cursors.plain(con), False
         with suppress(ValueError):  # another thread was sooner
             known.remove(reference)
-    return None
+    return None, False
 
 
 def _ran(number: int, call: pa.StructArray) -> pa.Array:

@@ -22,7 +22,6 @@ from duckdb_anon.engine.catalog_rows import PART, QUALIFIED, CatalogRows
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
 
 _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
@@ -203,7 +202,7 @@ class Catalog:
 
     def _written_in(self, path: str) -> tuple[dict[str, str], str]:
         """What the metadata of one local Parquet file says, as comments."""
-        if self.cursor is None or not fold(path).endswith(".parquet") or "*" in path:
+        if self.cursor is None or not path.lower().endswith(".parquet") or "*" in path:
             return {}, ""
         try:
             rows = self.cursor.execute(
