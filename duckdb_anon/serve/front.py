@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
@@ -22,20 +21,20 @@ from dataclasses import dataclass
 
 import h11
 
+from duckdb_anon.serve import messages
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.supervisor import Supervisor, Worker
 
 _HEAD = 16 << 10  # bytes of a request's head
 _INTRODUCTION = 4 << 10  # bytes of a body in which the token or the session's number must show
 _CHUNK = 64 << 10
-_SESSION = re.compile(rb"[0-9A-F]{32}")
 _SESSIONS = 10_000
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
+_NO_MEMORY = "the endpoint is short of memory; ask again in a moment"
 _KEPT = (b"content-type", b"keep-alive", b"access-control-allow-origin")
-# What a worker says to a wrong token: its frame carries the front's own messages to clients that know the token.
-_WRONG = b"\x15Authentication failed"
-_LONGEST_LINE = 127  # what one byte of length can say
+# Seconds before a statement or hello is asked again that a worker short of memory could not judge.
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 class _Refused(Exception):
@@ -125,7 +124,7 @@ class Front:
                 raise ConnectionAbortedError from refused  # half an answer is out: the client must see it end early
             status, kind, text = refused.status, b"text/plain", f"{refused.line}\n".encode()
             if known and self._frame is not None:
-                line = refused.line.encode()[:_LONGEST_LINE]
+                line = refused.line.encode()[: messages.LONGEST_LINE]
                 status, kind = 200, b"application/vnd.duckdb"
                 text = self._frame[0] + bytes([len(line)]) + line + self._frame[1]
             head = [(b"content-type", kind), (b"content-length", b"%d" % len(text)), (b"connection", b"close")]
@@ -166,7 +165,7 @@ class Front:
             raise _Refused(401, "wrong token, or a session that has ended; connect again")
 
     def _session_in(self, start: bytes) -> bytes | None:
-        found = _SESSION.search(start[:128])
+        found = messages.SESSION.search(start[:128])
         return found[0] if found and found[0] in self._sessions else None
 
     def _token_in(self, start: bytes) -> int | None:
@@ -199,8 +198,8 @@ class Front:
         if number is None:
             if self._frame is None:
                 # once an endpoint: what the worker says to a token that is not its own shows how to say no
-                self._frame = _frame_of([event async for event in self._exchange(worker, request)])
-            answer = [event async for event in self._exchange(worker, self._introduced(request, worker))]
+                self._frame = messages.frame_of([event async for event in self._exchange(worker, request)])
+            answer = await self._greeted(worker, request)
             self._remember(request, worker, answer)
         else:
             session = self._sessions[number]
@@ -208,7 +207,7 @@ class Front:
             if session.generation != worker.generation:
                 await self._introduce(session, worker)
             passed = _Request(request.target, request.content_type, request.body.replace(number, session.number, 1))
-            async for event in self._exchange(worker, passed):
+            async for event in self._judged(worker, passed, session.number):
                 yield event
             return
         for event in answer:
@@ -223,7 +222,7 @@ class Front:
         return _Request(hello.target, hello.content_type, body)
 
     def _remember(self, hello: _Request, worker: Worker, answer: list[h11.Event]) -> None:
-        found = _session_given(answer)
+        found = messages.session_given(answer)
         if found is not None:
             self._sessions[found] = _Session(hello, worker.generation, found)
             while len(self._sessions) > _SESSIONS:
@@ -231,11 +230,38 @@ class Front:
 
     async def _introduce(self, session: _Session, worker: Worker) -> None:
         """Say a client's hello again, to a worker that does not know it."""
-        answer = [event async for event in self._exchange(worker, self._introduced(session.hello, worker))]
-        found = _session_given(answer)
+        found = messages.session_given(await self._greeted(worker, session.hello))
         if found is None:
             raise _Refused(401, "the session has ended; connect again")
         session.number, session.generation = found, worker.generation
+
+    async def _greeted(self, worker: Worker, hello: _Request) -> list[h11.Event]:
+        """The worker's answer to a hello with its own token, which cannot be wrong."""
+        request = self._introduced(hello, worker)
+        for pause in _PAUSES:
+            answer = [event async for event in self._exchange(worker, request)]
+            if messages.WRONG not in messages.body_of(answer):
+                return answer
+            await asyncio.sleep(pause)
+        raise _Refused(503, _NO_MEMORY)
+
+    async def _judged(self, worker: Worker, request: _Request, number: bytes) -> AsyncGenerator[h11.Event, None]:
+        """The worker's answer to a statement of session `number`, refused only where its guard did refuse it."""
+        for pause in _PAUSES:
+            async with contextlib.aclosing(self._exchange(worker, request)) as events:
+                held = [await anext(events)]
+                if messages.length_of(held[0]) <= messages.SHORT:
+                    held += [event async for event in events]
+                unjudged = messages.is_refusal(held, self._frame)
+                if unjudged:
+                    await asyncio.sleep(pause)
+                if not unjudged or worker.has_refused(number):
+                    for event in held:
+                        yield event
+                    async for event in events:
+                        yield event
+                    return
+        raise _Refused(503, _NO_MEMORY)
 
     async def _exchange(self, worker: Worker, request: _Request) -> AsyncGenerator[h11.Event, None]:
         """Send a request to the worker; its answer, event by event. A statement that takes too long ends the worker.
@@ -298,19 +324,3 @@ async def _data(http: h11.Connection, reader: asyncio.StreamReader) -> bytes:
     if not isinstance(event, h11.Data):
         raise ConnectionResetError
     return bytes(event.data)
-
-
-def _frame_of(answer: list[h11.Event]) -> tuple[bytes, bytes] | None:
-    """What stands before and after the text of a worker's error; None where it is worded otherwise."""
-    before, found, after = _body_of(answer).partition(_WRONG)
-    return (before, after) if found else None
-
-
-def _body_of(answer: list[h11.Event]) -> bytes:
-    return b"".join(bytes(event.data) for event in answer if isinstance(event, h11.Data))
-
-
-def _session_given(answer: list[h11.Event]) -> bytes | None:
-    """The number a worker gave to a client that said hello."""
-    found = _SESSION.search(_body_of(answer)[:128])
-    return found[0] if found else None

@@ -184,13 +184,14 @@ class Analyst:
             self.con.execute(f"comment on column main.{ident(name)}.{ident(column)} is {literal(comment)}")
 
 
-def listen(served: Curator | Analyst, address: str, token: str) -> None:
+def listen(served: Curator | Analyst, address: str, token: str, refused: Callable[[str], None]) -> None:
     """Start serving.
 
     Args:
         served: what to serve.
         address: host:port.
         token: what clients must present.
+        refused: told the session of each statement that the guard refuses.
     """
     con = served.con
     load_quack(con)
@@ -198,7 +199,10 @@ def listen(served: Curator | Analyst, address: str, token: str) -> None:
         guard = served.guard
 
         def authorize(session: str, statement: str) -> bool:
-            return guard.allows(statement)
+            allowed = guard.allows(statement)
+            if not allowed:
+                refused(session)
+            return allowed
 
         _KEEP.append(authorize)
         con.create_function("_anon_authorize", authorize, ["VARCHAR", "VARCHAR"], "BOOLEAN")

@@ -15,7 +15,8 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import SLACK, ServingLimits, resident
@@ -25,6 +26,7 @@ _START = 60.0  # seconds a worker may take to start
 _CLOSE = 15.0  # seconds a worker may take to close
 _SOON = 10.0  # a worker that lives for less has failed soon
 _LONGEST_PAUSE = 2.0
+_REFUSED = 1000  # refusals that are remembered for those who ask
 # Memory that a query has given back goes to the system at once: the limit speaks of what queries take, and allocators
 # (DuckDB's jemalloc, the system's) by default keep maps that nobody uses, until nothing is left of it.
 _LEAN = {
@@ -46,6 +48,19 @@ class Worker:
     token: bytes
     process: asyncio.subprocess.Process
     at_start: int
+    refused: deque[bytes] = field(default_factory=lambda: deque(maxlen=_REFUSED))
+
+    def has_refused(self, session: bytes) -> bool:
+        """Whether its guard has refused a statement of a session, each time once."""
+        found = session in self.refused
+        if found:
+            self.refused.remove(session)
+        return found
+
+    async def listen(self) -> None:
+        """Hear which sessions it refuses, until it ends."""
+        while self.process.stdout is not None and (line := await self.process.stdout.readline()):
+            self.refused.append(line.strip())
 
 
 class Supervisor:
@@ -138,6 +153,7 @@ class Supervisor:
         """Return when the worker has ended; end it when it has more memory in use than its limit."""
         most = worker.at_start + self.limits.memory_bytes + SLACK
         over = 0
+        listening = asyncio.create_task(worker.listen())
         while worker.process.returncode is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(worker.process.wait()), _BEAT)
@@ -146,6 +162,7 @@ class Supervisor:
             # memory is returned when a statement fails, a moment after it was refused more
             if over > 5:
                 self.replace(worker, f"queries took more than {self.limits.memory}")
+        await listening
         if self._ready.is_set() and not self._ending:
             _say(f"the {self.role}'s process ended (exit code {worker.process.returncode}); starting again")
 

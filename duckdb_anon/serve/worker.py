@@ -1,12 +1,14 @@
 """The process behind an endpoint that holds the database: `python -m duckdb_anon.serve.worker`.
 
 Its supervisor writes one line of JSON to its standard input and reads one from its output: ready, or what is
-wrong. The token it listens with is known to the supervisor alone, so nobody on the machine passes the front by.
+wrong; from then on the session of each statement that is refused. The token it listens with is known to the
+supervisor alone, so nobody on the machine passes the front by.
 When the supervisor goes, for whatever reason, standard input ends and this process ends with it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -49,7 +51,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key pressed at the terminal is the supervisor's to answer
     try:
         served = _open(job)
-        listen(served, job.address, job.token)
+        listen(served, job.address, job.token, _refuse)
         _wait_for_answer(job.address)
         # before the process is bounded, and before the first statement can take what there is
         threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()
@@ -57,6 +59,7 @@ def main() -> int:
     except (AnonError, duckdb.Error) as error:
         _say({"error": str(error)})
         return 1
+    os.set_blocking(sys.stdout.fileno(), False)  # who refuses waits for nobody
     _say({"ready": True, "bounded": bounded, "resident": resident(os.getpid()) or 0})
     ended.wait()
     served.close()
@@ -95,6 +98,12 @@ def _end_with_supervisor(ended: threading.Event, role: str) -> None:
         ended.set()  # its file is left clean
     else:
         os._exit(0)
+
+
+def _refuse(session: str) -> None:
+    """Say that a statement of a session was refused; lost where nobody has listened for long."""
+    with contextlib.suppress(OSError):
+        os.write(sys.stdout.fileno(), f"{session}\n".encode())
 
 
 def _say(line: dict[str, object]) -> None:

@@ -31,7 +31,12 @@ class FakeWorker:
     asked: list[bytes] = field(default_factory=list)
     sessions: set[bytes] = field(default_factory=set)
     dies: int = 0
+    unjudged: int = 0
+    refused: list[bytes] = field(default_factory=list)
     server: asyncio.Server | None = None
+
+    def has_refused(self, session: bytes) -> bool:
+        return session in self.refused
 
     async def serve(self) -> FakeWorker:
         self.server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
@@ -50,7 +55,7 @@ class FakeWorker:
         body = await reader.readexactly(length)
         self.asked.append(body)
         if body.startswith(b"hello"):
-            if self.token in body:
+            if self.token in body and not self._cannot_judge(body):
                 number = b"%032X" % (1000 * self.generation + len(self.asked))
                 self.sessions.add(number)
                 said = b"\x00 " + number + b" welcome"
@@ -58,6 +63,11 @@ class FakeWorker:
                 said = ERROR + b"\x15Authentication failed" + b"\xff\xff"
         elif body[:32] not in self.sessions:
             said = b"unknown session"
+        elif b"forbidden" in body:
+            self.refused.append(body[:32])
+            said = ERROR + b"\x14Authorization failed" + b"\xff\xff"
+        elif self._cannot_judge(body):
+            said = ERROR + b"\x14Authorization failed" + b"\xff\xff"
         elif b"hang" in body:
             await asyncio.sleep(30)
             said = b""
@@ -68,6 +78,12 @@ class FakeWorker:
             said = b"answer to " + body[32:]
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(said) + said)
         await writer.drain()
+
+    def _cannot_judge(self, body: bytes) -> bool:
+        if b"needs memory" not in body or not self.unjudged:
+            return False
+        self.unjudged -= 1
+        return True
 
 
 class FakeSupervisor:
@@ -281,5 +297,49 @@ def test_sessions_survive_in_any_number_up_to_their_bound(monkeypatch: Any) -> N
         numbers = [await place.hello() for _ in range(4)]
         assert (await place.ask(numbers[0] + b"select 1"))[0] == 401
         assert (await place.ask(numbers[3] + b"select 1"))[0] == 200
+
+    run(story)
+
+
+def test_statement_and_hello_that_a_worker_short_of_memory_cannot_judge_are_asked_again() -> None:
+    async def story(place: House) -> None:
+        worker = place.supervisor.current
+        await place.hello()
+        worker.unjudged = 2
+        _, said = await place.ask(b"hello needs memory " + TOKEN.encode())
+        number = said[2:34]
+        assert number in worker.sessions
+        worker.unjudged = 3
+        assert await place.ask(number + b"needs memory") == (200, b"answer to needs memory")
+
+    run(story)
+
+
+def test_statement_that_is_never_judged_is_not_called_refused() -> None:
+    async def story(place: House) -> None:
+        number = await place.hello()
+        place.supervisor.current.unjudged = 1000
+        status, said = await place.ask(number + b"needs memory")
+        assert status == 200 and b"short of memory; ask again" in said
+
+    run(story)
+
+
+def test_refused_statement_is_asked_once() -> None:
+    async def story(place: House) -> None:
+        number = await place.hello()
+        before = len(place.supervisor.current.asked)
+        status, said = await place.ask(number + b"forbidden")
+        assert (status, said) == (200, ERROR + b"\x14Authorization failed" + b"\xff\xff")
+        assert len(place.supervisor.current.asked) == before + 1
+
+    run(story)
+
+
+def test_answer_that_holds_the_words_of_a_refusal_is_an_answer() -> None:
+    async def story(place: House) -> None:
+        number = await place.hello()
+        statement = b"\x14Authorization failed"
+        assert await place.ask(number + statement) == (200, b"answer to " + statement)
 
     run(story)
