@@ -146,7 +146,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
 
     def opener(call: pa.Array) -> pa.Array:
         whole = _whole(call).to_pylist()
-        return pa.array([feed.opened((number, c["asker"], c["statement"])) for c in whole], pa.int64())
+        return pa.array([feed.opened((number, c["asker"], c["statement"]), c["threads"]) for c in whole], pa.int64())
 
     def feeder(call: pa.Array) -> pa.Array:
         whole = _whole(call)

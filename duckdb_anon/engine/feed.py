@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,7 @@ class Feed:
         size: their bytes.
         last: those of them that waited at the end, by column.
         since: when it was opened, by `time.monotonic`.
+        threads: how many its statement may use; with more than one, vectors are narrowed while DuckDB reads on.
     """
 
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
@@ -53,7 +55,10 @@ class Feed:
     size: int = 0
     last: dict[str, list[pa.Array]] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
+    threads: int = 1
     lock: threading.Lock = field(default_factory=threading.Lock)
+    _beside: ThreadPoolExecutor | None = None
+    _narrowing: Future[None] | None = None
 
     def __len__(self) -> int:
         """Rows put so far."""
@@ -65,11 +70,21 @@ class Feed:
             self.waiting.append(rows)
             self.size += rows.nbytes
             self.rows += len(rows)
-            batch = self._batch() if self.size >= _MOST_BYTES else []
+            batch, before = self._batch() if self.size >= _MOST_BYTES else [], None
+            if batch and self.threads > 1:
+                # while another thread narrows them DuckDB reads on, but not further than to the next batch
+                self._beside = self._beside or ThreadPoolExecutor(1, thread_name_prefix="feed")
+                before, self._narrowing = self._narrowing, self._beside.submit(self._keep, batch)
+                batch = []
+        if before is not None:
+            before.result()
         self._keep(batch)
 
     def ended(self) -> Feed:
         """The feed with all of its rows, of which some are narrowed when their column is asked for."""
+        if self._beside is not None and self._narrowing is not None:
+            self._narrowing.result()
+            self._beside.shutdown()
         batch = self._batch()
         for k, one in enumerate(batch[0].type if batch else ()):
             self.types.setdefault(one.name, one.type)
@@ -129,9 +144,9 @@ class FedTable:
         return column.encoded.dictionary_decode() if isinstance(column, Texts) else column
 
 
-def opened(statement: held.Statement) -> int:
-    """Open a feed for a call of `statement`; return its number."""
-    return held.hold(statement, Feed())
+def opened(statement: held.Statement, threads: int = 1) -> int:
+    """Open a feed for a call of `statement`, which may use so many threads; return its number."""
+    return held.hold(statement, Feed(threads=threads))
 
 
 def put(number: int, rows: pa.StructArray) -> None:

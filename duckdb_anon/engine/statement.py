@@ -98,7 +98,8 @@ def run_ctes(
 
 def opened_feed(name: str) -> str:
     """CTE that opens a feed and says its number."""
-    asked = "_anon_open({asker: current_connection_id(), statement: current_query_id()})"
+    told = "asker: current_connection_id(), statement: current_query_id(), threads: current_setting('threads')"
+    asked = f"_anon_open({{{told}}})"
     return f"{name} as materialized (select {asked} as _feed)"
 
 
