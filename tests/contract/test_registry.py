@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -60,6 +62,23 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConne
     for entry in METHODS:
         con.execute(entry.example)
     return con
+
+
+def _kinds_of_join(node: dict[str, Any]) -> set[str]:
+    """Kinds of the joins in a plan; nothing of what is sorted after it was joined."""
+    if node["name"].strip() == "ORDER_BY":
+        return set()
+    kinds = {str(node.get("extra_info", {}).get("Join Type", ""))}
+    return kinds.union(*map(_kinds_of_join, node.get("children", [])))
+
+
+@pytest.mark.parametrize("entry", METHODS, ids=[m.name for m in METHODS])
+def test_rows_are_not_handed_over_in_the_order_of_what_is_joined_to_them(
+    documented: duckdb.DuckDBPyConnection, entry: Method
+) -> None:
+    told = documented.execute(f"explain (format json) {entry.example[entry.example.index(' AS ') + 4 :]}").fetchall()
+    joins: set[str] = set().union(*map(_kinds_of_join, json.loads(told[0][1])))
+    assert not joins & {"RIGHT", "OUTER"}
 
 
 def test_every_example_calls_its_function_and_is_no_other_ones() -> None:

@@ -165,3 +165,18 @@ def test_loss_cuts_on_census_lose_less_than_the_target(census: duckdb.DuckDBPyCo
         "where attribute = '(all)'"
     ).fetchone()
     assert loss[0] <= 0.084
+
+
+def test_many_rows_come_in_one_order_on_every_number_of_threads(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table many as select hash(i) % 60 as age, 'job ' || hash(i, 1) % 20 as job, i as number "
+        "from range(250000) t(i)"
+    )
+    orders = set()
+    for threads in (1, 3):
+        con.execute(f"set threads = {threads}")
+        con.execute(
+            "create or replace table boxes as from mondrian('many', 20, qi := ['age', 'job'], seed := 1, row_id := true)"
+        )
+        orders |= set(con.execute("select bit_xor(hash(rowid, boxes)), count(*) from boxes").fetchall())
+    assert [rows for _, rows in orders] == [250000]
