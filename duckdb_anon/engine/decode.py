@@ -24,6 +24,9 @@ _CONSTANT = "_anon_const._k"
 _MANY = "(select range as _one from range(100000) where range = 0) as _anon_many"
 """One row of which DuckDB expects thousands. It cannot know how many rows a release has, and of a join of one row with
 one it might read the smaller side row by row and hand the rows over in the order of the other."""
+_NARROW = 3
+"""Cells a row that a window may sort: with more its copies of them cost more memory than reading on all threads is worth.
+Seven columns of boxes are one cell; a million rows of anatomy, nine, would take .5 GB instead of .4."""
 _RAREST = 1000
 """One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
 stores and copies a list once a row, and fewer rows than values tell nothing of a distribution anyway."""
@@ -235,8 +238,8 @@ class Decoder:
         )
         if not first:
             return [f"_anon_rows as ({sql})"]
-        # worth its sort where what is looked up is wide
-        windowed = "replace (lag(_e0, 0) over (order by _ord) as _e0)" if self.frames else ""
+        narrow = self.frames and len(self.row_cells) <= _NARROW
+        windowed = "replace (lag(_e0, 0) over (order by _ord) as _e0)" if narrow else ""
         kept = f"(select * exclude (_one) {windowed} from _anon_kept) as _anon_kept"
         joined = f"select {', '.join(['_anon_kept.*', *beside])} from {', '.join([kept, *constant])}"
         return [f"_anon_kept as materialized (select * from ({sql}), {_MANY})", f"_anon_rows as ({joined})"]
