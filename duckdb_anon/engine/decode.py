@@ -25,7 +25,7 @@ _MANY = "(select range as _one from range(100000) where range = 0) as _anon_many
 """One row of which DuckDB expects thousands. It cannot know how many rows a release has, and of a join of one row with
 one it might read the smaller side row by row and hand the rows over in the order of the other."""
 _NARROW = 3
-"""Cells a row that a window may sort: with more its copies of them cost more memory than reading on all threads is worth.
+"""Cells a row that a window may sort: with more, its copies of them take more memory than all threads are worth here.
 Seven columns of boxes are one cell; a million rows of anatomy, nine, would take .5 GB instead of .4."""
 _RAREST = 1000
 """One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
