@@ -100,7 +100,7 @@ class Context:
             given=relation.given,
             generalized=attributes_with_nodes(self.catalog, relation, self._trees(trees)),
             counted_rows=not kinds and counts_on_every_row(self.catalog, relation),
-            kinds=kinds,
+            bucket_kinds=kinds,
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

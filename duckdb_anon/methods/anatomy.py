@@ -27,7 +27,7 @@ from math import ceil
 import numpy as np
 
 from duckdb_anon.kernels.anatomy import anatomize
-from duckdb_anon.kernels.bucket_kinds import numbered_by_kind
+from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
 from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, assign, sse_partition
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.kernels.groups.whole_persons import diverse_persons

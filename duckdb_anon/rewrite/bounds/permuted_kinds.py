@@ -19,7 +19,7 @@ from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.template import copied, own, select, tree, truth
-from duckdb_anon.rewrite.shapes.kinds import KindPart
+from duckdb_anon.rewrite.shapes.kind_counts import KindPart
 from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart
 from duckdb_anon.rewrite.shapes.parts import ROW, aliased, labelled
 
@@ -63,7 +63,9 @@ class PermutedKinds(Permuted):
         part, rows = self._part, self._rows_name
         used = part.name in self.sums
         sums = self._sums_name(part.name)
-        made: list[Step] = [(rows, self._rows())] + ([(sums, self._cells(part))] if used else [])
+        made: list[Step] = [(rows, self._rows())]
+        if used:
+            made.append((sums, self._cells(part)))
         keys = [
             tree("{step}.{k}", step=rows if home == EXACT else sums, k=own(f"key_{i}").this)
             for i, (_, home) in enumerate(self.keys)

@@ -13,7 +13,7 @@ from duckdb_anon.rewrite.estimate.expectation import split
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.kinds import KindPart
+from duckdb_anon.rewrite.shapes.kind_counts import KindPart
 from duckdb_anon.rewrite.shapes.own_counts import OwnCountsPart
 
 

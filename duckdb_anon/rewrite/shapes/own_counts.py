@@ -20,7 +20,7 @@ from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import bag_type
 from duckdb_anon.rewrite.query.template import some, tree
 from duckdb_anon.rewrite.query.walking import all_of
-from duckdb_anon.rewrite.shapes.kinds import KindPart
+from duckdb_anon.rewrite.shapes.kind_counts import KindPart
 from duckdb_anon.rewrite.shapes.known_expressions import equal_to
 from duckdb_anon.rewrite.shapes.listed import BagPart
 from duckdb_anon.rewrite.shapes.released import Model

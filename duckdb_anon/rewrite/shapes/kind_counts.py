@@ -3,7 +3,7 @@
 What is asked of a bucket's counts (`listed.BagPart`) has one answer for all buckets of a kind, and kinds are few
 (`duckdb_anon.model.kinds`). So the cells are the kinds, `number & 4095`, and only the rows of their first buckets,
 whose numbers are below 4096, are read for their counts: they stand first in the release, and the counts of all other
-rows are never read. What bounds ask of buckets is grouped by their own numbers (`duckdb_anon.rewrite.bounds.kinds`).
+rows are never read. What bounds ask of buckets is grouped by their numbers (`rewrite.bounds.permuted_kinds`).
 Cost: one pass over the numbers, and one value for each count of a kind.
 """
 
