@@ -161,7 +161,7 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
 def _write_finished(
     con: duckdb.DuckDBPyConnection, name: str, found: Recorded, finished: Finished, replace: bool, is_file: bool
 ) -> str:
-    comment, columns = _comment(found), found.column_comments()
+    comment, columns = _comment(found), found.column_comments() | dict(finished.comments)
     if is_file:
         said = {KEY: comment, **_column_keys(columns)}
         if name.lower().endswith(".parquet"):

@@ -23,7 +23,7 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.shapes.types import bag_type
 
-_MISCOUNTED = "coalesce(list_sum(map_values(m)) <> kind_rows, true)"
+_MISCOUNTED = "coalesce(list_sum(map_values(_anon_m)) <> _anon_rows, true)"
 
 
 def kinds_comment(con: duckdb.DuckDBPyConnection, table: str, layout: Sequence[ColumnPlan]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def kinds_comment(con: duckdb.DuckDBPyConnection, table: str, layout: Sequence[C
         return {}
     names = [row[0] for row in con.execute(f"describe from {table}").fetchall()]
     bucket, counts = ident(names[numbers[0]]), ident(names[counted[0]])
-    found = _looked_at(con, table, bucket, counts)
+    found = looked_at(con, table, bucket, counts)
     return {} if found is None else {names[numbers[0]]: found.comment(bucket)}
 
 
@@ -64,23 +64,31 @@ def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
         )
         if catalog.cursor.execute(sql).fetchone() != (kinds.rows, kinds.total, 0):
             return ""
-        looked_at = kinds if not certain else _looked_at(catalog.cursor, release.sql, ident(name), counts)
+        found = kinds if not certain else looked_at(catalog.cursor, release.sql, ident(name), counts)
     except duckdb.Error:
         tick()  # an interrupt is none of these
         return ""  # what the planner cannot read is read as if nothing were said
-    return name if looked_at == kinds else ""
+    return name if found == kinds else ""
 
 
-def _looked_at(con: duckdb.DuckDBPyConnection, table: str, bucket: str, counts: str) -> Kinds | None:
-    """What holds of every row: None unless all of a kind are like its first bucket, and kinds are few."""
+def looked_at(con: duckdb.DuckDBPyConnection, table: str, bucket: str, counts: str) -> Kinds | None:
+    """What holds of every row: None unless all of a kind are like its first bucket, and kinds are few.
+
+    Args:
+        con: a connection.
+        table: the release, as SQL writes it.
+        bucket: its column of numbers of buckets, as SQL writes it.
+        counts: its column of counts, as SQL writes it.
+    """
     found = con.execute(
-        f"with buckets as (select {bucket} as b, count(*) as n from {table} group by b), "
-        f"kinds as materialized ({_first(table, bucket, counts)}) "
+        f"with _anon_buckets as (select {bucket} as _anon_b, count(*) as _anon_n from {table} group by all), "
+        f"_anon_kinds as materialized ({_first(table, bucket, counts)}) "
         f"select (select count(*) from {table}), (select sum({bucket}) from {table}), "
-        "(select count(*) from kinds), (select count(*) from buckets), "
-        f"(select count(*) from buckets left join kinds on b & {BELOW - 1} = k where b is null or b < 0 "
-        f"or k is null or n <> kind_rows or {_MISCOUNTED}), "
-        f"(select count(*) from {table} join kinds on {bucket} & {BELOW - 1} = k where {counts} is distinct from m)"
+        "(select count(*) from _anon_kinds), (select count(*) from _anon_buckets), "
+        f"(select count(*) from _anon_buckets left join _anon_kinds on _anon_b & {BELOW - 1} = _anon_k "
+        f"where _anon_b is null or _anon_b < 0 or _anon_k is null or _anon_n <> _anon_rows or {_MISCOUNTED}), "
+        f"(select count(*) from {table} join _anon_kinds on {bucket} & {BELOW - 1} = _anon_k "
+        f"where {counts} is distinct from _anon_m)"
     ).fetchone()
     if found is None:
         return None
@@ -93,6 +101,6 @@ def _looked_at(con: duckdb.DuckDBPyConnection, table: str, bucket: str, counts: 
 def _first(table: str, bucket: str, counts: str) -> str:
     """SELECT of the kinds as their first buckets show them: number, counts, and rows of a bucket."""
     return (
-        f"select {bucket} as k, any_value({counts}) as m, count(*) as kind_rows from {table} "
-        f"where {bucket} between 1 and {BELOW - 1} group by k"
+        f"select {bucket} as _anon_k, any_value({counts}) as _anon_m, count(*) as _anon_rows from {table} "
+        f"where {bucket} between 1 and {BELOW - 1} group by all"
     )

@@ -156,6 +156,24 @@ def test_a_column_of_that_name_and_parquet(con: duckdb.DuckDBPyConnection, tmp_p
     assert answers[0] == answers[1] == answers[2] and len(answers[3]) == len(answers[0])
 
 
+def test_releases_and_columns_of_any_name(con: duckdb.DuckDBPyConnection) -> None:
+    """Names that the package's own steps and columns have."""
+    con.execute("create or replace table kinds as select age as cell, sex as kind, ill as counts, cost as rows from t")
+    query = "select kind, counts, count(*), sum(rows) from kinds where cell < 9 group by all"
+    roles = "qi := ['cell', 'kind'], sensitive := 'counts'"
+    for name in ("b", "kinds_of_counts", "buckets", "eligible", "old"):
+        duckdb_anon.release(con, name, f"anatomy('kinds', 2, {roles}, keep := 'rows')")
+        con.execute(f"create or replace table bare_kinds as from {name}")
+        answers = []
+        for release in (name, "bare_kinds"):
+            call = f"select rewrite_query(?, 'kinds', '{release}', bounds := 'sure', {roles})"
+            text = con.execute(call, [query]).fetchall()[0][0].replace("::BIGINT", "")
+            assert ("& 4095" in text) is (release == name)
+            answers.append(sorted(con.execute(text).fetchall(), key=str))
+        assert len(answers[0]) == len(answers[1])
+        assert all(_close(a, b) for pair in zip(*answers, strict=True) for a, b in zip(*pair, strict=True))
+
+
 def test_releases_of_many_kinds_say_nothing(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create or replace table many as select i as age, i % 3 as sex, i as ill from range(300) r(i)")
     duckdb_anon.release(con, "rm", "anatomy('many', 3, qi := ['age', 'sex'], sensitive := 'ill')", replace=True)
