@@ -21,6 +21,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine import cursors
+from duckdb_anon.engine.bucket_kinds import kinds_comment
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.fits import seen_of
 from duckdb_anon.engine.one_call import function_called
@@ -160,7 +161,7 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
 def _write_finished(
     con: duckdb.DuckDBPyConnection, name: str, found: Recorded, finished: Finished, replace: bool, is_file: bool
 ) -> str:
-    comment, columns = _comment(found), found.column_comments()
+    comment, columns = _comment(found), found.column_comments() | dict(finished.comments)
     if is_file:
         said = {KEY: comment, **_column_keys(columns)}
         if name.lower().endswith(".parquet"):
@@ -201,7 +202,7 @@ def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: 
     con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
     found: Recorded = recorded()
     comment = _comment(found)
-    _comment_on(con, target, comment, found.column_comments())
+    _comment_on(con, target, comment, found.column_comments() | kinds_comment(con, target, found.layout))
     return comment
 
 
@@ -219,7 +220,8 @@ def _write_file(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: b
     con.execute(f"create temp table {draft} as from {call}")
     found: Recorded = recorded()
     comment = _comment(found)
-    _write_parquet(con, f"temp.{draft}", goal, {KEY: comment, **_column_keys(found.column_comments())})
+    columns = found.column_comments() | kinds_comment(con, f"temp.{draft}", found.layout)
+    _write_parquet(con, f"temp.{draft}", goal, {KEY: comment, **_column_keys(columns)})
     con.execute(f"drop table temp.{draft}")
     return comment
 

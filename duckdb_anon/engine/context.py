@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.known import attributes_with_nodes, counts_on_every_row, require_known_values
 from duckdb_anon.engine.release_labels import with_labels_of
@@ -83,20 +84,23 @@ class Context:
         """
         require_known_values(self.function, self.catalog, original, release, self._trees(trees))
 
-    def release_info(self, relation: Relation, trees: Mapping[str, str]) -> TableInfo:
+    def release_info(self, relation: Relation, trees: Mapping[str, str], certain: bool = True) -> TableInfo:
         """A release as rewrites see it, without roles, which are the original's.
 
         Args:
             relation: the release.
             trees: hierarchy table of attributes.
+            certain: whether bounds will be asked for, which must not rest on what may have changed.
         """
         require_visible(self.function, relation)
+        kinds = bucket_of_kinds(self.catalog, relation, certain)
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
             generalized=attributes_with_nodes(self.catalog, relation, self._trees(trees)),
-            counted_rows=counts_on_every_row(self.catalog, relation),
+            counted_rows=not kinds and counts_on_every_row(self.catalog, relation),
+            bucket_kinds=kinds,
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

@@ -158,7 +158,7 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
         if len({other.group(1).lower() for other in every}) > 1:
             raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles; keep one")
         role = found.group(1).lower()
-        if role in ("release", "attributes"):
+        if role in ("release", "attributes", "kinds"):
             continue
         if role not in ROLES:
             raise ColumnError(

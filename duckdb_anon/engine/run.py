@@ -19,7 +19,7 @@ import pyarrow as pa
 from duckdb_anon.engine import held, interrupt
 from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
 from duckdb_anon.engine.coding import canonical_order, code_column, reordered
-from duckdb_anon.engine.drawn_off import ReleasedRows
+from duckdb_anon.engine.drawn_off import ReleasedRows, in_buckets
 from duckdb_anon.engine.feed import FedTable, Feed
 from duckdb_anon.engine.layout import layout_from, length
 from duckdb_anon.engine.memory import give_back
@@ -155,7 +155,7 @@ def _method(
     count = length(next(iter(cells.values())))
     if params.get(EDGES.word) is not None:
         cells = {**cells, EDGES.key: Numbers(np.full(count, params[EDGES.word], dtype=np.int64))}
-    packer = Packer(attributes, source_row, ReleasedRows(rng.permutation(count)), extra["looked_up"])
+    packer = Packer(attributes, source_row, ReleasedRows(in_buckets(rng.permutation(count), cells)), extra["looked_up"])
     for plan in layout_from(extra["layout"]):
         given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
         if given is None:

@@ -16,7 +16,8 @@ many values: what is known of all her rows together is not bounded by l.
 
 Paper: Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation. Departures: one table
 that `anatomy_qit` and `anatomy_st` read the paper's two tables from; buckets are dealt in one go, see
-`buckets.anatomize`. Cost: one sort of the rows.
+`buckets.anatomize`; where buckets of few kinds repeat, their numbers tell the kind, see `model.kinds`. Cost: one sort
+of the rows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from math import ceil
 import numpy as np
 
 from duckdb_anon.kernels.anatomy import anatomize
+from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
 from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, assign, sse_partition
 from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.kernels.groups.whole_persons import diverse_persons
@@ -49,7 +51,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         rng: draws the buckets.
 
     Returns:
-        `bucket` (from 1), the bucket's counts in place of the sensitive column, and the source row of each
+        `bucket`, the bucket's counts in place of the sensitive column, and the source row of each
         released row, from which the quasi-identifiers are taken as they are.
 
     Raises:
@@ -64,9 +66,10 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         bucket = anatomize(sensitive.codes, params["l"], rng)
     else:
         bucket = near(table, params, rng)
+    counts = counts_of(sensitive, bucket)
     return {
-        BUCKET.key: Whole(bucket + 1),
-        sensitive.name: counts_of(sensitive, bucket),
+        BUCKET.key: Whole(numbered_by_kind(counts.offsets, counts.codes, counts.counts)[bucket]),
+        sensitive.name: counts,
         ROWS: Source(np.arange(table.rows, dtype=np.int64)),
     }
 

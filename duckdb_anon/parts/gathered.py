@@ -122,13 +122,15 @@ class Gathered:
         )  # fmt: skip
         return f"select {cells} from {rows}"
 
-    def shuffled(self, rows: str = RELEASED) -> str:
+    def shuffled(self, rows: str = RELEASED, first: str = "") -> str:
         """SELECT of the release in random order.
 
         Args:
             rows: relation of rows as they are gathered, with their keys.
+            first: column by which they are ordered before, shown beside them; as SQL writes it.
         """
-        sql = self.shown(f"(select {idents(self.names)} from {rows} order by {KEY}) as _anon_shuffled")
+        order = f"{first}, {KEY}" if first else KEY
+        sql = self.shown(f"(select {idents(self.names)} from {rows} order by {order}) as _anon_shuffled")
         plan = self.con.execute(f"explain (format json) {sql}").fetchall()[0][1]
         if _SORT.search(plan) is None:  # an optimizer may take the order of a subquery for idle
             raise AnonError("release: DuckDB would not shuffle the rows; nothing is released")

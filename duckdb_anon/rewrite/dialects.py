@@ -56,6 +56,9 @@ def spoken(sql: str, dialect: str) -> str:
                 call.set("this", _SPARK[name])
         if unknown:
             raise RewriteError(f"{dialect} has no words for {listed(sorted(unknown))}, which the estimate needs")
+        for select in tree.find_all(exp.Select):
+            if sum(1 for one in select.expressions for _ in one.find_all(exp.Explode, exp.Unnest)) > 1:
+                raise RewriteError(f"{dialect} unnests one list a SELECT, and the estimate needs several side by side")
         for kind in list(tree.find_all(exp.DataType)):
             if kind.this in _UNKNOWN:
                 raise RewriteError(f"{dialect} has no type for {kind.sql('duckdb')}")

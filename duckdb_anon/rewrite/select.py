@@ -16,7 +16,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.bounds.delta_method import randomized_only
 from duckdb_anon.rewrite.bounds.ends import Limits, append_answers
-from duckdb_anon.rewrite.bounds.permutation import permuted
+from duckdb_anon.rewrite.bounds.permuted_kinds import permuted
 from duckdb_anon.rewrite.bounds.variance_blocks import Question
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, not_zero, possible, read_aggregate
@@ -104,7 +104,7 @@ def rewrite_select(
     extremes = LikelyExtremes.of(select, nodes, aggregates, groups_of(select))
     _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
     joined.spell_out(homes)
-    homes.spell_out(asked_of_counts(model, select, alias))
+    homes.spell_out(asked_of_counts(model, select, alias) if bounds == "none" else ())
     steps = Steps(homes)
     steps.conditions = (conditions := _split_where(select, homes)).exact
     appended: dict[int, float] = {}

@@ -314,9 +314,9 @@ class _Run:
                 out = con.sql("from released").to_arrow_table()
             rng = generator(None)
             for k in numbered:
-                fresh = rng.integers(1, _NUMBERS, int(max(out.column(k).to_pylist(), default=0)) + 1, dtype=np.int64)
-                own = pa.array(fresh[out.column(k).to_numpy()], pa.int64())
-                out = out.set_column(k, out.schema.field(k).name, own)
+                own, place = np.unique(out.column(k).to_numpy(), return_inverse=True)
+                fresh = rng.integers(1, _NUMBERS, len(own), dtype=np.int64)
+                out = out.set_column(k, out.schema.field(k).name, pa.array(fresh[place], pa.int64()))
             keys = pa.array(rng.integers(-(2**63), 2**63 - 1, out.num_rows, dtype=np.int64))
             return out.cast(schema).append_column(_KEY, keys)
 

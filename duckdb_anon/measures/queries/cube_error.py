@@ -75,7 +75,7 @@ def plan_cube_error(
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("cube_error"):
-        original, release, _ = query_tables(context, "select 1")
+        original, release, _ = query_tables(context, "select 1", params["bounds"])
         return plan_cube_error(
             original, release, params["dims"], params["aggregate"], params["bounds"], params["spread"]
         )

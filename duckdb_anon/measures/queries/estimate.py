@@ -37,7 +37,7 @@ def _plan(context: Any, params: Params) -> str:
             f"or make an empty table {name} with the original's columns"
         )
     with in_name_of("estimate"):
-        info, released, others = tables_around(context, params["query"], original, release)
+        info, released, others = tables_around(context, params["query"], original, release, params["bounds"])
         return answers(params["query"], info, released, others, params["bounds"], params["spread"])
 
 

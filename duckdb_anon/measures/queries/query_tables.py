@@ -9,7 +9,7 @@ from typing import Any
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.parse import tables_of
-from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
 
 @contextmanager
@@ -22,12 +22,13 @@ def in_name_of(function: str) -> Iterator[None]:
         raise RewriteError(text if text.startswith(f"{function}: ") else f"{function}: {text}") from error
 
 
-def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
+def query_tables(context: Any, query: str, bounds: Bounds = "sure") -> tuple[TableInfo, TableInfo, list[TableInfo]]:
     """Resolve the arguments `original` and `release` and the other tables a query reads.
 
     Args:
         context: the planning context.
         query: the query's text.
+        bounds: which low and high are asked for.
 
     Raises:
         RewriteError: when the planner cannot see the original or the release.
@@ -41,11 +42,11 @@ def query_tables(context: Any, query: str) -> tuple[TableInfo, TableInfo, list[T
                 f"columns decides how a query is answered{nearest(relation.given, names)}. Commit it, or make an "
                 "ordinary table of a temporary one or a DataFrame first (CREATE TABLE t AS FROM ...)"
             )
-    return tables_around(context, query, original, release)
+    return tables_around(context, query, original, release, bounds)
 
 
 def tables_around(
-    context: Any, query: str, original: Any, release: Any
+    context: Any, query: str, original: Any, release: Any, bounds: Bounds = "sure"
 ) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
     """What a rewrite needs of an original and a release that are visible, and of the query's other tables.
 
@@ -54,6 +55,7 @@ def tables_around(
         query: the query.
         original: name of the original.
         release: name of the release.
+        bounds: which low and high are asked for.
     """
     known = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
     others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in known]
@@ -61,4 +63,4 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     context.require_known(original, release, trees)
-    return info, context.release_info(release, trees), tables
+    return info, context.release_info(release, trees, certain=bounds != "none"), tables

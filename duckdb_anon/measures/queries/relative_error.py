@@ -80,7 +80,7 @@ def plan_relative_error(
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("relative_error"):
-        original, release, others = query_tables(context, params["query"])
+        original, release, others = query_tables(context, params["query"], params["bounds"])
         return plan_relative_error(params["query"], original, release, others, params["bounds"], params["spread"])
 
 

@@ -23,7 +23,7 @@ from duckdb_anon.rewrite.rewriter import rewrite
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("rewrite_query"):
-        original, release, others = query_tables(context, params["query"])
+        original, release, others = query_tables(context, params["query"], params["bounds"])
         spread: Spread = params["spread"]
         if spread == "learnt" and params["dialect"] != "duckdb":
             raise RewriteError(

@@ -108,11 +108,15 @@ def _joined(
 def _weighted(part: Part, used: Sequence[str]) -> exp.Select:
     weight = "1 / count(*)" if part.even else "_weight / sum(_weight)"
     weight = "_weight" if part.counted else f"{weight} over (partition by _cell) as _weight"
-    return select(
-        f"select _cell, {{columns}}, {weight} from {{values}}",
-        columns=[column(one) for one in used],
-        values=part.values(used),
-    )
+    columns, values = [column(one) for one in used], part.values(used)
+    if part.total is not None:
+        return select(
+            "select _cell, {columns}, _weight / {total} as _weight from {values}",
+            columns=columns,
+            total=part.total,
+            values=values,
+        )
+    return select(f"select _cell, {{columns}}, {weight} from {{values}}", columns=columns, values=values)
 
 
 def _values_name(part: Part) -> exp.Identifier:

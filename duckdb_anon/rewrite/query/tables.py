@@ -45,6 +45,7 @@ class TableInfo:
         generalized: of a release, text columns with a tree that are known to show inner nodes, in lower case; None
             where the caller vouches for all of them.
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
+        bucket_kinds: of a release, the column of numbers of buckets that tell their kinds (`model.kinds`), or ''.
     """
 
     sql: str
@@ -56,6 +57,7 @@ class TableInfo:
     collated: frozenset[str] = frozenset()
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
+    bucket_kinds: str = ""
 
     @property
     def name(self) -> str:

@@ -158,6 +158,11 @@ class BagPart(Part):
 
     column: exp.Expr = field(default_factory=exp.null)
 
+    @property
+    def bucket(self) -> exp.Expr:
+        """The bucket, over a row of the release."""
+        return self.key
+
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a value of the bucket, weighted by its count; rows no count speaks of hold NULL."""
         return select(
@@ -187,6 +192,11 @@ class ColumnPart(Part):
 
     fields: Mapping[str, exp.Expr] = field(default_factory=dict)
     inner: Mapping[str, Part] = field(default_factory=dict)
+
+    @property
+    def bucket(self) -> exp.Expr:
+        """The bucket, over a row of the release."""
+        return self.key
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a cell of the bucket, times the values its generalized fields may stand for."""

@@ -20,6 +20,7 @@ from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import bag_type
 from duckdb_anon.rewrite.query.template import some, tree
 from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.shapes.kind_counts import KindPart
 from duckdb_anon.rewrite.shapes.known_expressions import equal_to
 from duckdb_anon.rewrite.shapes.listed import BagPart
 from duckdb_anon.rewrite.shapes.released import Model
@@ -86,12 +87,13 @@ def with_own_counts(model: Model) -> Model:
 
 
 def asked_of_counts(model: Model, select: exp.Select, alias: str) -> set[str]:
-    """Columns of a SELECT that are unnested from the counts of each row.
+    """Columns of a SELECT that are spelled out from the counts of each row or kind of bucket.
 
     Args:
         model: what a release says.
         select: a SELECT over its original.
         alias: what it calls the original.
     """
-    counted = {one for part in model.parts if isinstance(part, OwnCountsPart) for one in part.columns}
+    alone = len(model.parts) == 1 and isinstance(model.parts[0], (OwnCountsPart, KindPart))
+    counted = set(model.parts[0].columns) if alone else set()
     return {fold(c.name) for c in all_of(select, exp.Column) if c.table == alias} & counted

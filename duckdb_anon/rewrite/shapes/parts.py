@@ -149,6 +149,11 @@ class Part:
         return None
 
     @property
+    def total(self) -> exp.Expr | None:
+        """What the weights of a cell's values add up to, a column of `values`; None where they must be added up."""
+        return None
+
+    @property
     def cell(self) -> exp.Expr:
         """What `opened` reads, over a row of the release."""
         return self.key

@@ -20,6 +20,12 @@ def test_unknown_functions_are_refused_by_name() -> None:
         spoken("select list_zip_with(a, b) from t", "spark")
 
 
+def test_several_lists_side_by_side_are_refused() -> None:
+    assert "EXPLODE" in spoken("select unnest(a) as x from t", "spark")
+    with pytest.raises(RewriteError, match="spark unnests one list a SELECT"):
+        spoken("select unnest(a) as x, unnest(b) as y from t", "spark")
+
+
 def test_rewrite_query_takes_the_dialect(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table people as select i % 40 as age, i % 7 as ward from range(400) r(i)")
     con.execute("create table boxes as from mondrian('people', 4, qi := ['age'])")

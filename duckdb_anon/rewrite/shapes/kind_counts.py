@@ -1,0 +1,91 @@
+"""Counts of buckets whose numbers tell their kinds, read from the first bucket of each kind.
+
+What is asked of a bucket's counts (`listed.BagPart`) has one answer for all buckets of a kind, and kinds are few
+(`duckdb_anon.model.kinds`). So the cells are the kinds, `number & 4095`, and only the rows of their first buckets,
+whose numbers are below 4096, are read for their counts: they stand first in the release, and the counts of all other
+rows are never read. What bounds ask of buckets is grouped by their numbers (`rewrite.bounds.permuted_kinds`).
+Cost: one pass over the numbers, and one value for each count of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from duckdb_anon.model.kinds import BELOW
+from duckdb_anon.rewrite.query.template import mapped, name, number, own, select, tree
+from duckdb_anon.rewrite.shapes.listed import BagPart
+
+
+@dataclass(frozen=True)
+class KindPart(BagPart):
+    """A sensitive attribute published as one map a bucket; its cells are the kinds of buckets.
+
+    Attributes:
+        numbers: the number of the bucket, over a row of the release.
+    """
+
+    numbers: exp.Expr = field(default_factory=exp.null)
+
+    @property
+    def bucket(self) -> exp.Expr:
+        """The bucket, over a row of the release."""
+        return self.numbers
+
+    @property
+    def total(self) -> exp.Expr:
+        """The rows of a bucket, which `values` shows."""
+        return own("rows")
+
+    @property
+    def kinds(self) -> exp.Identifier:
+        """The step with the counts of each kind."""
+        return name(f"kinds_of_{self.name}")
+
+    def steps(self) -> list[tuple[exp.Identifier, exp.Query]]:
+        """The counts of each kind, and how many rows a bucket of it has."""
+        first = select(
+            "select {number} as _cell, any_value({counts}) as _counts, count(*) as _rows from {release} "
+            "where {number} < {below} group by _cell",
+            number=self.numbers,
+            counts=self.column,
+            release=self.source(),
+            below=number(BELOW),
+        )
+        return [(self.kinds, first)]
+
+    def values(self, used: Sequence[str]) -> exp.Select:
+        """One row a value of the kind, weighted by its count; counts speak of all rows of such buckets."""
+        return select(
+            "select _cell, unnest(map_keys(_counts)) as {value}, unnest(map_values(_counts)) as _weight, _rows "
+            "from {kinds}",
+            value=self.columns[0],
+            kinds=self.kinds,
+        )
+
+    def there(self, condition: exp.Expr) -> exp.Expr:
+        """A condition on the rows whose bucket has a value that satisfies a condition.
+
+        Args:
+            condition: a condition on the value.
+        """
+        member = own("member")
+        inside = mapped(condition, lambda one: member if isinstance(one, exp.Column) else None)
+        return tree(
+            "{kind} in (select _cell from {kinds} "
+            "where array_length(list_filter(map_keys(_counts), lambda _member: {inside})) > 0)",
+            kind=self.key,
+            kinds=self.kinds,
+            inside=inside,
+        )
+
+
+def kind_of(bucket: exp.Expr) -> exp.Expr:
+    """The kind of a bucket.
+
+    Args:
+        bucket: its number.
+    """
+    return tree("{bucket} & {mask}", bucket=bucket, mask=number(BELOW - 1))

@@ -1,0 +1,189 @@
+"""Buckets of one kind are asked once: the answers are those of each bucket, and nothing rests on a comment alone."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.model.kinds import Kinds, read_kinds
+
+QI = "qi := ['age', 'sex', 'day'], sensitive := 'ill'"
+QUERIES = (
+    "select count(*) from t where ill = 'flu'",
+    "select sex, count(*), sum(cost), avg(cost) from t where ill in ('flu', 'it''s') and age < 20 group by sex",
+    "select count(*) from t where ill is null or ill like '%o%'",
+    "select sex, count(*) from t where ill in ('none of them') group by sex",
+    "select count(*) from t where not (ill = 'flu' or ill = 'acne') and sex = 'F' or cost > 60",
+    "select ill, sex, count(*), sum(cost) from t where age < 25 group by ill, sex",
+    "select ill, sex, day, count(*), avg(cost) from t group by cube (ill, sex, day)",
+    "select upper(ill), count(*) filter (where sex = 'M') from t group by 1 having count(*) > 1",
+    "select sum(length(ill)), count(ill), max(cost), min(length(ill)) from t where age > 3",
+    "select count(distinct ill), median(cost) from t where ill in ('flu', 'cold')",
+    "select k.label, count(*), sum(cost) from t join k on k.ill = t.ill where t.ill > 'b' group by 1",
+    "select k.label, count(t.age) from k left join t on k.ill = t.ill where t.ill is null or t.ill = 'flu' group by 1",
+    "select median(length(ill)), quantile_cont(cost, 0.3) from t where ill <> 'flu'",
+    "select ill, sex, stddev(cost), corr(cost, length(ill)) from t where age < 20 group by grouping sets (ill, sex)",
+    "select avg(length(ill)), min(cost), max(cost), mode(ill) from t where ill <> 'gout' and sex is null",
+    "select count(*) from (select ill, count(*) as c from t group by ill having count(*) > 200)",
+    "select max(c) from (select ill, sex, count(*) as c from t group by ill, sex)",
+    "select count(*) from t where random() < 2 and ill = 'flu'",
+    "select count(*) from t where ill in (select ill from k)",
+    "select 1 union all select count(*) from t where ill = 'flu'",
+    "select day, sum(case ill when 'flu' then cost when 'cold' then 1 end) from t group by day",
+)
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    made = duckdb_anon.connect()
+    made.execute(
+        "create table t as select (hash(i) % 30)::int as age, ['F', 'M', null][(1 + hash(i, 1) % 3)::int] as sex, "
+        "date '2020-01-01' + (hash(i, 2) % 4)::int as day, "
+        "['flu', 'cold', 'acne', 'it''s', 'gout', 'mumps', 'flu', 'flu'][(1 + hash(i, 3) % 8)::int] as ill, "
+        "case when hash(i, 4) % 7 > 0 then (hash(i, 5) % 90)::int - 20 end as cost from range(1203) as r(i)"
+    )
+    made.execute("create table k as select unnest(['flu', 'cold', 'acne']) as ill, unnest(['a', 'b', 'a']) as label")
+    duckdb_anon.release(made, "r", f"anatomy('t', 2, {QI}, keep := 'cost', seed := {2**64 + 7})")
+    made.execute("create table bare as from r")
+    return made
+
+
+def text_of(con: duckdb.DuckDBPyConnection, query: str, release: str, bounds: str = "none") -> str:
+    """The rewritten text."""
+    call = f"select rewrite_query(?, 't', '{release}', bounds := '{bounds}', {QI})"
+    return str(con.execute(call, [query]).fetchall()[0][0])
+
+
+def _close(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-7)
+    return a == b
+
+
+@pytest.mark.parametrize("bounds", ["none", "sure", "likely"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_answers_and_bounds_are_those_of_each_bucket(con: duckdb.DuckDBPyConnection, query: str, bounds: str) -> None:
+    by_kind, by_bucket = (text_of(con, query, release, bounds) for release in ("r", "bare"))
+    assert "bucket < 4096" in by_kind and "bucket < 4096" not in by_bucket
+    names, answers = [], []
+    for text in (by_kind, by_bucket):
+        names.append([d[0] for d in con.execute(text.replace("::BIGINT", "")).description])
+        answers.append(sorted(con.fetchall(), key=lambda row: str([x for x in row if not isinstance(x, float)])))
+    assert names[0] == names[1] and len(answers[0]) == len(answers[1])
+    assert all(_close(a, b) for mine, theirs in zip(*answers, strict=True) for a, b in zip(mine, theirs, strict=True))
+
+
+def test_only_first_buckets_are_read_for_their_counts(con: duckdb.DuckDBPyConnection) -> None:
+    """Counts of all others are put out of reach: the answer is the same."""
+    con.execute("create or replace table torn as from r")
+    con.execute("update torn set ill = map {'torn': 2} where bucket >= 4096")
+    query = "select ill, sex, count(*) from t where ill <> 'gout' group by ill, sex order by all"
+    text = text_of(con, query, "r")
+    assert con.execute(text).fetchall() == con.execute(text.replace("FROM r\n", "FROM torn\n")).fetchall()
+
+
+CHANGES = {
+    "rows of a new bucket": "insert into changed by name select * replace (map {'new': 2} as ill, 999999 as bucket) "
+    "from r limit 2",
+    "rows without a bucket": "insert into changed by name select * exclude (bucket, ill) from r limit 1",
+    "fewer rows": "delete from changed where bucket = (select max(bucket) from changed)",
+    "other numbers": "update changed set bucket = dense from (select bucket as b, dense_rank() over (order by bucket) "
+    "as dense from (select distinct bucket from r)) where b = bucket",
+    "first buckets without counts": "update changed set ill = null where bucket < 4096",
+    "other counts in first buckets": "update changed set ill = map {'new': 1} where bucket < 4096",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("bounds", ["none", "hard"])
+def test_a_release_that_was_changed_is_read_by_bucket(con: duckdb.DuckDBPyConnection, change: str, bounds: str) -> None:
+    _label_copy(con)
+    assert "4095" in text_of(con, "select ill, count(*) from t group by ill", "changed", bounds)
+    con.execute(change)
+    text = text_of(con, "select ill, count(*) from t group by ill", "changed", bounds)
+    assert "4095" not in text and con.execute(text).fetchall()
+
+
+def _label_copy(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create or replace table changed as from r")
+    ((told,),) = con.execute("select comment from duckdb_columns() where table_name = 'r' and column_name = 'bucket'").fetchall()  # fmt: skip
+    con.execute(f"comment on column changed.bucket is '{told}'")
+
+
+SWAPS = {
+    "numbers": "update changed set bucket = case bucket when {0} then {1} else {0} end where bucket in ({0}, {1})",
+    "numbers of rows": "update changed set bucket = case bucket when {0} then {1} else {0} end "
+    "where rowid in (select min(rowid) from changed where bucket in ({0}, {1}) group by bucket)",
+    "counts": "update changed set ill = other from (select bucket as b, ill as other from r) "
+    "where (bucket, b) in (({0}, {1}), ({1}, {0}))",
+}
+
+
+@pytest.mark.parametrize("change", SWAPS.values(), ids=SWAPS)
+def test_nothing_is_certain_by_numbers_that_add_up(con: duckdb.DuckDBPyConnection, change: str) -> None:
+    """Two buckets of different kinds were exchanged: their sum is the same, and for bounds each row is looked at."""
+    _label_copy(con)
+    (a, b), *_ = con.execute(
+        "select a.bucket, b.bucket from r as a join r as b on a.bucket > 4096 and b.bucket > a.bucket "
+        "and a.bucket & 4095 <> b.bucket & 4095 order by all limit 1"
+    ).fetchall()
+    con.execute(change.format(a, b))
+    for bounds in ("sure", "hard", "likely"):
+        text = text_of(con, "select ill, count(*) from t group by ill", "changed", bounds)
+        assert "4095" not in text, bounds
+
+
+def test_a_column_of_that_name_and_parquet(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    con.execute("create or replace table u as select age as bucket, sex, ill, cost from t")
+    call = "anatomy('u', 2, qi := ['bucket', 'sex'], sensitive := 'ill', keep := 'cost')"
+    query = "select bucket, count(*) from u where ill = 'flu' group by bucket order by 1"
+    duckdb_anon.release(con, "ru", call, replace=True)
+    con.execute("create or replace table bare_u as from ru")
+    file = tmp_path / "ru.parquet"
+    duckdb_anon.write_parquet(con, "ru", str(file))
+    once = tmp_path / "once.parquet"
+    duckdb_anon.release(con, str(once), call)
+    answers = []
+    for release in ("ru", "bare_u", str(file), str(once)):
+        call = f"select rewrite_query(?, 'u', '{release}', qi := ['bucket', 'sex'], sensitive := 'ill')"
+        text = con.execute(call, [query]).fetchall()[0][0]
+        assert ("bucket_ & 4095" in text) is (release != "bare_u")
+        answers.append(con.execute(text).fetchall())
+    assert answers[0] == answers[1] == answers[2] and len(answers[3]) == len(answers[0])
+
+
+def test_releases_and_columns_of_any_name(con: duckdb.DuckDBPyConnection) -> None:
+    """Names that the package's own steps and columns have."""
+    con.execute("create or replace table kinds as select age as cell, sex as kind, ill as counts, cost as rows from t")
+    query = "select kind, counts, count(*), sum(rows) from kinds where cell < 9 group by all"
+    roles = "qi := ['cell', 'kind'], sensitive := 'counts'"
+    for name in ("b", "kinds_of_counts", "buckets", "eligible", "old"):
+        duckdb_anon.release(con, name, f"anatomy('kinds', 2, {roles}, keep := 'rows')")
+        con.execute(f"create or replace table bare_kinds as from {name}")
+        answers = []
+        for release in (name, "bare_kinds"):
+            call = f"select rewrite_query(?, 'kinds', '{release}', bounds := 'sure', {roles})"
+            text = con.execute(call, [query]).fetchall()[0][0].replace("::BIGINT", "")
+            assert ("& 4095" in text) is (release == name)
+            answers.append(sorted(con.execute(text).fetchall(), key=str))
+        assert len(answers[0]) == len(answers[1])
+        assert all(_close(a, b) for pair in zip(*answers, strict=True) for a, b in zip(*pair, strict=True))
+
+
+def test_releases_of_many_kinds_say_nothing(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create or replace table many as select i as age, i % 3 as sex, i as ill from range(300) r(i)")
+    duckdb_anon.release(con, "rm", "anatomy('many', 3, qi := ['age', 'sex'], sensitive := 'ill')", replace=True)
+    found = "select comment from duckdb_columns() where table_name = 'rm' and column_name = 'bucket'"
+    assert con.execute(found).fetchall() == [(None,)]
+    assert con.execute("select min(bucket), max(bucket), count(distinct bucket) from rm").fetchall() == [(1, 100, 100)]
+
+
+def test_comments_are_read_back_and_nothing_else_is() -> None:
+    for name in ("bucket", '"a ""b"""'):
+        assert read_kinds(f"ours; {Kinds(12, 5).comment(name)}; theirs") == Kinds(12, 5)
+    for text in (None, "", "anon: sensitive", "kinds of buckets are bucket & 4095: 1 rows, numbers adding up to 1"):
+        assert read_kinds(text) is None
