@@ -4,8 +4,9 @@
     SELECT sex, sum(n) AS total FROM eligible GROUP BY sex
 
 A column of the only item of FROM needs no table before it, except where the SELECT gives its name to something else,
-which ORDER BY would take, nor does one that a single one of several steps of our own has; a step of our own that nothing names needs no alias, and a column of it no alias that is its
-name. Columns of subqueries that read the SELECT around them stay as they are. Cost: a pass over each SELECT.
+which ORDER BY would take; nor does one that a single one of several steps of our own has. A step of our own that
+nothing names needs no alias, and a column of it no alias that is its name. Columns of subqueries that read the SELECT
+around them stay as they are. Cost: a pass over each SELECT.
 """
 
 from __future__ import annotations
