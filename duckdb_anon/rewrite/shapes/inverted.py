@@ -21,7 +21,7 @@ from duckdb_anon.rewrite.query.template import column, mapped, name, own, select
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
-NOT_TOLD = "no row here tells how rows were randomized; take the whole release, not a part of it"
+NOT_TOLD = "no row here tells how rows were randomized; take the release as a whole, not a part of it"
 
 
 @dataclass(frozen=True)
