@@ -12,7 +12,7 @@ the condition holds, so that a product over all rows is a sum of counts. Of two 
 
     rows * share_a * share_b + rows where a * own_a * share_b + rows where b * share_a * own_b + rows where both * ...
 
-and DuckDB counts rows that satisfy a condition sooner than it groups them.
+and DuckDB counts rows that satisfy a condition sooner than it groups them; its count_if of NULLs alone is NULL.
 """
 
 from __future__ import annotations
@@ -122,7 +122,10 @@ def combined(
     cells = [exp.Alias(this=copied(part.key), alias=copied(part.key.this)) for part in grouped]
     totals = [
         labelled(
-            tree("count_if({x})", x=every([flags[one].condition for one in there])) if there else summed(amount), label
+            tree("coalesce(count_if({x}), 0)", x=every([flags[one].condition for one in there]))
+            if there
+            else summed(amount),
+            label,
         )
         for (amount, there), label in sums.items()
     ]

@@ -120,3 +120,21 @@ def test_rows_added_up_by_combination_weigh_what_each_weighs(query: str, amount:
     assert ("count_if" in text) is not any(summed in query for summed in ("sum(c)", "sum(a + c)")), text
     assert ("GROUP BY ALL" in text) is ("sum(" in query), text
     assert con.execute(text).fetchall()[0][0] == pytest.approx(expected)
+
+
+def test_a_group_whose_condition_is_null_in_all_rows_counts_none() -> None:
+    con = duckdb.connect()
+    channel = "struct(p double, domain integer[])"
+    con.execute(f"create table r (a integer, b integer, rr struct(a {channel}, b {channel}))")
+    con.execute(
+        "insert into r select i % 2, case when i % 2 = 1 then i % 3 end, "
+        "{a: {p: 1.0, domain: [0, 1]}, b: {p: 1.0, domain: [0, 1, 2, null]}} from range(60) t(i)"
+    )
+    types = {"a": ("INTEGER", "INTEGER"), "b": ("INTEGER", "INTEGER"), "rr": ("", f"STRUCT(a {channel}, b {channel})")}
+    original = TableInfo("t", (("a", "INTEGER"), ("b", "INTEGER")))
+    release = TableInfo("r", tuple((name, of) for name, (_, of) in types.items()))
+    query = (
+        "select a, count(*) filter (where b = 1) as ones, count(*) filter (where a = 0 or b = 1) as n from t group by a"
+    )
+    found = con.execute(f"{rewrite(query, original, release)} order by a").fetchall()
+    assert found == [(0, 0, 30), (1, 10, 10)]
