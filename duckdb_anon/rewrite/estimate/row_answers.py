@@ -54,6 +54,11 @@ def told_name(part: Part) -> exp.Identifier:
     return name(f"channel_of_{part.name}")
 
 
+def shares_name(part: Part) -> exp.Identifier:
+    """The step with what a part answers, joined to the rows by its cells."""
+    return name(f"shares_of_{part.name}")
+
+
 def total(made_of: exp.Expr) -> exp.Expr:
     """The sum of a number over rows; a count where it is 1, or 1 where there is a value."""
     if made_of == number(1):

@@ -24,6 +24,7 @@ from duckdb_anon.rewrite.estimate.row_answers import (
     as_rows,
     columns_read,
     place_of,
+    shares_name,
     told_name,
     total,
     value_where,
@@ -82,6 +83,11 @@ class Steps:
         """Whether released rows of equal cells are added up before their values are spelled out."""
         return bool(self.spread) and not any(part.alone for part in self.spread)
 
+    @property
+    def added_up(self) -> bool:
+        """Whether several released rows may be one row of the last step, though no values are spelled out."""
+        return not self.spread and any(isinstance(part, RandomizedPart) for part in self.model.parts)
+
     def term(self, term: Term, nulls: bool = False) -> exp.Expr:
         """Provide the factors of a product that released rows tell; returns what the final query sums.
 
@@ -93,10 +99,9 @@ class Steps:
         pieces: list[exp.Expr] = []
         if factors:
             pieces.append(self.column("sum", multiplied(factors), label_of(term, self.spread)))
-        if self.spread:
-            if not factors and self.summed:
-                pieces.append(self.column("sum", number(1)))
-            pieces += [own("weight")] * bool(self.joined)
+        if not factors and (self.summed or self.added_up):
+            pieces.append(self.column("sum", number(1)))
+        pieces += [own("weight")] * bool(self.joined)
         by_value = self._by_value(term)
         if by_value is not None:
             pieces.append(by_value)
@@ -232,7 +237,7 @@ class Steps:
         others = {request: label for request, label in asked.items() if request not in of_row}
         made: list[Step] = []
         if others:
-            made.append((_shares_name(part), part.shares(list(others), list(others.values()))))
+            made.append((shares_name(part), part.shares(list(others), list(others.values()))))
         told = part.told(list(of_row), list(of_row.values())) if of_row else None
         if told is not None:
             made.append((told_name(part), told))
@@ -267,7 +272,7 @@ class Steps:
         for part in self.model.parts:
             requests = self.requests.get(part.name, {})
             found = {
-                (_shares_name(part).this, name(label).this): (answer, f"{label}_of_{part.name}")
+                (shares_name(part).this, name(label).this): (answer, f"{label}_of_{part.name}")
                 for request, label in requests.items()
                 if (answer := self._of_row(part, request, label)) is not None
             }
@@ -276,7 +281,7 @@ class Steps:
                 if told_name(part) in steps:
                     told.append(exp.Join(this=exp.Table(this=told_name(part)), kind="CROSS"))
             if len(found) < len(requests):
-                shares = _shares_name(part)
+                shares = shares_name(part)
                 on = same(part.key, tree("{shares}._cell", shares=shares))
                 joins.append(exp.Join(this=exp.Table(this=shares), side="LEFT", on=on))
             answers |= found
@@ -286,21 +291,23 @@ class Steps:
         conditions = [self.text(one) for one in self.conditions] + [copied(one) for one in self.likely]
         asked = [part for part in self.model.parts if part in self.spread or self.requests.get(part.name)]
         rows_alone = by_value or joins or ends or self.model.weight is not None
-        totals = None if rows_alone else combined(asked, self.columns, answers, conditions)
+        totals = None if rows_alone else combined(asked, self.requests, self.spread, self.columns, conditions)
         if totals is not None:
-            made.append((COMBINATIONS, totals[0]))
-            source, conditions = as_rows(COMBINATIONS), []
+            made.append((COMBINATIONS, totals.totals))
+            source, conditions, summed = as_rows(COMBINATIONS), [], summed and not totals.apart
             columns = [
-                labelled(tree("sum({x})" if summed else "{x}", x=totals[1][key]), label)
+                labelled(tree("sum({x})" if summed else "{x}", x=totals.columns[key]), label)
                 for key, label in self.columns.items()
             ]
+            answers = {place: one for place, one in answers.items() if place not in totals.weighed}
         used = [place_of(c) for one in columns for c in all_of(one, exp.Column) if place_of(c) in answers]
         if len(used) > len(set(used)):
             # what several columns read is reckoned once
             shown = [labelled(answer, label) for answer, label in answers.values()]
             made.append((SHARES, select("select {r}.*, {shown} from {source}", r=ROW, shown=shown, source=source)))
-            made[-1][1].set("joins", told)
-            source, told = as_rows(SHARES), []
+            beside = {told_name(part).this for part in asked if totals is not None and part.name in totals.counted}
+            made[-1][1].set("joins", [one for one in told if one.this.this.this not in beside])
+            source, told = as_rows(SHARES), [one for one in told if one.this.this.this in beside]
             answers = {place: (own(label), label) for place, (_, label) in answers.items()}
         columns = [answered(one, answers) for one in columns]
         chosen = select(
@@ -332,7 +339,7 @@ class Steps:
         asked = self.requests.setdefault(part.name, {})
         if request not in asked:
             asked[request] = unlike(request.label, asked.values())
-        return exp.Column(this=name(asked[request]), table=_shares_name(part))
+        return exp.Column(this=name(asked[request]), table=shares_name(part))
 
     def text(self, node: exp.Expr) -> exp.Expr:
         """An expression on exact columns over a row of the release."""
@@ -341,7 +348,3 @@ class Steps:
     def bare(self, node: exp.Expr | None) -> exp.Expr | None:
         """An expression on one part, its columns without their table."""
         return self.homes.bare(node)
-
-
-def _shares_name(part: Part) -> exp.Identifier:
-    return name(f"shares_of_{part.name}")

@@ -27,8 +27,9 @@ class _Layout(DuckDB.Generator):  # type: ignore[misc, valid-type]  # a class th
         return f" {sql}" if self.inline else f"\n{sql}"
 
     def subquery_sql(self, expression: exp.Subquery, sep: str = " AS ") -> str:
-        inner = expression.this
-        if self.inline or isinstance(expression.parent, (exp.From, exp.Join, exp.CTE)) or not _short(inner):
+        inner, parent = expression.this, expression.parent
+        source = isinstance(parent, (exp.From, exp.Join)) and not (_single(inner) and not expression.alias)
+        if self.inline or source or isinstance(parent, exp.CTE) or not _short(inner):
             return str(super().subquery_sql(expression, sep))
         self.inline = True
         try:
@@ -74,6 +75,13 @@ def _short(inner: exp.Expr) -> bool:
     """Whether a SELECT of one table fits on a line of the expression it stands in."""
     known = {"expressions", "from_", "where", "having", "limit"}
     return isinstance(inner, exp.Select) and not any(value for key, value in inner.args.items() if key not in known)
+
+
+def _single(inner: exp.Expr) -> bool:
+    """Whether a SELECT reads one column of a table."""
+    chosen, source = inner.args.get("expressions") or [], inner.args.get("from_")
+    column = len(chosen) == 1 and isinstance(chosen[0], (exp.Column, exp.Literal))
+    return column and source is not None and isinstance(source.this, exp.Table)
 
 
 def laid_out(query: exp.Expr) -> str:

@@ -4,8 +4,9 @@
     SELECT sex, sum(n) AS total FROM eligible GROUP BY sex
 
 A column of the only item of FROM needs no table before it, except where the SELECT gives its name to something else,
-which ORDER BY would take; a step of our own that nothing names needs no alias, and a column of it no alias that is its
-name. Columns of subqueries that read the SELECT around them stay as they are. Cost: a pass over each SELECT.
+which ORDER BY would take; nor does one that a single one of several steps of our own has. A step of our own that
+nothing names needs no alias, and a column of it no alias that is its name. Columns of subqueries that read the SELECT
+around them stay as they are. Cost: a pass over each SELECT.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ def shorten_names(query: exp.Expr, columns: Iterable[str] = ()) -> None:
     'WITH s AS (SELECT a + 1 AS b FROM t AS r) SELECT b, b AS c FROM s'
     """
     steps: dict[str, Names] = {}
+    shown: dict[str, Names | None] = {}
     found = all_of(query, exp.CTE, exp.Select, exp.Table, exp.Alias, exp.TableAlias)
     for cte in _those(found, exp.CTE):  # one reads those before it
         steps[cte.alias] = _given(cte.this, steps)
+        shown[cte.alias] = _shown(cte.this, shown)
     selects = _those(found, exp.Select)
     for select in selects:
         source = select.args.get("from_")
@@ -46,6 +49,8 @@ def shorten_names(query: exp.Expr, columns: Iterable[str] = ()) -> None:
         alone = not select.args.get("joins") and not select.args.get("laterals")
         if isinstance(item, (exp.Table, exp.Subquery)) and alone:
             _shorten(select, item, steps)
+        elif not alone:
+            _shorten_steps(select, shown)
     for table in _those(found, exp.Table):
         alias = table.args.get("alias")
         if alias is not None and not alias.columns and table.alias == table.name and not table.db:
@@ -100,6 +105,51 @@ def _given(step: exp.Expr, steps: Mapping[str, Names]) -> Names:
         inner = source.this
         names |= _given(inner.this, steps) if isinstance(inner, exp.Subquery) else steps.get(inner.name, frozenset())
     return frozenset(names)
+
+
+def _shown(step: exp.Expr, steps: Mapping[str, Names | None]) -> Names | None:
+    """All columns of a step; None where they are not seen from it and the steps it reads."""
+    found: set[str] = set()
+    for one in step.expressions if isinstance(step, exp.Select) else [step]:
+        items = _items(step) if one.is_star and isinstance(step, exp.Select) else {}
+        of_table = one.table if isinstance(one, exp.Column) else ""
+        all_of_items = [steps.get(item.name) for alias, item in items.items() if of_table in ("", alias)]
+        if isinstance(one, exp.Alias) or (isinstance(one, exp.Column) and not one.is_star):
+            found.add(fold(one.alias_or_name))
+        elif not all_of_items or any(names is None for names in all_of_items):
+            return None
+        else:
+            found.update(*(names for names in all_of_items if names is not None))
+    return frozenset(found)
+
+
+def _items(select: exp.Select) -> dict[str, exp.Table]:
+    """The tables of a FROM clause that joins nothing but tables, all rows with all, by what they are called."""
+    source, joins = select.args.get("from_"), select.args.get("joins") or []
+    items = [source.this if source is not None else None, *(join.this for join in joins)]
+    crossed = not select.args.get("laterals") and all(join.kind == "CROSS" for join in joins)
+    tables = [one for one in items if isinstance(one, exp.Table) and not one.db]
+    return {one.alias_or_name: one for one in tables} if crossed and len(tables) == len(items) else {}
+
+
+def _shorten_steps(select: exp.Select, steps: Mapping[str, Names | None]) -> None:
+    """The same of several steps that are joined, all rows with all."""
+    items = _items(select)
+    names = {alias: steps.get(item.name) or frozenset() for alias, item in items.items()}
+    if not all(names.values()):
+        return
+    taken = {fold(one.alias) for one in select.expressions if isinstance(one, exp.Alias)}
+    needed: set[str] = set()
+    for column, of_subquery in _columns(select, False):
+        called = fold(column.name)
+        alone = sum(called in one for one in names.values()) == 1
+        if of_subquery or called in taken or not alone or column.is_star:
+            needed.add(column.table)
+        elif column.table in names and called in names[column.table]:
+            column.set("table", None)
+    for alias, item in items.items():
+        if alias not in needed:
+            item.set("alias", None)
 
 
 def _shorten(select: exp.Select, item: exp.Table | exp.Subquery, steps: Mapping[str, Names]) -> None:

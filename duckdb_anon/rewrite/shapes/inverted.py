@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.template import column, mapped, name, own, own_name, select, tree, truth
+from duckdb_anon.rewrite.query.template import column, mapped, name, own, select, tree, truth
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
-NOT_TOLD = "no row here tells how the rows were randomized; take the release as a whole, not a part of it"
+NOT_TOLD = "no row here tells how rows were randomized; take the release as a whole, not a part of it"
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ class RandomizedPart(Part):
     def steps(self) -> list[tuple[exp.Identifier, exp.Query]]:
         """The channels; the domain, with the entries of the inverted channel as own * I + other * J."""
         told = select(
-            f"select coalesce((select {{rr}} from {{release}} where {{rr}} is not null limit 1), error('{NOT_TOLD}')) "
-            "as _rr from {release} limit 1",
-            rr=column(self.channels, ROW),
+            f"select coalesce({{rr}}, error('{NOT_TOLD}')) as _rr from (select 1 from {{release}} limit 1) "
+            "left join (select {told} from {release} where {told} is not null limit 1) on true",
+            rr=column(self.channels),
+            told=column(self.channels, ROW),
             release=self.source(),
         )
         domain = select(
@@ -74,32 +75,34 @@ class RandomizedPart(Part):
         if request.wanted != "mean" or any(one.find(exp.Query, exp.Lambda) for one in asked):
             return None  # columns of a query inside are not this row's
 
-        def released(one: exp.Expr) -> exp.Expr | None:
-            return self.key if isinstance(one, exp.Column) and not one.table else None
-
-        def beside(label: str) -> exp.Column:
-            return exp.Column(this=name(label), table=share.args["table"].copy())
-
+        x = self._of_cell(value_if(request) if request.value is not None else _condition(request))
+        entry = own_entry(share)
         if request.value is None:
-            condition = request.condition if request.condition is not None else truth(True)
-            there = beside(_there(own_name(share)))
-            return tree(
-                "case when {x} then {there} else {share} end", x=mapped(condition, released), there=there, share=share
-            )
-        return tree("{entry} * {x} + {share}", entry=beside("own"), x=mapped(value_if(request), released), share=share)
+            return tree("case when {x} then {share} + {entry} else {share} end", x=x, share=share, entry=entry)
+        return tree("{entry} * {x} + {share}", entry=entry, x=x, share=share)
+
+    def asked_of_row(self, request: Request) -> exp.Expr | None:
+        """The condition of a request that asks for a share, over a row of the release; None if it may be no condition.
+
+        Args:
+            request: what is asked.
+        """
+        condition = _condition(request)
+        plain = isinstance(condition.unnest(), (exp.Predicate, exp.Connector, exp.Not))
+        return self._of_cell(condition) if plain and request.value is None else None
+
+    def _of_cell(self, node: exp.Expr) -> exp.Expr:
+        return mapped(node, lambda one: self.key if isinstance(one, exp.Column) and not one.table else None)
 
     def told(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select | None:
         """The released value's own entry of the inverted channel, and the sum of each answer over the others."""
-        answers: list[exp.Expr] = []
-        for request, label in zip(requests, labels, strict=True):
-            answers.append(labelled(tree("_other * {total}", total=_over_domain(request)), label))
-            if request.value is None:
-                answers.append(labelled(tree("{share} + 1 - _size * _other", share=own(label)), _there(label)))
-        if any(request.value is not None for request in requests):
-            answers.append(tree("1 - _size * _other as _own"))
+        answers = [
+            labelled(tree("_other * {total}", total=_over_domain(request)), label)
+            for request, label in zip(requests, labels, strict=True)
+        ]
         return select(
             """
-            select {answers} from (
+            select {answers}, 1 - _size * _other as _own from (
               select _rr.{value}.domain as _domain, array_length(_domain) as _size,
                 case when _size > 1 then (_rr.{value}.p - 1) / (_rr.{value}.p * _size - 1) else 0 end as _other
               from {channels})""",
@@ -115,13 +118,9 @@ class RandomizedPart(Part):
             requests: what is asked of the part, and the labels of the answers.
             beside: the step that `told` makes.
         """
-        for request, label in requests.items():
-            if self.of_row(request, exp.Column(this=name(label), table=beside)) is None:
-                continue
-            if request.value is not None:
-                return tree("(select _own <> 1 from {beside})", beside=beside)
-            there, share = own(_there(label)), own(label)
-            return tree("(select {there} <> {share} + 1 from {beside})", there=there, share=share, beside=beside)
+        told = (self.of_row(one, exp.Column(this=name(label), table=beside)) for one, label in requests.items())
+        if any(one is not None for one in told):
+            return tree("(select _own <> 1 from {beside})", beside=beside)
         return tree("(select _other <> 0 from {channel})", channel=self.channel())
 
     def inverted(
@@ -198,9 +197,17 @@ def inversions(
     return made
 
 
-def _there(share: str) -> str:
-    """What a released value that is asked for weighs, where `share` is what any other weighs."""
-    return f"{share}_there"
+def own_entry(share: exp.Column) -> exp.Column:
+    """What a released value that is asked for weighs more than any other, beside `share`, what any other weighs.
+
+    Args:
+        share: a column of `RandomizedPart.told`.
+    """
+    return exp.Column(this=name("own"), table=share.args["table"].copy())
+
+
+def _condition(request: Request) -> exp.Expr:
+    return request.condition if request.condition is not None else truth(True)
 
 
 def _over_domain(request: Request) -> exp.Expr:
@@ -210,8 +217,8 @@ def _over_domain(request: Request) -> exp.Expr:
         return mapped(node, lambda one: own("member") if isinstance(one, exp.Column) and not one.table else None)
 
     if request.value is None:
-        condition = request.condition if request.condition is not None else truth(True)
-        return tree("array_length(list_filter(_domain, lambda _member: {x}))", x=of_member(condition))
+        inside = of_member(_condition(request))
+        return tree("array_length(list_filter(_domain, lambda _member: {x}))", x=inside)
     return tree("list_sum(list_transform(_domain, lambda _member: {x}))", x=of_member(value_if(request)))
 
 

@@ -72,7 +72,7 @@ class SetPart(Part):
             return tree(
                 "case when array_length({cell}) > 1 "
                 "then array_length(list_filter({cell}, lambda _member: {inside})) / array_length({cell}) "
-                "else coalesce(({first})::int, 0) end",
+                "else ({first} is true)::int end",
                 inside=inside,
                 first=asked_of(tree("{cell}[1]", **cells)),
                 **cells,
@@ -88,7 +88,7 @@ class SetPart(Part):
 
 _OF_ONE = {
     "mean": "case when array_length({cell}) > 1 then list_contains({cell}, {value})::int / array_length({cell}) "
-    "else coalesce(({cell}[1] = {value})::int, 0) end",
+    "else ({cell}[1] is not distinct from {value})::int end",
     "possible": "coalesce(list_contains({cell}, {value}), false)",
     "certain": "coalesce(array_length({cell}) = 1 and {cell}[1] = {value}, false)",
 }

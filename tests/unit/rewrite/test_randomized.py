@@ -37,9 +37,12 @@ QUERIES = {
     "mixed with an exact column": "select count(*) from people where age < 5 * cost",
     "join": "select season, count(*), sum(age) from people join seasons on disease = name group by season",
     "late filter": "select age, count(*) filter (where disease = 'flu' or age > 30) from people group by age",
+    "all beside some": "select count(*), count(*) filter (where age > 30 and sex = 'f'), sum(cost) filter (where age > 30) "
+    "from people",
+    "share": "select count(*) filter (where age > 30 or sex = 'f') / count(*), avg(cost) from people where cost > 6",
     "formula": "select avg(cost) - 100.0 * count(*) filter (where age > 30) / nullif(count(*), 0) from people",
 }
-CELLS = 4 + 3 + 2 + 3 * 4 + 11 + 3 + 2 * 3 + 1 + 2 * 3 + 4 + 1
+CELLS = 4 + 3 + 2 + 3 * 4 + 11 + 3 + 2 * 3 + 1 + 2 * 3 + 4 + 3 + 2 + 1
 
 
 @pytest.fixture
