@@ -13,16 +13,17 @@ from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
-from duckdb_anon.rewrite.query.outputs import leftmost, outputs
+from duckdb_anon.rewrite.query.outputs import outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table
 from duckdb_anon.rewrite.query.plain_names import shorten_names
 from duckdb_anon.rewrite.query.presence import presence
+from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
 from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.template import tree as template
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
@@ -108,6 +109,7 @@ def rewrite(
     bounds: Bounds = "none",
     whole: bool = False,
     spread: Spread = "uniform",
+    namer: Namer | None = None,
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
 
@@ -120,6 +122,7 @@ def rewrite(
         whole: round counts to the whole numbers they are on the original.
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
+        namer: tells what DuckDB calls an expression without alias; by default its text.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -133,8 +136,9 @@ def rewrite(
     written = parse(query)
     require_table(written, original)
     everything = (original, *tables)
-    tree = bound(written, everything)
-    names = [column.name for column in outputs(written, tree, everything)]
+    asked = ResultNames(query, written, everything, namer)
+    tree = bound(asked.titled(), everything)
+    names = [column.name for column in outputs(asked, tree)]
     estimate = estimator(tree, release, everything, bounds, spread)
     if whole and isinstance(tree, exp.Select) and isinstance(estimate.tree, exp.Select):
         _round(tree, estimate.tree)
@@ -156,10 +160,12 @@ def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) ->
     """Give output columns the names the analyst gave them; ORDER BY follows."""
     ends = [f"{names[number]}_{end}" for number in bounded for end in ("low", "high")]
     renamed: dict[str, str] = {}
-    for projection, name in zip(select.expressions, [*names, *ends], strict=False):
+    for projection, name in zip(list(select.expressions), [*names, *ends], strict=False):
         if isinstance(projection, exp.Alias):
             renamed[projection.alias] = name
             projection.set("alias", readable(name))
+        elif isinstance(projection, exp.Subquery):
+            projection.replace(exp.Alias(this=copied(projection), alias=readable(name)))
     order = select.args.get("order")
     for column in all_of(order, exp.Column) if order else []:
         if not column.table and column.name in renamed:
