@@ -6,6 +6,8 @@ would be computed over released rows, unweighted.
 
 from __future__ import annotations
 
+import difflib
+
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
@@ -28,6 +30,20 @@ def is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.AggFunc):
         return not isinstance(node, exp.Grouping)
     return isinstance(node, exp.Anonymous) and fold(node.name) in AGGREGATES
+
+
+def misspelt(select: exp.Select) -> str:
+    """The first function of a SELECT that DuckDB may not have, and the aggregate it looks like; '' without one.
+
+    >>> from sqlglot import parse_one
+    >>> misspelt(parse_one("select medan(age), f(age) from t", "duckdb"))
+    "; medan is no aggregate (did you mean 'median'?)"
+    """
+    for node in select.find_all(exp.Anonymous):
+        close = difflib.get_close_matches(fold(node.name), AGGREGATES, n=1, cutoff=0.75)
+        if close:
+            return f"; {fold(node.name)} is no aggregate (did you mean '{close[0]}'?)"
+    return ""
 
 
 def refuse(query: exp.Expr) -> None:

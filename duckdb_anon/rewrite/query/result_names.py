@@ -17,9 +17,8 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from duckdb_anon.model.folding import fold
-from duckdb_anon.rewrite.query.parse import same_table
 from duckdb_anon.rewrite.query.scoping import step_of
-from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo, same_table
 from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 
@@ -103,17 +102,14 @@ class ResultNames:
 
     def _known(self, select: exp.Select) -> dict[tuple[str, str], str]:
         """(alias of an item of FROM, or none, and a column in lower case) -> the column's own spelling."""
-        source = select.args.get("from_")
-        items = ([source.this] if source else []) + [join.this for join in select.args.get("joins") or []]
         found: dict[tuple[str, str], str] = {}
-        for item in items:
-            for inner in (item, *(join.this for join in item.args.get("joins") or [])):
-                for name in self._columns(inner):
-                    found.setdefault(("", fold(name)), name)
-                    found.setdefault((fold(inner.alias_or_name), fold(name)), name)
+        for item in items_of(select):
+            for name in self.columns(item):
+                found.setdefault(("", fold(name)), name)
+                found.setdefault((fold(item.alias_or_name), fold(name)), name)
         return found
 
-    def _columns(self, item: exp.Expr) -> list[str]:
+    def columns(self, item: exp.Expr) -> list[str]:
         """Names of the columns of an item of FROM; none where they are not known."""
         alias = item.args.get("alias")
         given = [one.name for one in alias.columns] if isinstance(alias, exp.TableAlias) else []
@@ -138,6 +134,13 @@ class ResultNames:
             return list(dict.fromkeys(name for names in named for name in names))
         finally:
             self._reading.discard(id(query))
+
+
+def items_of(select: exp.Select) -> list[exp.Expr]:
+    """What stands in FROM, joined items and those in parentheses with them."""
+    source = select.args.get("from_")
+    items = ([source.this] if source else []) + [join.this for join in select.args.get("joins") or []]
+    return [one for item in items for one in (item, *(join.this for join in item.args.get("joins") or []))]
 
 
 @lru_cache(maxsize=32)
