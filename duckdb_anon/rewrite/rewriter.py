@@ -11,6 +11,7 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
+from duckdb_anon.rewrite.query.enum_order import keep_order
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
 from duckdb_anon.rewrite.query.outputs import outputs
@@ -70,6 +71,7 @@ def estimator(
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)
     whole.round_read(tree)
+    keep_order(tree, original)
     notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
     if any(isinstance(part, ItemPart) for part in model.parts):
         notes.append(notes_.RECORDS)

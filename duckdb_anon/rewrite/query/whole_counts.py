@@ -110,8 +110,8 @@ class WholeNumbers:
             made = node.this.expressions
             return self._is_whole(made[0].unalias(), sums) if len(made) == 1 else None
         if isinstance(node, exp.Column):
-            made_of = _made_of(node)
-            return True if made_of is not None and self._is_whole(made_of, sums) else None
+            found = made_of(node)
+            return True if found is not None and self._is_whole(found, sums) else None
         return None
 
     def _of_aggregate(self, node: exp.Expr, sums: bool) -> bool | None:
@@ -198,7 +198,7 @@ def _keeps_whole(node: exp.Expr) -> bool:
     return isinstance(node, known) or (isinstance(node, exp.Literal) and node.is_int)
 
 
-def _made_of(column: exp.Column) -> exp.Expr | None:
+def made_of(column: exp.Column) -> exp.Expr | None:
     """What a column of a subquery or a step is made of."""
     select = column.find_ancestor(exp.Select)
     items = from_items(select) if isinstance(select, exp.Select) and column.table else []
