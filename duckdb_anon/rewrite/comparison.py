@@ -249,13 +249,24 @@ def _measure(sides: _Sides, number: int) -> str:
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
+_NUMBERS = (
+    *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Filter, exp.Round, exp.Paren, exp.Coalesce),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div),
+)
+
+
 def _note(sides: _Sides, number: int) -> str:
     said = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
     told = literal("; ".join(said)) if said else "null::varchar"
-    if number >= len(sides.made_of) or not any(all_of(sides.made_of[number], *_OF_ANY_TYPE)):
+    if number >= len(sides.made_of) or _is_number(sides.made_of[number]):
         return told
     empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
     return f"nullif(concat_ws('; ', {told}, case when {empty} then {literal(notes.NO_NUMBER)} end), '')"
+
+
+def _is_number(node: exp.Expr) -> bool:
+    """Whether a measure is a number whatever the columns are: counts, sums, means, and arithmetic with them."""
+    return isinstance(node, _NUMBERS) and not any(all_of(node, *_OF_ANY_TYPE))
 
 
 def _joined(sides: _Sides, keys: Sequence[int]) -> str:

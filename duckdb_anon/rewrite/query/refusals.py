@@ -25,6 +25,13 @@ AGGREGATES = frozenset(
 """Names of DuckDB's aggregates (`duckdb_functions()`)."""
 
 
+_CHANGING = frozenset(
+    "random gen_random_uuid uuid uuidv4 uuidv7 nextval currval setval setseed stats vector_type write_log "
+    "sleep_ms".split()
+)
+"""Names of DuckDB's functions that give something else at every call, or tell of the rows as they are stored."""
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate function."""
     if isinstance(node, exp.AggFunc):
@@ -57,6 +64,11 @@ def refuse(query: exp.Expr) -> None:
             raise RewriteError(
                 "COLUMNS(...) cannot be answered: which columns it stands for is not known before the release is read; "
                 "name the columns"
+            )
+        if isinstance(node, (exp.Rand, exp.Uuid)) or (isinstance(node, exp.Anonymous) and fold(node.name) in _CHANGING):
+            raise RewriteError(
+                f"{fold(node.sql('duckdb'))} cannot be answered: it is something else for every "
+                "row and at every call, so nothing is known of it from the release; leave it out"
             )
         if isinstance(node, exp.TableSample):
             raise RewriteError(

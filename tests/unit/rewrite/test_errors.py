@@ -67,6 +67,8 @@ REFUSED = [
     ),
     ("SELECT medan(age) FROM people", r"medan is no aggregate \(did you mean 'median'\?\)"),
     ("SELECT count(p.*) FROM people AS p", "write count"),
+    ("SELECT count(*) FROM people WHERE random() < 0.5", r"random\(\) cannot be answered: it is something else"),
+    ("SELECT nextval('s'), count(*) FROM people", "nextval"),
     ("SELECT max(p) FROM people AS p", "p stands for whole rows of people"),
     (
         "SELECT r.name, count(p) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region GROUP BY 1",

@@ -59,3 +59,11 @@ def test_rows_are_in_the_order_of_the_counts_that_are_shown(con: duckdb.DuckDBPy
     text = text_of(con, "select a, count(*) as n from p where b < 2 group by a order by count(*) desc, a", "wide")
     rows = con.execute(text).fetchall()
     assert rows == sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def test_an_answer_that_is_no_number_is_said_to_be_none(con: duckdb.DuckDBPyConnection) -> None:
+    call = "select estimate, note from estimate(?, 'r', original := 'p', qi := ['a', 'b'])"
+    for query in ("select count(*) > 3 from p", "select count(*) || ' rows' as n from p"):
+        ((estimate, note),) = con.execute(call, [query]).fetchall()
+        assert estimate is None
+        assert "the answer is no number" in note
