@@ -168,12 +168,10 @@ def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) ->
     """Give output columns the names the analyst gave them; ORDER BY follows."""
     ends = [f"{names[number]}_{end}" for number in bounded for end in ("low", "high")]
     renamed: dict[str, str] = {}
-    for projection, name in zip(list(select.expressions), [*names, *ends], strict=False):
+    for projection, name in zip(select.expressions, [*names, *ends], strict=False):
         if isinstance(projection, exp.Alias):
             renamed[projection.alias] = name
             projection.set("alias", readable(name))
-        elif isinstance(projection, exp.Subquery):
-            projection.replace(exp.Alias(this=copied(projection), alias=readable(name)))
     order = select.args.get("order")
     for column in all_of(order, exp.Column) if order else []:
         if not column.table and column.name in renamed:

@@ -106,6 +106,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     _spell_out_cte_uses(tree)
     for select in all_of(tree, exp.Select):
         _resolve_positions(select)
+        _call_values(select)
     for one in all_of(tree, exp.Identifier):
         one.set("this", fold(one.this))
     try:
@@ -260,6 +261,16 @@ def _resolve_positions(select: exp.Select) -> None:
         if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
             for node in all_of(sets, exp.Literal, exp.Column):
                 _resolve_one(node, select, by_alias)
+
+
+def _call_values(select: exp.Select) -> None:
+    """Give a subquery that is a column a name: sqlglot cannot tell which one ORDER BY means by its position else."""
+    for place, one in enumerate(select.expressions):
+        if isinstance(one, exp.Subquery):
+            name = exp.to_identifier(one.alias or f"_col_{place}", quoted=True)
+            bare = copied(one)
+            bare.set("alias", None)
+            one.replace(exp.Alias(this=bare, alias=name))
 
 
 def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Expr]) -> None:

@@ -70,6 +70,8 @@ def refuse(query: exp.Expr) -> None:
                 f"{fold(node.sql('duckdb'))} cannot be answered: it is something else for every "
                 "row and at every call, so nothing is known of it from the release; leave it out"
             )
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+            _refuse_method(node)
         if isinstance(node, exp.TableSample):
             raise RewriteError(
                 "TABLESAMPLE and USING SAMPLE cannot be answered: a sample of released rows is none of the original; "
@@ -81,3 +83,14 @@ def refuse(query: exp.Expr) -> None:
                 f"this {kind} cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
                 "write count(*) FILTER (WHERE column = value)"
             )
+
+
+def _refuse_method(node: exp.Dot) -> None:
+    """Raise for column.upper(), which would be taken for a table's column; main.upper(column) is a function's name."""
+    before = node.this
+    while isinstance(before, exp.Dot):
+        before = before.this
+    if isinstance(before, exp.Identifier) and fold(before.name) in ("main", "system", "pg_catalog"):
+        return
+    of, function = node.this.sql("duckdb"), fold(node.expression.sql("duckdb").partition("(")[0])
+    raise RewriteError(f"{of}.{function}(...) cannot be answered as it is written; write {function}({of}, ...)")

@@ -69,6 +69,8 @@ REFUSED = [
     ("SELECT count(p.*) FROM people AS p", "write count"),
     ("SELECT count(*) FROM people WHERE random() < 0.5", r"random\(\) cannot be answered: it is something else"),
     ("SELECT nextval('s'), count(*) FROM people", "nextval"),
+    ("SELECT count(*) FROM people WHERE sex.length() = 1", r"sex.length\(...\) cannot .* write length\(sex, ...\)"),
+    ("SELECT p.sex.upper(), count(*) FROM people AS p GROUP BY 1", r"write upper\(p.sex, ...\)"),
     ("SELECT max(p) FROM people AS p", "p stands for whole rows of people"),
     (
         "SELECT r.name, count(p) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region GROUP BY 1",

@@ -31,6 +31,9 @@ QUERIES = (
     "from p select SEX, count(*) group by all",
     "select round(100.0*count(*)/sum(count(*)) over (), 1), rank() over (order by count(*) desc), sex from p group by sex",
     "select d + interval 1 day, date_diff('day', d, date '2020-02-01'), count(*) from p group by all",
+    "select label, (select avg(p.a) from p where p.a = q.a) from q order by 1",
+    "select label, (select avg(p.a) from p where p.a = q.a and p.sex = 1 order by 1) from q order by 2",
+    "select main.lower(s), count(*) from p group by 1",
     "select grouping(a), a // 2, a % 2, count(*) from p group by rollup(a)",
 )
 # fmt: on
