@@ -56,7 +56,7 @@ def test_databases_share_their_functions_and_are_forgotten() -> None:
         con.close()
         del con
     gc.collect()
-    assert set(functions._CONNECTIONS) == known
+    assert set(functions._CONNECTIONS) <= known  # other tests' may have gone, too
     assert len(functions._KEEP) == kept + 5  # one small one a database
     assert all(sys.getrefcount(function) >= held[name] for name, function in made[0].items())
 
