@@ -47,8 +47,8 @@ def test_databases_share_their_functions_and_are_forgotten() -> None:
     made = [{name: function for name, (function, options) in one.made.items() if options} for one in several]
     assert all(one == made[0] for one in made)
 
+    gc.collect()  # connections of other tests
     kept, known = len(functions._KEEP), set(functions._CONNECTIONS)
-    held = {name: sys.getrefcount(function) for name, function in made[0].items()}
     for _ in range(5):
         con = duckdb_anon.connect()
         con.execute("from anon_functions() limit 1").fetchall()
@@ -58,7 +58,7 @@ def test_databases_share_their_functions_and_are_forgotten() -> None:
     gc.collect()
     assert set(functions._CONNECTIONS) <= known  # other tests' may have gone, too
     assert len(functions._KEEP) == kept + 5  # one small one a database
-    assert all(sys.getrefcount(function) >= held[name] for name, function in made[0].items())
+    assert all(sys.getrefcount(function) > 2 for function in made[0].values())
 
 
 def test_a_call_is_planned_on_the_database_it_came_from() -> None:
