@@ -12,18 +12,17 @@ import itertools
 import json
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import answer, cursors, drawn_off, failing, feed, interrupt, learnt_functions, run
 from duckdb_anon.engine import sensitive_edges as edges
-from duckdb_anon.engine.arrow import owned
+from duckdb_anon.engine.arrow import Answers, owning
 from duckdb_anon.engine.catalog import Catalog, place
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.plan import parameters_of, plan, task_function
@@ -34,14 +33,13 @@ from duckdb_anon.model.errors import AnonError, unexpected
 from duckdb_anon.model.progress import call_flag
 from duckdb_anon.registry import ENTRIES, PURE_FILES
 
-# DuckDB ends the process when a registered function is collected while the database lives.
+# DuckDB ends the process when a registered function is collected while the database lives, and nothing tells how long
+# it does: the one function that each has of its own stays, the others are one set for all.
 _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _NUMBERS = itertools.count()
 _REGISTERING = threading.Lock()  # a web server opens its connections at the same time
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
-Answers = Callable[..., pa.Array]
-"""A function DuckDB calls with columns."""
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 _METHODS = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
 
@@ -68,7 +66,8 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     interrupt.install()
     with _REGISTERING:
         number = _instance_number(con)
-    _CONNECTIONS[number].append(weakref.ref(con))
+        here = weakref.ref(con, functools.partial(_forget, number))
+        _CONNECTIONS[number] = [*(known for known in _CONNECTIONS.get(number, ()) if known() is not None), here]
     interrupt.listen(con, number)
     cursors.listen(con, number, load, functools.partial(macros, temporary=False))
     _create(con)
@@ -124,6 +123,12 @@ def _run(con: duckdb.DuckDBPyConnection, statement: str, name: str) -> None:
         raise AnonError(f"load: the macro {name} could not be created: {error}\n{statement}") from error
 
 
+def _forget(number: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
+    """Let go of the list of a database's connections with the last of them."""
+    if all(known is gone or known() is None for known in _CONNECTIONS.get(number, ())):
+        _CONNECTIONS.pop(number, None)
+
+
 def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     """Number of the database instance behind `con`, registering the functions on first sight."""
     try:
@@ -133,68 +138,64 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
     if found is not None:
         return int(found[0])
     number = next(_NUMBERS)
-    _CONNECTIONS[number] = []
 
     def instance() -> int:
         return number
 
-    def planner(call: pa.Array) -> pa.Array:
-        return pa.array([_planned(number, c) for c in _whole(call).to_pylist()], pa.string())
-
-    def runner(call: pa.Array) -> pa.Array:
-        return pa.concat_arrays([_ran(number, _whole(call).slice(k, 1)) for k in range(len(call))])
-
-    def opener(call: pa.Array) -> pa.Array:
-        whole = _whole(call).to_pylist()
-        return pa.array([feed.opened((number, c["asker"], c["statement"]), c["threads"]) for c in whole], pa.int64())
-
-    def feeder(call: pa.Array) -> pa.Array:
-        whole = _whole(call)
-        feed.put(whole.field("feed")[0].as_py(), whole.field("row"))
-        return pa.array(np.ones(len(whole), dtype=np.int64))
-
-    def publisher(call: pa.Array) -> pa.Array:
-        return edges.published(_whole(call))
-
     _KEEP.append(instance)
     con.create_function("_anon_instance", instance, [], "BIGINT")
-    _register(con, "_anon_plan", planner, "VARCHAR")
-    _register(con, edges.FUNCTION, publisher, "BIGINT[]")
-    _register(con, "_anon_open", opener, "BIGINT", side_effects=True)
-    _register(con, "_anon_feed", feeder, "BIGINT", side_effects=True)
-    _register(con, "_anon_run", runner, answer.RETURN_TYPE, side_effects=True)
-    for name, kind in drawn_off.TYPES.items():
-        _register(con, name, _drawer(name), kind, side_effects=True)
-    for name, (function, kind) in learnt_functions.FUNCTIONS.items():
-        _register(con, name, function, kind)
-    for entry in ENTRIES:
-        if isinstance(entry, Task):
-            _register_task(con, number, entry)
+    for name, (function, kind, side_effects) in _shared().items():
+        con.create_function(
+            name,
+            function,
+            None,
+            kind,
+            type=PythonUDFType.ARROW,
+            null_handling=FunctionNullHandling.SPECIAL,
+            side_effects=side_effects,
+        )
     return number
 
 
-def _register(
-    con: duckdb.DuckDBPyConnection, name: str, function: Answers, kind: str, side_effects: bool = False
-) -> None:
-    """Make a function known to the database; whatever it returns is in arrow's own memory."""
+@functools.cache
+def _shared() -> dict[str, tuple[Answers, str, bool]]:
+    """Functions of every database: name to function, type of its result, whether it has side effects.
 
-    @functools.wraps(function)
-    def owning(*columns: pa.Array) -> pa.Array:
-        return owned(function(*columns))
+    One set for all: a call says of which database it is, so a web server's databases cost it no functions of their own.
+    """
+    lasting = {
+        edges.FUNCTION: (lambda call: edges.published(_whole(call)), "BIGINT[]"),
+        "_anon_plan": (_planner, "VARCHAR"),
+    }
+    lasting |= learnt_functions.FUNCTIONS
+    acting: dict[str, tuple[Answers, str]] = {
+        "_anon_open": (_opener, "BIGINT"),
+        "_anon_feed": (lambda call: feed.put_all(_whole(call)), "BIGINT"),
+        "_anon_run": (_runner, answer.RETURN_TYPE),
+    }
+    acting |= {name: (_drawer(name), kind) for name, kind in drawn_off.TYPES.items()}
+    acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
+    return {
+        name: (owning(function), kind, side_effects)
+        for side_effects, functions in ((False, lasting), (True, acting))
+        for name, (function, kind) in functions.items()
+    }
 
-    _KEEP.append(owning)
-    con.create_function(
-        name,
-        owning,
-        None,
-        kind,
-        type=PythonUDFType.ARROW,
-        null_handling=FunctionNullHandling.SPECIAL,
-        side_effects=side_effects,
-    )
+
+def _planner(call: pa.Array) -> pa.Array:
+    return pa.array([_planned(c["instance"], c) for c in _whole(call).to_pylist()], pa.string())
 
 
-def _drawer(name: str) -> Callable[[pa.Array], pa.Array]:
+def _runner(call: pa.Array) -> pa.Array:
+    return pa.concat_arrays([_ran(_whole(call).slice(k, 1)) for k in range(len(call))])
+
+
+def _opener(call: pa.Array) -> pa.Array:
+    asked = [((c["instance"], c["asker"], c["statement"]), c["threads"]) for c in _whole(call).to_pylist()]
+    return pa.array([feed.opened(*one) for one in asked], pa.int64())
+
+
+def _drawer(name: str) -> Answers:
     draw = drawn_off.drawing(name)
 
     def drawer(call: pa.Array) -> pa.Array:
@@ -203,24 +204,23 @@ def _drawer(name: str) -> Callable[[pa.Array], pa.Array]:
     return drawer
 
 
-def _register_task(con: duckdb.DuckDBPyConnection, number: int, entry: Task) -> None:
-    """Make the function that runs a task: one struct of its error or its rows for each call."""
+def _task(entry: Task) -> tuple[Answers, str]:
+    """The function that runs a task, and its type: one struct of its error or its rows for each call."""
     columns = ", ".join(f"{ident(name)} {kind}" for name, kind in entry.returns.items())
     row = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in entry.returns.items()])
     shape = pa.struct([("error", pa.string()), ("rows", pa.list_(row))])
 
     def doer(call: pa.Array) -> pa.Array:
         whole = _whole(call)
-        return pa.array([_done(number, entry, whole.slice(k, 1)) for k in range(len(whole))], shape)
+        return pa.array([_done(entry, whole.slice(k, 1)) for k in range(len(whole))], shape)
 
-    kind = f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
-    _register(con, task_function(entry), doer, kind, side_effects=True)
+    return doer, f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
 
 
-def _done(number: int, entry: Task, call: pa.StructArray) -> dict[str, Any]:
+def _done(entry: Task, call: pa.StructArray) -> dict[str, Any]:
     """Do the work of one call on a connection of its own; errors travel as text."""
-    facts = ("told", "database", "schema", "asker", "planned")
-    told, database, schema, asker, planned = (call.field(name)[0].as_py() for name in facts)
+    facts = ("told", "database", "schema", "asker", "instance", "planned")
+    told, database, schema, asker, number, planned = (call.field(name)[0].as_py() for name in facts)
     rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
     con = _cursor(number, asker)[0] if entry.database == "callers" else duckdb.connect()
     try:
@@ -287,7 +287,7 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
 
 def _cursor(number: int, asker: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:
     """A fresh cursor, and whether it is of the caller's own connection: who closes another one may find it busy."""
-    known = _CONNECTIONS[number]
+    known = _CONNECTIONS.get(number, [])
     if (own := interrupt.connection_at((number, asker))) is not None:
         with suppress(duckdb.Error):
             return cursors.plain(own), True
@@ -301,8 +301,9 @@ def _cursor(number: int, asker: int) -> tuple[duckdb.DuckDBPyConnection | None, 
     return None, False
 
 
-def _ran(number: int, call: pa.StructArray) -> pa.Array:
+def _ran(call: pa.StructArray) -> pa.Array:
     names = [field.name for field in call.type]
+    number = call.field("instance")[0].as_py()
     text = call.field("call")[0].as_py()
     function, _, _, extra = run.from_json(text)
     entry = _BY_NAME[function]

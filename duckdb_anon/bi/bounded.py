@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from duckdb_anon.engine.expression_names import duckdb_name
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.scoping import step_of
@@ -78,7 +79,7 @@ def with_bounds(
         plain = projection.unalias()
         if not _is_call(plain):
             kept.append(projection)
-            outputs.append(projection.output_name or _text(plain))
+            outputs.append(_title(projection))
             continue
         measure = plain.expressions[0]
         names = (one.output_name for one in [*tree.expressions, *kept] if one.unalias() == measure and one.output_name)
@@ -86,7 +87,7 @@ def with_bounds(
         if all(one.output_name != name for one in [*tree.expressions, *kept]):
             kept.append(exp.alias_(measure.copy(), name, quoted=True))
         outputs.append((fold(plain.name), name))
-    titles = [one.output_name or _text(one) for one in tree.expressions]
+    titles = [_title(one) for one in tree.expressions]
     tree.set("expressions", kept)
     text = rewritten(tree.sql("duckdb"))
     known = {fold(name): name for name in columns(text)}
@@ -104,6 +105,13 @@ def _calls(tree: exp.Expr) -> list[exp.Expr]:
 
 def _text(node: exp.Expr) -> str:
     return node.sql("duckdb", normalize_functions=False)
+
+
+def _title(projection: exp.Expr) -> str:
+    """What the answer calls a column, a bound what was asked for."""
+    if projection.output_name or _is_call(projection):
+        return str(projection.output_name or _text(projection))
+    return duckdb_name(projection.sql("duckdb")) or _text(projection)
 
 
 def _call(end: str, measure: exp.Expr) -> exp.Anonymous:
@@ -189,7 +197,7 @@ def _order_of_bounds(tree: exp.Select) -> str:
     """ORDER BY, LIMIT and OFFSET of a query that is ordered by a bound, taken from it; '' for others."""
     order = tree.args.get("order")
     titles = {fold(one.output_name): one for one in tree.expressions if one.output_name}
-    plain = {one.unalias(): one.output_name or _text(one) for one in tree.expressions}
+    plain = {one.unalias(): _title(one) for one in tree.expressions}
 
     def bound(term: exp.Expr) -> bool:
         named = titles.get(fold(term.name)) if isinstance(term, exp.Column) and not term.table else None

@@ -6,6 +6,8 @@ Arrow has seen. Cost: a pass over the values that are changed.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -19,6 +21,10 @@ _INTEGERS = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64"
 _EXACT = 2.0**53
 """The largest number up to which every whole one is a double."""
 _UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
+
+
+Answers = Callable[..., pa.Array]
+"""A function DuckDB calls with columns."""
 
 
 @dataclass(frozen=True)
@@ -123,3 +129,13 @@ def _of_decimals(values: pa.Array) -> FloatArray:
     for place in np.flatnonzero(inexact):
         numbers[place] = (int(high[place]) << 64 | int(low.view("<u8")[place])) / 10**scale
     return numbers
+
+
+def owning(function: Answers) -> Answers:
+    """The same function; whatever it returns is in arrow's own memory."""
+
+    @functools.wraps(function)
+    def copying(*columns: pa.Array) -> pa.Array:
+        return owned(function(*columns))
+
+    return copying

@@ -20,7 +20,7 @@ from duckdb_anon.engine.identifiers import identifiers_read
 from duckdb_anon.engine.layout import layout_of, looked_up
 from duckdb_anon.engine.one_row_each import check_described, refusing, with_persons
 from duckdb_anon.engine.plan_report import plan_report
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.quoting import ASKER, ident, literal
 from duckdb_anon.engine.recording import Recorded, begin, note
 from duckdb_anon.engine.roles import (
     ROLE_PARAMETERS,
@@ -30,7 +30,7 @@ from duckdb_anon.engine.roles import (
 from duckdb_anon.engine.run import coded_table
 from duckdb_anon.engine.sent import sent
 from duckdb_anon.engine.sliced_classes import classes_of_slices, unsliced
-from duckdb_anon.engine.statement import ASKER, coded_infos, every_info, run_ctes
+from duckdb_anon.engine.statement import coded_infos, every_info, run_ctes
 from duckdb_anon.model.cells import Interval, Real, Value
 from duckdb_anon.model.entries import (
     ColumnPlan,

@@ -11,7 +11,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.one_row_each import check_described
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.quoting import ASKER, ident, literal
 from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.roles import (
     column_of,
@@ -19,7 +19,7 @@ from duckdb_anon.engine.roles import (
 )
 from duckdb_anon.engine.run import to_json
 from duckdb_anon.engine.sent import sent_together
-from duckdb_anon.engine.statement import ASKER, fed_table, opened_feed, run_ctes, trees_of
+from duckdb_anon.engine.statement import fed_table, opened_feed, run_ctes, trees_of
 from duckdb_anon.model.description import is_release
 from duckdb_anon.model.entries import (
     ColumnInfo,

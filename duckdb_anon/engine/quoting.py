@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+ASKER = "asker: current_connection_id(), instance: _anon_instance()"
+"""Fields of a call that say which connection asks, and of which database: whose interrupt stops it."""
+
 
 def ident(name: str) -> str:
     """Quote a column or table name.
@@ -44,6 +47,6 @@ def planned(function: str, arguments: Mapping[str, str]) -> str:
         arguments: SQL of what it is given, by parameter.
     """
     given = ", ".join(f"{name}: {sql}" for name, sql in arguments.items()) or "none: NULL"
-    asker = "asker: current_connection_id(), database: current_database(), schema: current_schema()"
-    call = f"{{function: '{function}', {asker}, arguments: {{{given}}}}}"
+    place = "database: current_database(), schema: current_schema()"
+    call = f"{{function: '{function}', {ASKER}, {place}, arguments: {{{given}}}}}"
     return f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"

@@ -9,7 +9,7 @@ from duckdb_anon.engine import whole
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.layout import layout_told
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.quoting import ASKER, ident, literal
 from duckdb_anon.engine.run import ASKED_BY, to_json
 from duckdb_anon.engine.sent import guards, sent
 from duckdb_anon.model.entries import (
@@ -21,9 +21,6 @@ from duckdb_anon.model.entries import (
     Roles,
 )
 from duckdb_anon.model.shapes.types import is_enum
-
-ASKER = "asker: current_connection_id()"
-"""Field of a call that says whose interrupt stops it."""
 
 
 def every_info(roles: Roles) -> tuple[ColumnInfo, ...]:
@@ -98,7 +95,7 @@ def run_ctes(
 
 def opened_feed(name: str) -> str:
     """CTE that opens a feed and says its number."""
-    told = "asker: current_connection_id(), statement: current_query_id(), threads: current_setting('threads')"
+    told = f"{ASKER}, statement: current_query_id(), threads: current_setting('threads')"
     asked = f"_anon_open({{{told}}})"
     return f"{name} as materialized (select {asked} as _feed)"
 

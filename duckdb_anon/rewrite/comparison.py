@@ -20,10 +20,11 @@ from duckdb_anon.rewrite import notes
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
-from duckdb_anon.rewrite.query.outputs import Output, leftmost, outputs
+from duckdb_anon.rewrite.query.outputs import Output, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, require_table, to_sql
+from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.rewriter import estimator
 
 
@@ -48,6 +49,7 @@ def comparison(
     extra: str = "",
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
+    namer: Namer | None = None,
 ) -> str:
     """Write the query that compares both answers.
 
@@ -59,6 +61,7 @@ def comparison(
         bounds: which low and high to give.
         extra: further output columns, as SQL ending in a comma (cube_error names its dimensions here).
         spread: how the rows of a generalized cell are spread over its values.
+        namer: tells what DuckDB calls an expression without alias, which subqueries are read by.
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
@@ -67,7 +70,7 @@ def comparison(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread)
+    sides = _sides(query, original, release, tables, bounds, spread, namer)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -94,6 +97,7 @@ def answers(
     tables: Sequence[TableInfo] = (),
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
+    namer: Namer | None = None,
 ) -> str:
     """Write the query that estimates the answer from the release alone; the original is never read.
 
@@ -104,6 +108,7 @@ def answers(
         tables: other tables the query reads.
         bounds: which low and high to give.
         spread: how the rows of a generalized cell are spread over its values.
+        namer: tells what DuckDB calls an expression without alias, which subqueries are read by.
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, estimate, low, high, confidence DOUBLE, note
@@ -112,7 +117,7 @@ def answers(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread, alone=True)
+    sides = _sides(query, original, release, tables, bounds, spread, namer, alone=True)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -137,13 +142,14 @@ def _sides(
     tables: Sequence[TableInfo],
     bounds: Bounds,
     spread: Spread,
+    namer: Namer | None,
     alone: bool = False,
 ) -> _Sides:
     written = parse(query)
     require_table(written, original)
     everything = (original, *tables)
-    tree = bound(written, everything)
-    columns = outputs(written, tree, everything)
+    tree = bound(ResultNames(query, written, everything, namer).titled(), everything)
+    columns = outputs(ResultNames(query, written, everything), tree)
     if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):
         raise RewriteError(
             "nothing tells the rows of the UNION apart; give each SELECT a constant of its own: SELECT 'young' AS who"
@@ -243,13 +249,24 @@ def _measure(sides: _Sides, number: int) -> str:
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
+_NUMBERS = (
+    *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Filter, exp.Round, exp.Paren, exp.Coalesce),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div),
+)
+
+
 def _note(sides: _Sides, number: int) -> str:
     said = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
     told = literal("; ".join(said)) if said else "null::varchar"
-    if number >= len(sides.made_of) or not any(all_of(sides.made_of[number], *_OF_ANY_TYPE)):
+    if number >= len(sides.made_of) or _is_number(sides.made_of[number]):
         return told
     empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
     return f"nullif(concat_ws('; ', {told}, case when {empty} then {literal(notes.NO_NUMBER)} end), '')"
+
+
+def _is_number(node: exp.Expr) -> bool:
+    """Whether a measure is a number whatever the columns are: counts, sums, means, and arithmetic with them."""
+    return isinstance(node, _NUMBERS) and not any(all_of(node, *_OF_ANY_TYPE))
 
 
 def _joined(sides: _Sides, keys: Sequence[int]) -> str:

@@ -11,18 +11,20 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
+from duckdb_anon.rewrite.query.enum_order import keep_order
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
-from duckdb_anon.rewrite.query.outputs import leftmost, outputs
+from duckdb_anon.rewrite.query.outputs import outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table
 from duckdb_anon.rewrite.query.plain_names import shorten_names
 from duckdb_anon.rewrite.query.presence import presence
+from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
 from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied
-from duckdb_anon.rewrite.query.template import tree as template
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import all_of, leftmost
+from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
 from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
@@ -67,6 +69,9 @@ def estimator(
     original = tables[0]
     model = model_of(release, original, spread)
     tree = collapsed(copied(tree))
+    whole = WholeNumbers(original)
+    whole.round_read(tree)
+    keep_order(tree, original)
     notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
     if any(isinstance(part, ItemPart) for part in model.parts):
         notes.append(notes_.RECORDS)
@@ -93,8 +98,10 @@ def estimator(
             found = rewrite_over_groups(outer, groups, model, grouped, outer is tree and bounds != "none")
             bounded = found if outer is tree else bounded
     for select in reversed([one for one in readers if id(one) not in done]):
+        whole.round_read(select, equality=True)
         found = rewrite_select(select, model, original, bounds if select is tree else "none", select is tree)
         bounded = found if select is tree else bounded
+    unrounded(tree)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
     return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model))
@@ -108,6 +115,7 @@ def rewrite(
     bounds: Bounds = "none",
     whole: bool = False,
     spread: Spread = "uniform",
+    namer: Namer | None = None,
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
 
@@ -120,6 +128,7 @@ def rewrite(
         whole: round counts to the whole numbers they are on the original.
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
+        namer: tells what DuckDB calls an expression without alias; by default its text.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -133,23 +142,26 @@ def rewrite(
     written = parse(query)
     require_table(written, original)
     everything = (original, *tables)
-    tree = bound(written, everything)
-    names = [column.name for column in outputs(written, tree, everything)]
+    asked = ResultNames(query, written, everything, namer)
+    tree = bound(asked.titled(), everything)
+    names = [column.name for column in outputs(asked, tree)]
     estimate = estimator(tree, release, everything, bounds, spread)
-    if whole and isinstance(tree, exp.Select) and isinstance(estimate.tree, exp.Select):
-        _round(tree, estimate.tree)
+    if whole:
+        _round(tree, estimate.tree, WholeNumbers(original))
     _rename(leftmost(estimate.tree), names, estimate.bounded)
     shorten_names(estimate.tree, [column for table in (release, *everything) for column, _ in table.columns])
     return laid_out(estimate.tree)
 
 
-def _round(asked: exp.Select, estimated: exp.Select) -> None:
-    """Let estimates of counts be whole numbers, as counts are."""
-    for before, after in zip(asked.expressions, estimated.expressions, strict=False):
-        made_of = before.unalias()
-        made_of = made_of.this if isinstance(made_of, exp.Filter) else made_of
-        if isinstance(made_of, exp.Count) and isinstance(after, exp.Alias) and after.this != before.unalias():
-            after.set("this", template("round({x})::bigint", x=after.this))
+def _round(asked: exp.Query, estimated: exp.Query, whole: WholeNumbers) -> None:
+    """Let estimates of counts be whole numbers, as counts are, and rows be in the order of what is shown."""
+    for before, after in zip(answers_of(asked), answers_of(estimated), strict=True):
+        orders = [one.args["order"].expressions if one.args.get("order") else [] for one in (before, after)]
+        pairs = [*zip(before.expressions, after.expressions, strict=False), *zip(*orders, strict=False)]
+        for one, other in pairs:
+            made_of = one.this if isinstance(one, exp.Ordered) else one.unalias()
+            if isinstance(other, (exp.Alias, exp.Ordered)) and other.this != made_of and whole.counts(made_of):
+                other.set("this", rounded(other.this))
 
 
 def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) -> None:

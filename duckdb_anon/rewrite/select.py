@@ -32,6 +32,7 @@ from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
+from duckdb_anon.rewrite.query.refusals import misspelt
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
@@ -160,7 +161,8 @@ def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
         if optional or (join.this is table and (join.kind or "").upper() in ("SEMI", "ANTI")):
             raise RewriteError(
                 f"{original.name} stands on the optional side of {_written(join)}; put it on the side that keeps its "
-                "rows, or count a column of it: count(*) counts the rows that found none, too"
+                f"rows, or write count({table.alias_or_name}.{original.columns[0][0]}): count(*), and count of a whole "
+                "row, count the rows that found none, too"
             )
     return table
 
@@ -206,6 +208,7 @@ def _require_groups(select: exp.Select, original: TableInfo, outermost: bool) ->
     raise RewriteError(
         f"a SELECT of rows of {original.name} without an aggregate cannot be answered from the release "
         "(single rows are what it hides); ask for count, sum, avg, min or max, or SELECT DISTINCT for a column's domain"
+        f"{misspelt(select)}"
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
+from duckdb_anon.engine.expression_names import duckdb_name
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
 from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
@@ -38,7 +39,7 @@ def _plan(context: Any, params: Params) -> str:
         )
     with in_name_of("estimate"):
         info, released, others = tables_around(context, params["query"], original, release, params["bounds"])
-        return answers(params["query"], info, released, others, params["bounds"], params["spread"])
+        return answers(params["query"], info, released, others, params["bounds"], params["spread"], duckdb_name)
 
 
 MEASURE = Query(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from duckdb_anon.engine.expression_names import duckdb_name
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
@@ -75,7 +76,7 @@ def plan_relative_error(
         >>> "from release" in plan_relative_error("select sum(cost) from people", people, release).lower()
         True
     """
-    return comparison(query, original, release, tables, bounds=bounds, spread=spread)
+    return comparison(query, original, release, tables, bounds=bounds, spread=spread, namer=duckdb_name)
 
 
 def _plan(context: Any, params: Params) -> str:

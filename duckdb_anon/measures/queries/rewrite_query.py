@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from duckdb_anon.engine.expression_names import duckdb_name
 from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
@@ -29,7 +30,8 @@ def _plan(context: Any, params: Params) -> str:
             raise RewriteError(
                 f"spread := 'learnt' takes functions that {params['dialect']} does not have; say 'uniform'"
             )
-        text = rewrite(params["query"], original, release, others, params["bounds"], whole=True, spread=spread)
+        query, bounds = params["query"], params["bounds"]
+        text = rewrite(query, original, release, others, bounds, whole=True, spread=spread, namer=duckdb_name)
         return spoken(text, params["dialect"])
 
 

@@ -8,13 +8,14 @@ from sqlglot import exp
 
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term
+from duckdb_anon.rewrite.query.template import own_name
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part
 
 
 def names_of(node: exp.Expr) -> str:
     """The columns of an expression, as part of a name."""
-    return "_".join(dict.fromkeys(fold(c.name) for c in all_of(node, exp.Column))) or "constant"
+    return "_".join(dict.fromkeys(fold(own_name(c)) for c in all_of(node, exp.Column))) or "constant"
 
 
 def label_of(term: Term, spread: list[Part]) -> str:

@@ -6,16 +6,13 @@ column is a key that tells the rows apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, build_scope
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.rewrite.query.parse import to_sql
-from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.result_names import ResultNames
+from duckdb_anon.rewrite.query.walking import all_of, leftmost
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class Output:
     """One output column.
 
     Attributes:
-        name: its alias, or its text as the analyst wrote it.
+        name: what the result of the query calls it.
         measure: whether an aggregate computes it.
         additive: whether no matching row means 0 (COUNT and SUM) rather than unknown.
     """
@@ -33,47 +30,22 @@ class Output:
     additive: bool
 
 
-def outputs(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) -> tuple[Output, ...]:
+def outputs(written: ResultNames, bound: exp.Query) -> tuple[Output, ...]:
     """Describe the output columns of a query.
 
     Args:
-        written: the query as parsed, for names.
+        written: the names of the query as it was written.
         bound: the same query after binding, for what the columns are made of.
-        tables: the tables of the query, for the spelling of columns behind a star.
     """
-    names = _names(written, bound, tables)
+    final = leftmost(bound).expressions
+    names = written.of([e.alias_or_name for e in final])
     scope = build_scope(bound)
     flags = _flags(scope) if scope is not None else [False] * len(names)
-    made_of = [e.unalias() for e in leftmost(bound).expressions]
+    made_of = [e.unalias() for e in final]
     return tuple(
         Output(name, flag, isinstance(_aggregate(e), (exp.Count, exp.Sum, exp.CountIf)))
         for name, flag, e in zip(names, flags, made_of, strict=True)
     )
-
-
-def leftmost(tree: exp.Query) -> exp.Select:
-    """The SELECT that names the columns: the leftmost one of a UNION."""
-    while not isinstance(tree, exp.Select):
-        inner = tree.this
-        if not isinstance(inner, exp.Query):
-            break
-        tree = inner
-    assert isinstance(tree, exp.Select)  # noqa: S101 -- every query of DuckDB's dialect ends in one
-    return tree
-
-
-def _names(written: exp.Query, bound: exp.Query, tables: Sequence[TableInfo]) -> list[str]:
-    given, final = leftmost(written).expressions, leftmost(bound).expressions
-    if len(given) == len(final):
-        return [_name(e) for e in given]
-    spelled = {fold(column): column for info in tables for column, _ in info.columns}
-    return [spelled.get(fold(e.alias_or_name), e.alias_or_name) for e in final]
-
-
-def _name(projection: exp.Expr) -> str:
-    if isinstance(projection, (exp.Alias, exp.Column)):
-        return projection.alias_or_name
-    return to_sql(projection, pretty=False)
 
 
 def _flags(scope: Scope) -> list[bool]:

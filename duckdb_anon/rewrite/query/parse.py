@@ -6,7 +6,6 @@ GROUP BY ALL are spelled out, and subqueries that neither group nor limit are me
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -25,8 +24,9 @@ from duckdb_anon.rewrite.query.collation import refuse_letters
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.refusals import refuse
 from duckdb_anon.rewrite.query.scoping import step_of
-from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo, same_table
 from duckdb_anon.rewrite.query.template import OWN, copied, mapped
+from duckdb_anon.rewrite.query.unresolved import explain, rows_counted, unknown_names
 from duckdb_anon.rewrite.query.walking import all_of
 
 
@@ -66,19 +66,6 @@ def plain(tree: exp.Expr) -> str:
     return to_sql(mapped(tree, short), pretty=False)
 
 
-def same_table(table: exp.Table, info: TableInfo) -> bool:
-    """Tell whether a table of a query is the one `info` describes, comparing as many parts as both give."""
-    given = [fold(part.name) for part in table.parts]
-    if given == [fold(info.name)]:  # a file
-        return True
-    for name in (info.name, info.sql):
-        known = _parts(name)
-        shared = min(len(known), len(given))
-        if shared > 0 and known[-shared:] == given[-shared:]:
-            return True
-    return False
-
-
 def tables_of(query: str) -> list[str]:
     """List the tables a query reads, as SQL text, CTEs left out, so that a planner can describe them."""
     names = []
@@ -97,9 +84,9 @@ def require_table(tree: exp.Query, info: TableInfo) -> None:
     read = [table for table in all_of(tree, exp.Table) if step_of(table) is None]
     if not any(same_table(table, info) for table in read):
         tables = [table.name for table in read]
+        near = next((found for found in (nearest(name, [info.name]) for name in tables) if found), "")
         raise RewriteError(
-            f"the query does not read the original {info.name}{nearest(info.name, tables)}; "
-            f"it reads {listed(tables) or 'no table'}"
+            f"the query does not read the original {info.name}; it reads {listed(tables) or 'no table'}{near}"
         )
 
 
@@ -113,11 +100,13 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     Raises:
         RewriteError: for a column that is in none of the tables.
     """
-    tree = copied(tree)
+    written, tree = tree, copied(tree)
+    rows_counted(tree, tables)
     named = _name_tables(tree, tables)
     _spell_out_cte_uses(tree)
     for select in all_of(tree, exp.Select):
         _resolve_positions(select)
+        _call_values(select)
     for one in all_of(tree, exp.Identifier):
         one.set("this", fold(one.this))
     try:
@@ -131,6 +120,8 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             dialect=_FOLDED,
             identify=True,
         )
+        if unknown_names(tree):
+            raise RewriteError(explain(written, tables) or f"there is no column {listed(unknown_names(tree))}")
         refuse_letters(tree, tables[0].collated)
         for select in all_of(tree, exp.Select):
             _resolve_all(select)
@@ -138,7 +129,8 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         tell_apart(tree)
     except SqlglotError as error:
         known = listed(column for info in named.values() for column, _ in info.columns)
-        raise RewriteError(f"the query could not be bound: {error}; the columns are {known}") from error
+        found = explain(written, tables) or f"the query could not be bound: {error}; the columns are {known}"
+        raise RewriteError(found) from error
     return tree
 
 
@@ -191,15 +183,6 @@ _FOLDED = DuckDB(normalization_strategy="case_sensitive")
 """DuckDB's SQL whose names are folded: the library would fold letters that DuckDB tells apart."""
 _SOURCE = f"{OWN}source_"
 """Begins the names known tables have while a query is rewritten."""
-_PART = re.compile(r'"(?:[^"]|"")*"|[^."]+')
-
-
-def _parts(name: str) -> list[str]:
-    """The parts of a table's name; a file or a SELECT is one part."""
-    parts = _PART.findall(name)
-    if ".".join(parts) != name or name.startswith(("'", "(")):
-        return [fold(name.strip("'"))]
-    return [fold(part[1:-1].replace('""', '"')) if part.startswith('"') else fold(part) for part in parts]
 
 
 def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, TableInfo]:
@@ -278,6 +261,16 @@ def _resolve_positions(select: exp.Select) -> None:
         if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
             for node in all_of(sets, exp.Literal, exp.Column):
                 _resolve_one(node, select, by_alias)
+
+
+def _call_values(select: exp.Select) -> None:
+    """Give a subquery that is a column a name: sqlglot cannot tell which one ORDER BY means by its position else."""
+    for place, one in enumerate(select.expressions):
+        if isinstance(one, exp.Subquery):
+            name = exp.to_identifier(one.alias or f"_col_{place}", quoted=True)
+            bare = copied(one)
+            bare.set("alias", None)
+            one.replace(exp.Alias(this=bare, alias=name))
 
 
 def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Expr]) -> None:

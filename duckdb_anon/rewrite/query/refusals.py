@@ -6,6 +6,8 @@ would be computed over released rows, unweighted.
 
 from __future__ import annotations
 
+import difflib
+
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
@@ -23,11 +25,32 @@ AGGREGATES = frozenset(
 """Names of DuckDB's aggregates (`duckdb_functions()`)."""
 
 
+_CHANGING = frozenset(
+    "random gen_random_uuid uuid uuidv4 uuidv7 nextval currval setval setseed stats vector_type write_log "
+    "sleep_ms".split()
+)
+"""Names of DuckDB's functions that give something else at every call, or tell of the rows as they are stored."""
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate function."""
     if isinstance(node, exp.AggFunc):
         return not isinstance(node, exp.Grouping)
     return isinstance(node, exp.Anonymous) and fold(node.name) in AGGREGATES
+
+
+def misspelt(select: exp.Select) -> str:
+    """The first function of a SELECT that DuckDB may not have, and the aggregate it looks like; '' without one.
+
+    >>> from sqlglot import parse_one
+    >>> misspelt(parse_one("select medan(age), f(age) from t", "duckdb"))
+    "; medan is no aggregate (did you mean 'median'?)"
+    """
+    for node in select.find_all(exp.Anonymous):
+        close = difflib.get_close_matches(fold(node.name), AGGREGATES, n=1, cutoff=0.75)
+        if close:
+            return f"; {fold(node.name)} is no aggregate (did you mean '{close[0]}'?)"
+    return ""
 
 
 def refuse(query: exp.Expr) -> None:
@@ -42,6 +65,13 @@ def refuse(query: exp.Expr) -> None:
                 "COLUMNS(...) cannot be answered: which columns it stands for is not known before the release is read; "
                 "name the columns"
             )
+        if isinstance(node, (exp.Rand, exp.Uuid)) or (isinstance(node, exp.Anonymous) and fold(node.name) in _CHANGING):
+            raise RewriteError(
+                f"{fold(node.sql('duckdb'))} cannot be answered: it is something else for every "
+                "row and at every call, so nothing is known of it from the release; leave it out"
+            )
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+            _refuse_method(node)
         if isinstance(node, exp.TableSample):
             raise RewriteError(
                 "TABLESAMPLE and USING SAMPLE cannot be answered: a sample of released rows is none of the original; "
@@ -53,3 +83,14 @@ def refuse(query: exp.Expr) -> None:
                 f"this {kind} cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
                 "write count(*) FILTER (WHERE column = value)"
             )
+
+
+def _refuse_method(node: exp.Dot) -> None:
+    """Raise for column.upper(), which would be taken for a table's column; main.upper(column) is a function's name."""
+    before = node.this
+    while isinstance(before, exp.Dot):
+        before = before.this
+    if isinstance(before, exp.Identifier) and fold(before.name) in ("main", "system", "pg_catalog"):
+        return
+    of, function = node.this.sql("duckdb"), fold(node.expression.sql("duckdb").partition("(")[0])
+    raise RewriteError(f"{of}.{function}(...) cannot be answered as it is written; write {function}({of}, ...)")

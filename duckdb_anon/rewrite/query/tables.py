@@ -6,9 +6,12 @@ written before a single row is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from sqlglot import exp
 
 from duckdb_anon.model.errors import ColumnError, RewriteError
 from duckdb_anon.model.folding import fold
@@ -22,6 +25,7 @@ __all__ = [
     "box_type",
     "contents_of",
     "list_type",
+    "same_table",
     "struct_fields",
 ]
 
@@ -90,3 +94,27 @@ def contents_of(release: TableInfo, original: TableInfo) -> Contents:
         )
     except ColumnError as error:
         raise RewriteError(str(error)) from error
+
+
+def same_table(table: exp.Table, info: TableInfo) -> bool:
+    """Tell whether a table of a query is the one `info` describes, comparing as many parts as both give."""
+    given = [fold(part.name) for part in table.parts]
+    if given == [fold(info.name)]:  # a file
+        return True
+    for name in (info.name, info.sql):
+        known = _parts(name)
+        shared = min(len(known), len(given))
+        if shared > 0 and known[-shared:] == given[-shared:]:
+            return True
+    return False
+
+
+_PART = re.compile(r'"(?:[^"]|"")*"|[^."]+')
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a table's name; a file or a SELECT is one part."""
+    parts = _PART.findall(name)
+    if ".".join(parts) != name or name.startswith(("'", "(")):
+        return [fold(name.strip("'"))]
+    return [fold(part[1:-1].replace('""', '"')) if part.startswith('"') else fold(part) for part in parts]

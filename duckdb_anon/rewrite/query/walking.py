@@ -1,4 +1,4 @@
-"""All nodes of a kind in a tree, without the generators a node that sqlglot's own walk takes.
+"""All nodes of a kind in a tree, without the generators a node that sqlglot's own walk takes; the SELECT on the left.
 
 A rewrite asks some two hundred times; this takes a third of the time. Cost: one pass over the tree.
 """
@@ -31,3 +31,14 @@ def all_of(tree: exp.Expr, *kinds: type[Node]) -> list[Node]:
             elif isinstance(value, exp.Expr):
                 nodes.append(value)
     return [node for node in nodes if isinstance(node, kinds)]
+
+
+def leftmost(tree: exp.Query) -> exp.Select:
+    """The SELECT that names the columns: the leftmost one of a UNION."""
+    while not isinstance(tree, exp.Select):
+        inner = tree.this
+        if not isinstance(inner, exp.Query):
+            break
+        tree = inner
+    assert isinstance(tree, exp.Select)  # noqa: S101 -- every query of DuckDB's dialect ends in one
+    return tree

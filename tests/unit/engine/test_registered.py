@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from typing import Any
 
 import duckdb
@@ -11,6 +13,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import functions
+from duckdb_anon.engine.arrow import owning
 
 
 class Registering:
@@ -29,21 +32,47 @@ class Registering:
 def test_every_function_that_answers_with_arrays_owns_them() -> None:
     # a thread of DuckDB's that drops a numpy array's memory waits for the GIL, perhaps for ever
     con = Registering()
-    number = functions._instance_number(con)  # type: ignore[arg-type]
-    functions._CONNECTIONS.pop(number)
+    functions._instance_number(con)  # type: ignore[arg-type]
     arrays = {name: function for name, (function, options) in con.made.items() if options}
     assert set(con.made) - set(arrays) == {"_anon_instance"}
     assert len(arrays) > 10
     for name, function in arrays.items():
-        assert function.__code__.co_qualname == "_register.<locals>.owning", name
+        assert function.__code__.co_qualname == "owning.<locals>.copying", name
+
+
+def test_databases_share_their_functions_and_are_forgotten() -> None:
+    several = [Registering() for _ in range(3)]
+    for one in several:
+        functions._instance_number(one)  # type: ignore[arg-type]
+    made = [{name: function for name, (function, options) in one.made.items() if options} for one in several]
+    assert all(one == made[0] for one in made)
+
+    gc.collect()  # connections of other tests
+    kept, known = len(functions._KEEP), set(functions._CONNECTIONS)
+    for _ in range(5):
+        con = duckdb_anon.connect()
+        con.execute("from anon_functions() limit 1").fetchall()
+        con.cursor().close()
+        con.close()
+        del con
+    gc.collect()
+    assert set(functions._CONNECTIONS) <= known  # other tests' may have gone, too
+    assert len(functions._KEEP) == kept + 5  # one small one a database
+    assert all(sys.getrefcount(function) > 2 for function in made[0].values())
+
+
+def test_a_call_is_planned_on_the_database_it_came_from() -> None:
+    databases = [duckdb_anon.connect() for _ in range(3)]
+    for number, con in enumerate(databases):
+        con.execute(f"create table people as select i % 4 as age, i % 3 as only_{number} from range(40) t(i)")
+    for number, con in reversed([*enumerate(databases)]):
+        found = con.execute(f"select * from mondrian('people', 4, qi := ['only_{number}'], keep := ['age'])")
+        assert {name for name, *_ in found.description or ()} == {"age", f"only_{number}"}
 
 
 def test_what_is_registered_returns_a_copy_in_memory_of_arrow() -> None:
-    con = Registering()
     held = pa.array(np.arange(5.0))
-    functions._register(con, "f", lambda column: column, "DOUBLE")  # type: ignore[arg-type]
-    functions._KEEP.pop()
-    found = con.made["f"][0](held)
+    found = owning(lambda column: column)(held)
     assert found.equals(held)
     assert found.buffers()[1].address != held.buffers()[1].address
 

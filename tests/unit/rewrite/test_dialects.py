@@ -30,7 +30,7 @@ def test_rewrite_query_takes_the_dialect(con: duckdb.DuckDBPyConnection) -> None
     con.execute("create table people as select i % 40 as age, i % 7 as ward from range(400) r(i)")
     con.execute("create table boxes as from mondrian('people', 4, qi := ['age'])")
     call = "select rewrite_query('SELECT count(*) FROM people WHERE age < 9', 'people', 'boxes', qi := ['age'], dialect := {})"
-    assert "`count(*)`" in con.execute(call.format("'spark'")).fetchall()[0][0]
-    assert '"count(*)"' in con.execute(call.format("'duckdb'")).fetchall()[0][0]
+    assert "`count_star()`" in con.execute(call.format("'spark'")).fetchall()[0][0]
+    assert '"count_star()"' in con.execute(call.format("'duckdb'")).fetchall()[0][0]
     with pytest.raises(duckdb.Error, match="dialect := 'sparc' is none of"):
         con.execute(call.format("'sparc'"))

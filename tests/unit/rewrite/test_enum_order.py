@@ -1,0 +1,58 @@
+"""An ENUM keeps the order of its type where a query asks for an order, though a release shows its values as texts."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+RELEASES = {
+    "boxes": "mondrian('p', 4, qi := ['a', 'm'], keep := ['other'])",
+    "buckets": "anatomy('p', 2, qi := ['a'], sensitive := 'm', keep := ['other'])",
+}
+# fmt: off
+QUERIES = (
+    "select m, count(*) from p group by m order by m",
+    "select m as x, count(*) from p group by x order by x desc limit 2",
+    "select * from (select m, count(*) as n from p group by m) as v order by m limit 2",
+    "select min(m), max(m) from p",
+    "select a, max(m) from p group by a order by a",
+    "select max(x) from (select a, max(m) as x from p group by a)",
+    "select m, row_number() over (order by m), count(*) from p group by m order by 2",
+    "select other, count(*) from p group by other order by other",
+    "select count(*) from p where m > 'sad'",
+)
+# fmt: on
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    made = duckdb_anon.connect()
+    made.execute("create type mood as enum ('sad', 'ok', 'happy')")
+    made.execute(
+        "create table p as select (i // 30)::int as a, (['sad', 'ok', 'happy'])[1 + i % 3]::mood as m, "
+        "(['sad', 'ok', 'happy'])[1 + i % 3]::mood as other from range(90) r(i)"
+    )
+    for name, call in RELEASES.items():
+        made.execute(f"create table {name} as from {call}")
+    return made
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("query", QUERIES)
+def test_values_are_in_the_order_of_their_type(con: duckdb.DuckDBPyConnection, query: str, release: str) -> None:
+    roles = RELEASES[release].partition("qi")[2].removesuffix(")")
+    ((text,),) = con.execute(
+        f"select rewrite_query(?, 'p', '{release}', bounds := 'hard', qi{roles})", [query]
+    ).fetchall()
+    truth = con.execute(query).fetchall()
+    told = con.execute(text)
+    names = [name for name, *_ in told.description or ()]
+    rows = told.fetchall()
+    assert [row[: len(truth[0])] for row in rows] == truth
+    for place, name in enumerate(names[: len(truth[0])]):
+        if "(m)_low" in (ends := f"{name}_low"):
+            order = {"sad": 0, "ok": 1, "happy": 2}
+            low, high = names.index(ends), names.index(f"{name}_high")
+            assert all(order[row[low]] <= order[row[place]] <= order[row[high]] for row in rows)

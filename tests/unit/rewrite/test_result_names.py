@@ -1,0 +1,77 @@
+"""Columns of a rewritten query's result are called as the original query's are: DuckDB itself is the oracle."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.rewrite.query.result_names import written_projections
+
+# fmt: off
+QUERIES = (
+    "select count(*) from p",
+    "select SEX, COUNT( * ), SUM(A)/count( * ) from p group by all",
+    "select * from (select SEX, count(*) as N from p group by sex) limit 10",
+    "select * from (select \"sex\" as \"S x\", count(*) from p group by sex) order by 2 limit 10",
+    "select \"count_star()\" + 1 from (select sex, COUNT(*) from p group by 1) where \"count_star()\" > 3",
+    "select X.n from (select count(*) as N from p) x",
+    "with z(u, V) as (select sex, count(*) from p group by 1) select U, v from z",
+    "with z as (select SEX as u, count(*) from p group by 1) select U, * from z",
+    "select t.* from (select SEX as Z, count(*), count(*) from p group by 1) t",
+    "select sum(a) filter (where a > 1), count(*) filter (a=1) from p",
+    "select p.SEX, P.A, count(*) from p group by 1, 2",
+    "select MAX(a), min( a ), AVG(a)::int, sum(a)::decimal(10,2) from p",
+    "select extract(month from d), date_trunc('month', d), strftime(d, '%Y'), count(*) from p group by all",
+    "select case when a > 3 then 'x' else 'y' end, a is distinct from 3, s like 'x%', a in (1,2), count(*) from p group by all",
+    "select coalesce(a, 0), (a), -a, not (a > 1), cast(a as text), a::varchar, a || 'x', count(*) from p group by all",
+    "select q.A, LABEL, count(*) from p join q on p.a = q.a group by all",
+    "select count(*) from p union all select sum(a) from p",
+    "select 1, 'x', null, (select COUNT( * ) from p), count(*) from p",
+    "from p select SEX, count(*) group by all",
+    "select round(100.0*count(*)/sum(count(*)) over (), 1), rank() over (order by count(*) desc), sex from p group by sex",
+    "select d + interval 1 day, date_diff('day', d, date '2020-02-01'), count(*) from p group by all",
+    "select label, (select avg(p.a) from p where p.a = q.a) from q order by 1",
+    "select label, (select avg(p.a) from p where p.a = q.a and p.sex = 1 order by 1) from q order by 2",
+    "select main.lower(s), count(*) from p group by 1",
+    "select grouping(a), a // 2, a % 2, count(*) from p group by rollup(a)",
+)
+# fmt: on
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    made = duckdb_anon.connect()
+    made.execute(
+        "create table p as select (i % 7)::int as a, (i % 2)::int as \"Sex\", ['x', 'y'][1 + i % 2] as s, "
+        "date '2020-01-01' + (i % 4)::int as d from range(60) r(i)"
+    )
+    made.execute("create table q as select * from (values (1, 'one'), (2, 'two')) v(a, label)")
+    made.execute("create table r as from mondrian('p', 2, qi := ['a', 'Sex', 'd'], keep := ['s'])")
+    return made
+
+
+def named(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    return [name for name, *_ in con.execute(f"describe {query}").fetchall()]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_columns_are_called_as_the_original_query_calls_them(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    asked = "select rewrite_query(?, 'p', 'r', bounds := 'none', qi := ['a', 'Sex', 'd'])"
+    ((text,),) = con.execute(asked, [query]).fetchall()
+    assert named(con, text) == named(con, query)
+
+
+def test_estimates_read_what_a_subquery_counts_by_its_name(con: duckdb.DuckDBPyConnection) -> None:
+    query = 'select "count_star()" as n, sex from (select sex, count(*) from p group by 1)'
+    rows = con.execute(
+        "select keys, measure from estimate(?, 'r', original := 'p', qi := ['a', 'Sex', 'd'])", [query]
+    ).fetchall()
+    assert sorted(rows, key=str) == [({"Sex": "0"}, "n"), ({"Sex": "1"}, "n")]
+
+
+def test_projections_end_where_the_clause_does() -> None:
+    text = (
+        "with s as (select distinct on (x, z) x from y) from s select all (a, b), c is distinct from d where a limit 2"
+    )
+    assert written_projections(text) == (("x",), ("(a, b)", "c is distinct from d"))
