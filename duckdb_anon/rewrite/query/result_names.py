@@ -35,16 +35,17 @@ _ENDS = (
 
 
 class ResultNames:
-    """Names of the columns of one query's result, and of those inside it.
-
-    Args:
-        query: its text.
-        tree: the text, parsed.
-        tables: tables whose columns are known.
-        namer: tells the names of expressions.
-    """
+    """Names of the columns of one query's result, and of those inside it."""
 
     def __init__(self, query: str, tree: exp.Query, tables: Sequence[TableInfo], namer: Namer | None = None) -> None:
+        """Ask for the names of a query's columns.
+
+        Args:
+            query: its text.
+            tree: the text, parsed.
+            tables: tables whose columns are known.
+            namer: tells the names of expressions.
+        """
         self.text, self.tree, self.tables, self.namer = query, tree, tables, namer
         self._reading: set[int] = set()
 

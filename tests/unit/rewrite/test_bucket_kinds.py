@@ -30,7 +30,7 @@ QUERIES = (
     "select avg(length(ill)), min(cost), max(cost), mode(ill) from t where ill <> 'gout' and sex is null",
     "select count(*) from (select ill, count(*) as c from t group by ill having count(*) > 200)",
     "select max(c) from (select ill, sex, count(*) as c from t group by ill, sex)",
-    "select count(*) from t where random() < 2 and ill = 'flu'",
+    "select count(*) from t where length(ill) < 9 and ill = 'flu' and cost % 2 = 0",
     "select count(*) from t where ill in (select ill from k)",
     "select 1 union all select count(*) from t where ill = 'flu'",
     "select day, sum(case ill when 'flu' then cost when 'cold' then 1 end) from t group by day",
