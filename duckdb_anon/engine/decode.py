@@ -24,9 +24,6 @@ _CONSTANT = "_anon_const._k"
 _MANY = "(select range as _one from range(100000) where range = 0) as _anon_many"
 """One row of which DuckDB expects thousands. It cannot know how many rows a release has, and of a join of one row with
 one it might read the smaller side row by row and hand the rows over in the order of the other."""
-_NARROW = 3
-"""Cells a row that a window may sort: with more, its copies of them take more memory than all threads are worth here.
-Seven columns of boxes are one cell; a million rows of anatomy, nine, would take .5 GB instead of .4."""
 _RAREST = 1000
 """One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
 stores and copies a list once a row, and fewer rows than values tell nothing of a distribution anyway."""
@@ -216,9 +213,6 @@ class Decoder:
         materialize either side. Rows that are drawn off are few bytes of codes, and kept: if they were drawn off while
         the result is read, Python would be called on DuckDB's threads, for which a thread that drops the rest of the
         result, and with it holds the GIL, waits for ever. A sort ends that before the first row too.
-
-        What was kept is read by one thread, as a rule, what comes out of a window by all of them and in order: rows of
-        frames therefore get their first cell from a window that shows them nothing else.
         """
         first = bool(self.row_cells) and not self.sources
         beside = [f"{table} as {table}" for table in constant]
@@ -238,10 +232,9 @@ class Decoder:
         )
         if not first:
             return [f"_anon_rows as ({sql})"]
-        narrow = self.frames and len(self.row_cells) <= _NARROW
-        windowed = "replace (lag(_e0, 0) over (order by _ord) as _e0)" if narrow else ""
-        kept = f"(select * exclude (_one) {windowed} from _anon_kept) as _anon_kept"
-        joined = f"select {', '.join(['_anon_kept.*', *beside])} from {', '.join([kept, *constant])}"
+        joined = (
+            f"select {', '.join(['_anon_kept.* exclude (_one)', *beside])} from {', '.join(['_anon_kept', *constant])}"
+        )
         return [f"_anon_kept as materialized (select * from ({sql}), {_MANY})", f"_anon_rows as ({joined})"]
 
     def _new_value_ctes(self) -> list[str]:
