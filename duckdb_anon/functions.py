@@ -8,8 +8,8 @@ connection and leave nothing in the file.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
+import secrets
 import threading
 import weakref
 from collections.abc import Iterator
@@ -37,7 +37,6 @@ from duckdb_anon.registry import ENTRIES, PURE_FILES
 # it does: the one function that each has of its own stays, the others are one set for all.
 _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
-_NUMBERS = itertools.count()
 _REGISTERING = threading.Lock()  # a web server opens its connections at the same time
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
@@ -137,7 +136,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
         found = None
     if found is not None:
         return int(found[0])
-    number = next(_NUMBERS)
+    number = secrets.randbits(62)  # a call says of which database it is: nobody guesses the number of another one
 
     def instance() -> int:
         return number

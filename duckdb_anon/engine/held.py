@@ -6,7 +6,7 @@ for another statement. Cost: none.
 
 from __future__ import annotations
 
-import itertools
+import secrets
 import threading
 from typing import Any
 
@@ -14,7 +14,6 @@ Statement = tuple[int, int, int]
 """Number of the database instance, of the connection in it, and of the statement."""
 
 _held: dict[int, tuple[Statement, Any]] = {}
-_numbers = itertools.count(1)
 _lock = threading.RLock()
 
 
@@ -24,7 +23,7 @@ def hold(statement: Statement, thing: object) -> int:
         for number, (owner, _) in list(_held.items()):
             if owner[:2] == statement[:2] and owner != statement:
                 del _held[number]
-        number = next(_numbers)
+        number = 1 + secrets.randbits(62)  # SQL names what it wants by it: nobody guesses what another one holds
         _held[number] = statement, thing
         return number
 
