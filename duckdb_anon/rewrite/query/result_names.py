@@ -52,6 +52,10 @@ class ResultNames:
     def _of_expressions(self, select: exp.Select) -> dict[int, str]:
         """Names of the computed columns of a SELECT that have no alias, by their place."""
         asked = {place: one for place, one in enumerate(select.expressions) if _is_unnamed(one)}
+        if self.namer is not None and asked and (texts := _only_projections(self.text, len(select.expressions))):
+            found = {place: self.namer(texts[place]) for place in asked}
+            if all(name is not None for name in found.values()):
+                return {place: name or "" for place, name in found.items()}
         printed = {place: one.sql("duckdb", normalize_functions="lower") for place, one in asked.items()}
         if self.namer is None or not asked:
             return printed
@@ -157,6 +161,12 @@ def written_projections(query: str) -> tuple[tuple[str, ...], ...]:
         tuple(query[tokens[first].start : tokens[last].end + 1] for first, last in _projections(tokens, start))
         for start in starts
     )
+
+
+def _only_projections(query: str, many: int) -> tuple[str, ...]:
+    """The texts of the projections of a query that has one SELECT, with so many; empty where there are others."""
+    written = written_projections(query)
+    return written[0] if len(written) == 1 and len(written[0]) == many else ()
 
 
 def _projections(tokens: Sequence[Token], start: int) -> Iterator[tuple[int, int]]:
