@@ -21,9 +21,7 @@ from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
 
 _CONSTANT = "_anon_const._k"
-_MANY = "(select range as _one from range(100000) where range = 0) as _anon_many"
-"""One row of which DuckDB expects thousands. It cannot know how many rows a release has, and of a join of one row with
-one it might read the smaller side row by row and hand the rows over in the order of the other."""
+_DISORDER = literal("the groups of a release came out of order; this is an error of the package, not of the call")
 _RAREST = 1000
 """One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
 stores and copies a list once a row, and fewer rows than values tell nothing of a distribution anyway."""
@@ -152,7 +150,7 @@ class Decoder:
     def _framed(self, plan: ColumnPlan, sql: str) -> str:
         frame = self.frame(plan.frame)
         frame.values.append(sql)
-        return self.value(f"{frame.table}._y{len(frame.values) - 1}")
+        return self.value(f"{frame.table}._y{len(frame.values) - 1}[{frame.index} + 1]")
 
     def _valued(self, plan: ColumnPlan, values: str) -> str:
         if plan.cells is c.Coded:
@@ -187,10 +185,9 @@ class Decoder:
             parts.append(f"_anon_const as materialized (select {constants}, {told_by} from _anon_r{values})")
         # beside rows that are to be sorted it would be sorted once a row
         constant += ["_anon_const"] if self.constants and not self.sources else []
-        parts += self._rows(constant)
+        parts += self._rows([*constant, *(frame.table for frame in self.frames.values())])
         beside = ", _anon_const" if "_anon_const" in constant else ""
-        framed = "".join(frame.join() for frame in self.frames.values())
-        parts.append(f"_anon_cells as (select _ord{looked_up}{beside} from _anon_rows{framed})")
+        parts.append(f"_anon_cells as (select _ord{looked_up}{beside} from _anon_rows)")
         joins = ["_anon_cells"]
         for k, source in enumerate(self.sources.values()):
             joins.append(f"left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {source}")
@@ -232,10 +229,8 @@ class Decoder:
         )
         if not first:
             return [f"_anon_rows as ({sql})"]
-        joined = (
-            f"select {', '.join(['_anon_kept.* exclude (_one)', *beside])} from {', '.join(['_anon_kept', *constant])}"
-        )
-        return [f"_anon_kept as materialized (select * from ({sql}), {_MANY})", f"_anon_rows as ({joined})"]
+        joined = f"select {', '.join(['_anon_kept.*', *beside])} from {', '.join(['_anon_kept', *constant])}"
+        return [f"_anon_kept as materialized ({sql})", f"_anon_rows as ({joined})"]
 
     def _new_value_ctes(self) -> list[str]:
         """The lists of new values. An empty list of a column's own values lends its type to the cast."""
@@ -283,11 +278,10 @@ class _Frame:
         unnested = ", ".join([f"unnest(range({self.groups})) as _g", *self.lists, *beside])
         looked_up = "".join(f", {sql} as _y{k}" for k, sql in enumerate(self.values))
         values = f"select _g{looked_up} from (select {unnested} from {', '.join(['_anon_r', *constant])}) as _u"
-        return f"{self.table} as materialized ({values})"
-
-    def join(self) -> str:
-        """What follows the rows so that what is looked up stands beside them.
-
-        A join gathers all cells of a group from one place; lists of them would be read at as many places as they are.
-        """
-        return f" left join {self.table} on {self.table}._g = {self.index}"
+        # one row is unnested by one thread, in order, and a list that sorts would hold all values once more
+        lists = ", ".join(f"list(_y{k}) as _y{k}" for k in range(len(self.values)))
+        told = ", ".join(f"_y{k}" for k in range(len(self.values)))
+        return (
+            f"{self.table} as materialized (select {told} from (select {lists}, list(_g) as _g from ({values}) as _w) "
+            f"as _v where case when coalesce(_g = range(len(_g)), true) then true else error({_DISORDER}) end)"
+        )
