@@ -57,18 +57,19 @@ def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
     if len(said) != 1 or len(maps) != 1 or catalog.cursor is None:
         return ""
     ((name, kinds),), counts = said.items(), ident(maps[0])
+    sql = (
+        f"select count(*), sum({ident(name)}), (select count(*) from ({_first(release.sql, ident(name), counts)}) "
+        f"where {_MISCOUNTED}) from {release.sql}"
+    )
     try:
-        sql = (
-            f"select count(*), sum({ident(name)}), (select count(*) from ({_first(release.sql, ident(name), counts)}) "
-            f"where {_MISCOUNTED}) from {release.sql}"
-        )
-        if catalog.cursor.execute(sql).fetchone() != (kinds.rows, kinds.total, 0):
-            return ""
-        found = kinds if not certain else looked_at(catalog.cursor, release.sql, ident(name), counts)
+        if certain:
+            agrees = looked_at(catalog.cursor, release.sql, ident(name), counts) == kinds
+        else:
+            agrees = catalog.cursor.execute(sql).fetchone() == (kinds.rows, kinds.total, 0)
     except duckdb.Error:
         tick()  # an interrupt is none of these
         return ""  # what the planner cannot read is read as if nothing were said
-    return name if found == kinds else ""
+    return name if agrees else ""
 
 
 def looked_at(con: duckdb.DuckDBPyConnection, table: str, bucket: str, counts: str) -> Kinds | None:
