@@ -21,6 +21,9 @@ from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
 
 _CONSTANT = "_anon_const._k"
+_NOBODY = "select range as _ord from range(100000) where range < 0"
+"""No rows, of which DuckDB expects thousands. It cannot know how many rows a release has, and of a join of one row with
+one it may read the smaller side row by row, and hand the rows over in any order."""
 _DISORDER = literal("the groups of a release came out of order; this is an error of the package, not of the call")
 _RAREST = 1000
 """One row in as many as the domains have values, and in so many at most, says how the release was randomized: DuckDB
@@ -38,9 +41,11 @@ class Decoder:
 
     Attributes:
         looked_up: coded columns that are released as they are by their codes.
+        beside: whether several threads decode rows, see `layout.cells_apart`.
     """
 
     looked_up: Collection[str] = ()
+    beside: bool = False
     counts: dict[str, int] = field(default_factory=lambda: {"i": 0, "d": 0, "s": 0, "l": 0})
     row_lists: list[str] = field(default_factory=list)
     row_cells: list[tuple[str, int]] = field(default_factory=list)
@@ -210,6 +215,10 @@ class Decoder:
         materialize either side. Rows that are drawn off are few bytes of codes, and kept: if they were drawn off while
         the result is read, Python would be called on DuckDB's threads, for which a thread that drops the rest of the
         result, and with it holds the GIL, waits for ever. A sort ends that before the first row too.
+
+        What is sorted is read by several threads and still comes in its order; what a CTE keeps is not. The sort is
+        hardly work, for the rows are in order. But what is constant is then copied for each 2048 of them, so it must be
+        small.
         """
         first = bool(self.row_cells) and not self.sources
         beside = [f"{table} as {table}" for table in constant]
@@ -229,7 +238,9 @@ class Decoder:
         )
         if not first:
             return [f"_anon_rows as ({sql})"]
-        joined = f"select {', '.join(['_anon_kept.*', *beside])} from {', '.join(['_anon_kept', *constant])}"
+        kept = f"(from (from _anon_kept union all by name {_NOBODY}) order by _ord) as _anon_kept"
+        tables = [kept if self.beside else "_anon_kept", *constant]
+        joined = f"select {', '.join(['_anon_kept.*', *beside])} from {', '.join(tables)}"
         return [f"_anon_kept as materialized ({sql})", f"_anon_rows as ({joined})"]
 
     def _new_value_ctes(self) -> list[str]:

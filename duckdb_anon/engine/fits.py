@@ -35,13 +35,15 @@ values a group lists where they do, as a multiple of its fewest rows, and where 
 _WIDE = frozenset("HUGEINT UHUGEINT DOUBLE FLOAT DECIMAL TIME TIMESTAMP TIMESTAMP_NS UUID".split()) | {
     "TIMESTAMP WITH TIME ZONE"
 }
+_SHORT = 300  # bytes of text in a row that are few
+_MANY = 250_000  # rows: two of the row groups that threads of DuckDB write side by side
 _FILTER = 5  # of so many rows DuckDB guesses that a filter lets one through
 
 
 def require_fit(
     entry: Method, catalog: Catalog, relation: Relation, roles: Roles, arguments: Mapping[str, Any],
     layout: Sequence[ColumnPlan] = (), params: Mapping[str, Any] | None = None,
-) -> None:  # fmt: skip
+) -> bool:  # fmt: skip
     """Refuse a call that would not fit.
 
     Args:
@@ -53,11 +55,14 @@ def require_fit(
         layout: its released columns.
         params: checked parameters of the call.
 
+    Returns:
+        Whether the table has many rows, and their values are seen to repeat and to be short.
+
     Raises:
         RequirementError: naming the rows, the estimate, and what to do.
     """
     if not will_run() or catalog.cursor is None or not relation.visible:
-        return
+        return False
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
     limit = _memory_limit(catalog.cursor)
     guessed = _FILTER * _estimated_rows(catalog.cursor, relation)
@@ -73,21 +78,27 @@ def require_fit(
         rows = _rows(catalog.cursor, relation)
         if taken(rows) > limit or rows > MOST_ENTRIES:
             raise RequirementError(_told(entry, catalog, relation, rows, taken(rows), limit, arguments))
+    return seen.repeating and guessed >= _FILTER * _MANY
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a table's types and its first rows say of the memory of a call; see `memory.needed`."""
+    """What a table's types and its first rows say of the memory of a call; see `memory.needed`.
+
+    Attributes:
+        repeating: whether values were seen to repeat, and to be short.
+    """
 
     text: float = 0.0
     counted: bool = False
     different: int = 0
     wide: int = 0
     listed: float = 0.0
+    repeating: bool = False
 
     def told(self) -> dict[str, Any]:
         """As arguments of `needed` and `rows_within`."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "repeating"}
 
 
 NOTHING_SEEN = Seen()
@@ -140,7 +151,7 @@ def seen_of(
         own = [name for name in own if name not in wide_ones]  # values come out as they went in
     # what short texts leave of their share is no room for longer ones
     text = INLINED * len(coded) + sum(max(0.0, sizes[name] - INLINED) for name in texts)
-    return Seen(text, counted, len(own), wide, listed)
+    return Seen(text, counted, len(own), wide, listed, repeating=not apart and text <= _SHORT)
 
 
 def _told(

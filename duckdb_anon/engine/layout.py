@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from duckdb_anon.engine.different_cells import FRAMED
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Roles
@@ -69,6 +71,31 @@ def looked_up(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo], values:
         # 0.0 and -0.0 have one code; of other types a code may stand for several texts
         if is_integer(info.type) or is_moment(info.type) or is_text(info.type) or is_boolean(info.type)
     )
+
+
+def cells_apart(layout: Sequence[ColumnPlan], looked_up: Sequence[str]) -> tuple[ColumnPlan, ...] | None:
+    """The layout of a table whose values repeat, of which several threads decode rows; None where they cannot.
+
+    Each thread copies what cells are looked up in once for every 2048 rows it reads, so cells that groups share are
+    listed once: no column shares its frame. There may be no list with an entry for every few rows, as of new values,
+    of ends that were drawn, and of counts of buckets, and no row of the source, which a join brings back and a sort
+    follows.
+
+    Args:
+        layout: the released columns.
+        looked_up: coded columns that are released as they are by their codes.
+    """
+    for part in (part for plan in layout for part in (plan, *plan.fields)):
+        of_source = part.cells is c.Source and (part.column or part.name) not in looked_up
+        if of_source or part.cells in (c.Value, c.Counts) or part.name == EDGES.key:
+            return None
+    return tuple(_apart(plan) for plan in layout)
+
+
+def _apart(plan: ColumnPlan) -> ColumnPlan:
+    if plan.cells in FRAMED:
+        return replace(plan, frame=f"cells of {plan.name}", different=True)
+    return replace(plan, fields=tuple(_apart(part) for part in plan.fields))
 
 
 def length(cells: Any) -> int:

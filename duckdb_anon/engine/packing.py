@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.engine.answer import AnswerLists
+from duckdb_anon.engine.different_cells import different
 from duckdb_anon.engine.drawn_off import ReleasedRows
 from duckdb_anon.engine.scales import texts
 from duckdb_anon.model import cells as c
@@ -47,6 +48,8 @@ class Packer:
         if not isinstance(cells, plan.cells):
             raise TypeError(f"column '{plan.name}' was planned as {plan.cells.__name__}, got {type(cells).__name__}")
         attribute = plan.column or plan.name
+        if plan.different:
+            cells = different(cells)
         if isinstance(cells, c.Struct):
             for part in plan.fields:
                 self.column(part, cells.fields[part.name])

@@ -17,7 +17,7 @@ from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.fits import require_fit
 from duckdb_anon.engine.identifiers import identifiers_read
-from duckdb_anon.engine.layout import layout_of, looked_up
+from duckdb_anon.engine.layout import cells_apart, layout_of, looked_up
 from duckdb_anon.engine.one_row_each import check_described, refusing, with_persons
 from duckdb_anon.engine.plan_report import plan_report
 from duckdb_anon.engine.quoting import ASKER, ident, literal
@@ -139,13 +139,15 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
     roles, layout = _typed(entry, roles, params)
-    require_fit(entry, context.catalog, relation, roles, context.arguments, layout, params)
+    repeating = require_fit(entry, context.catalog, relation, roles, context.arguments, layout, params)
     note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
         before, relation = edges.edged(entry.name, relation, roles, fewest)
     coded = coded_infos(roles)
-    decoder = Decoder(looked_up(layout, coded, sent(entry.name, context.catalog, relation, coded)))
+    as_they_are = looked_up(layout, coded, sent(entry.name, context.catalog, relation, coded))
+    apart = cells_apart(layout, as_they_are) if repeating else None
+    layout, decoder = apart or layout, Decoder(as_they_are, beside=apart is not None)
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
     columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
     declaring = {plan.column or plan.name for plan in layout if plan.declared_type}

@@ -41,6 +41,7 @@ class ColumnPlan:
         cells: class of the cells the kernel will return for it.
         column: source column that gives it values (Source) or the attribute (Coded, Interval, ...).
         frame: cells of the same frame share one `index` array.
+        different: whether its cells are listed once each, in a frame of its own.
         fields: for Struct, the plans of its fields.
         declared_type: DuckDB type of the column; set where cells may hold values that no row has.
     """
@@ -51,6 +52,7 @@ class ColumnPlan:
     frame: str = "group"
     fields: tuple[ColumnPlan, ...] = ()
     declared_type: str = ""
+    different: bool = False
 
 
 @dataclass(frozen=True)
