@@ -56,7 +56,8 @@ def require_known_values(
     coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {fold(name): tree for name, tree in trees.items()}
-    empty: bool | None = None
+    asked: list[tuple[str, Relation | None]] = []
+    counts = [f"select count(*) from (from {original.sql} limit 1)"]
     for texts in _texts_of(release):
         own = spelled.get(fold(texts.attribute))
         if own is None or not is_text(original.columns[own]):
@@ -64,17 +65,16 @@ def require_known_values(
         tree = folded_trees.get(fold(own))
         if tree is None and (is_described(release) or randomized or _says_values(release, own)):
             continue
-        if tree is None:
-            empty = (
-                _count(catalog, f"select count(*) from (from {original.sql} limit 1)") == 0 if empty is None else empty
-            )
-            if empty:
-                raise ColumnError(
-                    f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
-                    f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release)}"
-                )
         known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {original.sql}{rest}"
-        unknown = _others(catalog, texts, known, tree is not None)
+        asked.append((own, tree))
+        counts.append(_others(texts, known, tree is not None))
+    rows, *others = _counts(catalog, counts) if asked else [0]
+    for (own, tree), unknown in zip(asked, others, strict=True):
+        if tree is None and rows == 0:
+            raise ColumnError(
+                f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
+                f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release)}"
+            )
         if unknown:
             where = f"hierarchy {tree.given}" if tree is not None else original.given
             raise ColumnError(
@@ -97,12 +97,13 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
     if not catalog.sees or not release.visible:
         return frozenset()
     folded = {fold(name): tree for name, tree in trees.items()}
-    return frozenset(
-        fold(texts.attribute)
+    asked = [
+        (fold(texts.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {tree.sql}", texts)
         for texts in _texts_of(release)
         if (tree := folded.get(fold(texts.attribute))) is not None
-        and _others(catalog, texts, f"select {ident(next(iter(tree.columns)))}::varchar from {tree.sql}", True)
-    )
+    ]
+    inner = _counts(catalog, [_others(texts, leaves, True) for _, leaves, texts in asked])
+    return frozenset(attribute for (attribute, *_), number in zip(asked, inner, strict=True) if number)
 
 
 def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
@@ -120,17 +121,14 @@ def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
         return False
     maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
     bare = " or ".join(f"{ident(name)} is null" for name in maps)
-    return bool(maps) and _count(catalog, f"select 1 - count(*) from (from {release.sql} where {bare} limit 1)") == 1
+    none_bare = f"select 1 - count(*) from (from {release.sql} where {bare} limit 1)"
+    return bool(maps) and _counts(catalog, [none_bare]) == [1]
 
 
-def _others(catalog: Catalog, texts: _Texts, known: str, of_tree: bool) -> int:
-    """Number of distinct texts that `known` does not list; in a tree NULL is a leaf of its own."""
-    null_leaf = f" and t <> {literal(NULL_LEAF)}" if of_tree else ""
-    return _count(
-        catalog,
-        f"select count(*) from (select t from ({texts.sql}) as s(t) where t is not null{null_leaf} "
-        f"except select k from ({known}) as s(k))",
-    )
+def _others(texts: _Texts, known: str, of_tree: bool) -> str:
+    """SELECT of the number of distinct texts that `known` does not list; in a tree NULL is a leaf of its own."""
+    counted = f"nullif(t, {literal(NULL_LEAF)})" if of_tree else "t"
+    return f"select count({counted}) from ({texts.sql} except ({known})) as s(t)"
 
 
 def _says_values(release: Relation, column: str) -> bool:
@@ -150,16 +148,18 @@ def _nodes(tree: Relation) -> str:
     return " union all ".join(f"select {ident(level)}::varchar from {tree.sql}" for level in tree.columns)
 
 
-def _count(catalog: Catalog, sql: str) -> int:
+def _counts(catalog: Catalog, asked: list[str]) -> list[int]:
+    """What each of some SELECTs counts, asked in one statement, for planning it takes longer than a small table."""
     cursor = catalog.cursor
-    if cursor is None:
-        return 0
+    if cursor is None or not asked:
+        return [0] * len(asked)
     try:
-        row = cursor.execute(sql).fetchone()
+        row = cursor.execute(f"select {', '.join(f'({one})' for one in asked)}").fetchone()
     except duckdb.Error:
         tick()  # an interrupt is none of these
-        return 0  # a table of which the planner sees the columns and not the rows: the query itself will fail
-    return int(row[0]) if row else 0
+        # a table of which the planner sees the columns and not the rows: the query itself will fail
+        return [0] if len(asked) == 1 else [number for one in asked for number in _counts(catalog, [one])]
+    return list(row or [0] * len(asked))
 
 
 def _texts_of(release: Relation) -> list[_Texts]:
@@ -167,11 +167,11 @@ def _texts_of(release: Relation) -> list[_Texts]:
     found = []
     for column, kind in release.columns.items():
         if is_text(kind):
-            found.append(_Texts(column, f"select distinct {ident(column)}::varchar from {release.sql}"))
+            found.append(_Texts(column, f"select {ident(column)}::varchar from {release.sql}"))
         elif (inside := list_type(kind)) and is_text(inside):
-            found.append(_Texts(column, f"select distinct unnest({ident(column)})::varchar from {release.sql}"))
+            found.append(_Texts(column, f"select unnest({ident(column)})::varchar from {release.sql}"))
         for field, inside in struct_fields(kind):
             if is_text(inside):
                 path = f"{ident(column)}.{ident(field)}"
-                found.append(_Texts(field, f"select distinct {path}::varchar from {release.sql}"))
+                found.append(_Texts(field, f"select {path}::varchar from {release.sql}"))
     return found

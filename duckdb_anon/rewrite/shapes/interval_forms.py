@@ -93,29 +93,16 @@ class Form:
         # a box that reaches over a single end does so there
         low = self._low(piece) if piece.low is None or piece.high is not None else printed(piece.low, self.kind)
         high = self._high(piece) if piece.high is None or piece.low is not None else printed(piece.high, self.kind)
-        ends = {"low": own("least"), "high": own("most")}
-
-        def of_all(one: exp.Expr) -> exp.Expr | None:
-            return ends.get(own_name(one)) if isinstance(one, exp.Column) else None
-
-        point = self.discrete and piece.low is not None and piece.low == piece.high
+        point = self.discrete and piece.low == piece.high
         # a box of counted values that lies inside two ends has the size that it has there
         alone = "" if self.discrete and piece.low is not None and piece.high is not None else "when {inside} then 1"
-        open_box, share_of_all = (
-            "_unbounded and _cell is not null",
-            "coalesce((select {of_all} from _every), error(_missing))",
-        )
-        ending = f"when {open_box} then {share_of_all} else 0"
-        if piece.low is None or piece.high is None:  # what it does not reach is sooner said
-            ending = f"when _cell is null or {{outside}} then 0 else {share_of_all}"
         return tree(
-            f"case {alone} when {{touched}} then {{size}} / {{width}} {ending} end",
+            f"case {alone} when _cell is null or {{outside}} then 0 else coalesce({{size}} / {{width}}, {_OF_ALL}) end",
             outside=self._outside(piece),
             inside=self._within(),
-            touched=self.touches(),
             size=number(1) if point else self._covered(piece, high, low),
             width=self._length(own("high"), own("low"), self._room()),
-            of_all=mapped(self._share_of_all(piece), of_all),
+            of_all=_of_all_boxes(self._share_of_all(piece)),
         )
 
     def mean_of_own_ends(self, slope: Fraction, shift: Fraction) -> exp.Expr | None:
@@ -140,18 +127,13 @@ class Form:
         if of_all == "1":
             return tree("(_cell is not null)::int")
         low, high = own("least"), own("most")
-        ends = {"low": low, "high": high}
         every_value = tree(self._all_values(), high=high, low=low) if self.discrete else number(1)
+        form = f"coalesce({{otherwise}}, case when _cell is null then 0 end, {_OF_ALL})"
+        if isinstance(otherwise, exp.Literal):  # which is never NULL
+            form = f"case when not _unbounded then {{otherwise}} when _cell is null then 0 else coalesce({_OF_ALL}) end"
         return tree(
-            "case when not _unbounded then {otherwise} when _cell is null then 0 else coalesce((select {of_all} "
-            "from _every), error(_missing)) end",
-            of_all=tree(
-                of_all,
-                low=low,
-                high=high,
-                all=every_value,
-                of_all=mapped(otherwise, lambda one: ends.get(own_name(one)) if isinstance(one, exp.Column) else None),
-            ),
+            form,
+            of_all=tree(of_all, low=low, high=high, all=every_value, of_all=_of_all_boxes(otherwise)),
             otherwise=otherwise,
         )
 
@@ -315,10 +297,10 @@ class Form:
         )
 
     def _outside(self, piece: ValueInterval) -> exp.Expr:
-        """Whether a box lies beyond the only end of a piece."""
-        if piece.low is None:
-            return self._compare("low", ">", piece.high, not piece.high_in)
-        return self._compare("high", "<", piece.low, not piece.low_in)
+        """Whether a box with ends has no value of a piece."""
+        low = self._compare("low", ">", piece.high, not piece.high_in)
+        high = self._compare("high", "<", piece.low, not piece.low_in)
+        return some([one for one in (low, high) if not isinstance(one, exp.Boolean)])
 
     def _inside_point(self) -> exp.Expr:
         within = self._within()
@@ -332,6 +314,8 @@ class Form:
 
 _SIZE = "(_high - _low + 1 + _unbounded::integer)"
 """How many values a box of a counted type has."""
+_OF_ALL = "(select {of_all} from _every), error(_missing)"
+"""What stands in for a box without ends, within a coalesce."""
 
 
 def _moved(end: exp.Expr, by: int) -> int | None:
@@ -339,6 +323,12 @@ def _moved(end: exp.Expr, by: int) -> int | None:
     if not isinstance(end, exp.Literal) or not end.is_int or len(end.this) > 15 or int(end.this) + by <= 0:
         return None
     return int(end.this) + by
+
+
+def _of_all_boxes(node: exp.Expr) -> exp.Expr:
+    """A form over the ends of a box, over those of all boxes."""
+    ends = {"low": own("least"), "high": own("most")}
+    return mapped(node, lambda one: ends.get(own_name(one)) if isinstance(one, exp.Column) else None)
 
 
 def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:

@@ -63,17 +63,19 @@ class IntervalPart(Part):
             return None
         if kind not in NARROW and kind not in ("BIGINT", "DATE"):
             return self._told_apart(self._inside(), cell)
-        inside, few, alone = "generate_series({low}, {high})", f"{{high}} - {MOST_LISTED}.0 < {{low}}", ""
+        most, alone = f"{MOST_LISTED / 1e6:g}e6", ""
+        inside, few = "generate_series({low}, {high})", f"{{high}} - {most} < {{low}}"
         if kind == "DATE":
-            # an infinite date is alone in its box, or with the other one
-            inside, few = "range({low}, {high} + 1, interval 1 day)", f"{{high}} - {{low}} < {MOST_LISTED}"
-            alone = "when isinf(_low) or isinf(_high) then list_distinct([_low, _high])"
+            # an infinite date is alone in its box, or with the other one: the upper end is one of both
+            inside, few = "range({low}, {high} + 1, interval 1 day)", f"{{high}} - {{low}} < {most}"
+            alone = "when isinf(_high) then list_distinct([_low, _high])"
         own_ends, all_ends = {"low": "_low", "high": "_high"}, {"low": "_least", "high": "_most"}
+        # where one box has too many values, so have all together
         node = tree(
             f"case when _cell is null then [null] {alone} when {few.format(**own_ends)} "
-            f"then {inside.format(**own_ends)} when _unbounded then coalesce((select {inside.format(**all_ends)} "
-            f"|| [null] from _every having {few.format(**all_ends)}), error(_missing)) else error({{many}}) end",
-            many=self.too_many(),
+            f"then {inside.format(**own_ends)} else coalesce((select {inside.format(**all_ends)} "
+            f"|| [null] from _every having {few.format(**all_ends)}), error({{many}})) end",
+            many=exp.Literal.string(when_run(f"boxes of {self.columns[0]} have no ends or over {MOST_LISTED} values")),
         )
         return self._over_own_ends(node, cell)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from statistics import median
 
 import duckdb
 import pytest
@@ -31,6 +32,16 @@ def test_every_query_has_its_verdict_and_hard_bounds_hold_the_truth(con: duckdb.
         if verdict != known[name, shape] or outside:
             wrong.append((name, verdict, known[name, shape], outside[:2]))
     assert not wrong
+
+
+def test_the_text_over_boxes_is_in_the_median_less_than_six_times_the_query(con: duckdb.DuckDBPyConnection) -> None:
+    ratios = []
+    for (name, shape), verdict in verdicts().items():
+        if shape == "boxes" and not verdict.startswith("refused"):
+            row = con.execute("select rewrite_query($1, 'people', 'r_boxes')", [CORPUS[name]]).fetchone()
+            assert row is not None
+            ratios.append(len(row[0]) / len(CORPUS[name]))
+    assert median(ratios) < 5.9
 
 
 def test_the_corpus_is_large_and_mostly_answered() -> None:

@@ -1,0 +1,87 @@
+"""Texts of a release that nothing knows: looked for in one statement, each column for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import duckdb
+import pytest
+
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
+from duckdb_anon.model.errors import ColumnError
+
+
+class Listening:
+    """A catalog that keeps what it is asked."""
+
+    sees = True
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self.con = con
+        self.asked: list[str] = []
+
+    @property
+    def cursor(self) -> Listening:
+        return self
+
+    def execute(self, sql: str) -> Any:
+        self.asked.append(sql)
+        return self.con.execute(sql)
+
+
+@pytest.fixture
+def catalog() -> Iterator[Listening]:
+    with duckdb.connect() as con:
+        con.execute("create table people as select * from (values ('F', 'n1', 'flu'), ('M', 's1', null)) as t(a, b, c)")
+        con.execute(
+            "create table release as select * from (values (['F', 'M'], 'n1', 'flu'), (null, 's1', 'flu')) as t(a, b, c)"
+        )
+        con.execute("create table tree as select * from (values ('n1', 'n'), ('s1', 's')) as t(leaf, node)")
+        yield Listening(con)
+
+
+def relation(catalog: Listening, name: str) -> Relation:
+    columns = {row[0]: row[1] for row in catalog.con.execute(f"describe {name}").fetchall()}
+    return Relation(name, name, columns, {})
+
+
+def check(catalog: Listening, **trees: str) -> None:
+    original, release = (relation(catalog, name) for name in ("people", "release"))
+    found = {column: relation(catalog, tree) for column, tree in trees.items()}
+    require_known_values("f", cast(Catalog, catalog), original, release, found)
+
+
+def test_all_columns_are_looked_up_in_one_statement(catalog: Listening) -> None:
+    check(catalog, b="tree")
+    assert len(catalog.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"), [("a", "['F', 'X', 'Y']", "2 distinct"), ("b", "'n'", "1 "), ("c", "'x'", "1 ")]
+)
+def test_the_column_with_texts_that_nothing_knows_is_named(
+    catalog: Listening, column: str, value: str, message: str
+) -> None:
+    catalog.con.execute(f"update release set {column} = {value} where b = 's1'")
+    with pytest.raises(ColumnError, match=f"{message}.*'{column}' in release are not in people"):
+        check(catalog)
+
+
+def test_a_node_is_known_to_its_tree_alone(catalog: Listening) -> None:
+    catalog.con.execute("update release set b = 'n' where b = 's1'")
+    check(catalog, b="tree")
+    trees = {"b": relation(catalog, "tree")}
+    assert attributes_with_nodes(cast(Catalog, catalog), relation(catalog, "release"), trees) == {"b"}
+    catalog.con.execute("update release set b = '(null)' where b = 'n'")
+    check(catalog, b="tree")
+    assert not attributes_with_nodes(cast(Catalog, catalog), relation(catalog, "release"), trees)
+
+
+def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: Listening) -> None:
+    catalog.con.execute("update release set b = 'x' where b = 's1'")
+    with pytest.raises(ColumnError, match=r"1 distinct.*'b'"):
+        original, release = relation(catalog, "people"), relation(catalog, "release")
+        gone = Relation("gone", "gone", {"leaf": "VARCHAR"}, {})
+        require_known_values("f", cast(Catalog, catalog), original, release, {"a": gone})
