@@ -235,7 +235,7 @@ def test_a_record_that_is_null_counts_and_a_root_may_stand_for_it(
 def test_what_a_list_is_or_has_besides_is_refused_by_name(hospital: duckdb.DuckDBPyConnection, condition: str) -> None:
     """Each of these once was answered, for certain, as if it asked whether the list has a value."""
     with pytest.raises(
-        duckdb.Error, match="'disease' is published as lists of hierarchy nodes, which .* cannot be answered"
+        duckdb.Error, match=r"'disease' is published as lists of hierarchy nodes, which .* cannot be answered"
     ):
         answered(hospital, f"select count(*) from persons where {condition}", "persons")
 
