@@ -73,8 +73,9 @@ def _require(names: Sequence[str], find: Find, seen: set[str]) -> None:
 
 
 def _called(tree: exp.Expr) -> list[str]:
-    """Names of the functions of a tree that sqlglot has no class for."""
-    names = dict.fromkeys(fold(node.name) for node in all_of(tree, exp.Anonymous))
+    """Names of the functions of a tree that sqlglot has no class for; those of FROM are tables of their own."""
+    calls = (node for node in all_of(tree, exp.Anonymous) if not isinstance(node.parent, exp.Table))
+    names = dict.fromkeys(fold(node.name) for node in calls)
     return [name for name in names if name != "all"]  # x > all(list)
 
 

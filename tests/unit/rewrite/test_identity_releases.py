@@ -32,6 +32,7 @@ QUERIES = (
     "select sum(cost)::varchar as s, count(*)::varchar as c from people where age > 20",
     "select count(*) as c from people where age < 1e400",
     "select count(*) as c from people where (select true)",
+    "select name, count(*) as c from people join named() on region = name group by name",
 )
 
 
@@ -42,6 +43,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     con.execute(
         "create macro everyone() as count(*); create macro twice(x) as 2 * x; create macro four(x) as twice(twice(x))"
     )
+    con.execute("create macro named() as table select 'n1' as name union all select 's1'")
     con.execute("create macro coin() as random(); create macro most(x) as (select max(age) from people)")
     yield con
     con.close()
