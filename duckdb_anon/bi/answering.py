@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from duckdb_anon.rewrite.query.scoping import step_of
 Execute = Callable[[str, Sequence[Any]], Any]
 """Runs SQL with parameters and gives its only value."""
 _LEVEL = "sure"
+_QUERY = re.compile(r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|from|pivot|table|values)\b", re.IGNORECASE | re.DOTALL)
+"""How a text begins that is a query."""
 _VALUES = (bool, int, float, str, decimal.Decimal, dt.date, dt.datetime, type(None))
 
 
@@ -80,19 +83,25 @@ class Answering:
             return statement, False
         try:
             trees = [one for one in parse(statement, read="duckdb") if one is not None]
-        except SqlglotError:
-            return statement, False  # DuckDB will say what is wrong
-        if len(trees) != 1 or not isinstance(trees[0], (exp.Query, exp.Pivot)):
-            return statement, False
-        named = {found for table in trees[0].find_all(exp.Table) if (found := self._original(table))}
+        except SqlglotError as error:
+            if not _QUERY.match(statement):
+                return statement, False  # DuckDB will say what is wrong
+            # DuckDB may well read it, and would answer it from the original
+            raise ParameterError(f"the query could not be parsed: {str(error).splitlines()[0]}") from error
+        queries = [one for one in trees if isinstance(one, (exp.Query, exp.Pivot))]
+        named = {found for one in queries for table in one.find_all(exp.Table) if (found := self._original(table))}
         if not named:
             return statement, False
+        if len(trees) > 1:
+            raise ParameterError(
+                f"the text has {len(trees)} statements, one of which reads {min(named)}; send one by one"
+            )
         if len(named) > 1:
             raise ParameterError(
                 f"the query reads {' and '.join(sorted(named))}, and an answer comes from one release; ask one by one"
             )
         original = named.pop()
-        query = _filled(trees[0], list(parameters)).sql("duckdb") if parameters else statement
+        query = _filled(trees[0], parameters).sql("duckdb") if parameters else statement
         release, shown = self.releases[original], self.bounds != "none"
 
         def answered(asked: str, bounds: str) -> str:
@@ -128,17 +137,24 @@ class Answering:
         return None
 
 
-def _filled(query: exp.Expr, values: Sequence[Any]) -> exp.Expr:
-    """Put values in the place of `?` and `$1`."""
+def _filled(query: exp.Expr, values: Sequence[Any] | Mapping[str, Any]) -> exp.Expr:
+    """Put values in the place of `?`, `$1` and `$name`.
+
+    >>> _filled(parse("select $2, $1", read="duckdb")[0], [10, 20]).sql("duckdb")
+    'SELECT 20, 10'
+    """
     position = 0
     for node in list(query.find_all(exp.Placeholder, exp.Parameter, bfs=False)):
-        if isinstance(node, exp.Placeholder):
-            place, position = position, position + 1
-        else:
-            place = int(node.name or node.this.name) - 1
+        place: Any = "" if node.this is None else node.name
+        if not place:
+            place, position = str(position + 1), position + 1
+        if not isinstance(values, Mapping):
+            place = int(place) - 1 if place.isdigit() else len(values)
+        if place not in (values if isinstance(values, Mapping) else range(len(values))):
+            raise ParameterError(f"the query asks for the parameter {node.sql('duckdb')}, and there is no value for it")
         value = values[place]
         if not isinstance(value, _VALUES):
-            raise ParameterError(f"parameter {place + 1} is a {type(value).__name__}, which has no literal")
+            raise ParameterError(f"parameter {node.sql('duckdb')} is a {type(value).__name__}, which has no literal")
         node.replace(exp.convert(value))
     return query
 

@@ -37,6 +37,8 @@ _MEDIAN = "_rows / greatest(2, 1.4427 * _rows + 0.5573)"
 """n (1 - 2^(-1/n)) within 1% for n from 1 on; below, half of what is expected: the median given that there is a row."""
 
 
+_BEYOND_DOUBLE = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
+"""Whole numbers whose cells of length 1 may have none as a DOUBLE."""
 _OF_DAY = ("TIME", "TIME_NS", "TIMETZ", "TIME WITH TIME ZONE")
 
 
@@ -203,7 +205,7 @@ class LikelyExtremes:
         # whole numbers and days are cells of length 1, so that every box has a length
         widened = " - 0.5 as _low, {high} + 0.5" if one.grid else " as _low, {high}"
         density, jump, jumps, total = "_weight / (_high - _low)", "0", "", ""
-        if not one.grid:
+        if not one.grid or one.kind in _BEYOND_DOUBLE:
             density = "case when _high > _low then _weight / (_high - _low) else 0 end"
             jump, total, jumps = (
                 "_jump",

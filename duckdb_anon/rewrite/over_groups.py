@@ -59,10 +59,10 @@ def rewrite_over_groups(
     inner = groups.this
     assert isinstance(inner, exp.Select)  # noqa: S101 -- `groups_below` made sure
     text = plain(next(one for one in outer.expressions if _has_aggregate(one)).unalias()) if _any(outer) else "GROUP BY"
+    before = copied(inner)
     most = _limit(inner, outer, text)
     _grouped(inner)
     counts = frozenset(e.alias_or_name for e in inner.expressions if isinstance(e.unalias(), exp.Count))
-    before = copied(inner)
     guard = unlisted(inner, model)
     existing = Existing(inner, exp.to_identifier(groups.alias, quoted=True), text, guard=guard)
     existing.list(rewrite)
@@ -114,6 +114,8 @@ def _limit(inner: exp.Select, outer: exp.Select, text: str) -> exp.Expr | None:
     if (
         most is None
         or not isinstance(most, exp.Literal)
+        or limit is None
+        or limit.args.get("limit_options")  # a share of the groups
         or inner.args.get("offset")
         or outer.args.get("where")
         or outer.args.get("group")

@@ -24,6 +24,7 @@ from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, sp
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
 from duckdb_anon.rewrite.estimate.moments import as_sums
+from duckdb_anon.rewrite.estimate.numbers import add_numbers
 from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import append_step, drop_unread
@@ -90,6 +91,7 @@ def rewrite_select(
     _require_groups(select, original, outermost)
     if stands(select, model):
         return append_answers(select) if bounds != "none" and _is_generalized(model) else {}
+    add_numbers(select, original, model)
     for node in list(aggregate_nodes(select)):
         formula = as_sums(node)
         if formula is not None:
@@ -178,7 +180,8 @@ def _optional(select: exp.Select, table: exp.Expr) -> bool:
 
 def _written(join: exp.Join) -> str:
     on = join.args.get("on")
-    return f"{join.side} JOIN ... ON {plain(on)}" if on is not None else f"{join.side} JOIN"
+    kind = f"{join.side or join.kind} JOIN"
+    return f"{kind} ... ON {plain(on)}" if on is not None else kind
 
 
 def _counted_persons(select: exp.Select, model: Model, original: TableInfo) -> set[str]:

@@ -67,6 +67,28 @@ def test_a_file_of_releases_answers_the_original_question(file: Path) -> None:
             connection.execute(sa.text("select * from people limit 10"))
 
 
+def test_numbered_parameters_go_where_their_numbers_say(file: Path) -> None:
+    query = "select count(*) from people where age < $2 and age >= $1 and $1 < $2"
+    with engine(file) as made, made.connect() as connection:
+        found = connection.exec_driver_sql(query, (25, 30)).scalar()
+        asked = query.replace("$1", "25").replace("$2", "30")
+        assert found == connection.execute(sa.text(asked)).scalar()
+        assert 0 < found < 400
+        with pytest.raises(ParameterError, match="asks for the parameter \\$2, and there is no value"):
+            connection.exec_driver_sql(query, (25,))
+
+
+def test_what_cannot_be_read_is_not_asked_of_the_original(file: Path) -> None:
+    with engine(file) as made, made.connect() as connection:
+        for query, reason in (
+            ("select count(*) from people limit 5 % 3", "could not be parsed"),
+            ("/* a note */ (select count(*) from people limit 5 % 3)", "could not be parsed"),
+            ("select 1; select count(*) from people", "has 2 statements, one of which reads people"),
+        ):
+            with pytest.raises(ParameterError, match=reason):
+                connection.exec_driver_sql(query)
+
+
 def test_bounds_stand_beside_the_measures(file: Path) -> None:
     with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         row = (

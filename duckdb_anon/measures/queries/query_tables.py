@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from duckdb_anon.engine.functions_there import functions_there
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.folding import fold
+from duckdb_anon.rewrite.query.called import require_understood
 from duckdb_anon.rewrite.query.parse import tables_of
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
@@ -57,6 +59,7 @@ def tables_around(
         release: name of the release.
         bounds: which low and high are asked for.
     """
+    require_understood(query, lambda names: functions_there(context.catalog, names))
     known = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
     others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in known]
     tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]

@@ -130,6 +130,15 @@ def _require_numbers(aggregate: Aggregate, value: exp.Expr, steps: Steps) -> Non
     """Raise for what boxes of moments cannot tell: means of them, and anything of times of day."""
     for part in steps.model.parts:
         kind = part.kind.upper() if isinstance(part, IntervalPart) and part.name == steps.homes.of(value) else ""
+        if (
+            kind
+            and aggregate.kind in ("min", "max")
+            and isinstance(value.unnest(), (exp.Predicate, exp.Connector, exp.Not))
+        ):
+            raise RewriteError(
+                f"{aggregate.kind}({plain(value)}) cannot be estimated from the release; ask for count(*) FILTER "
+                "(WHERE ...) of the condition and compare it with 0 or count(*)"
+            )
         ordered = aggregate.kind in ("min", "max") and (kind == "DATE" or is_timestamp(kind))
         if is_moment(kind) and not ordered and any(all_of(value.unnest(), exp.Column)) and linear(value) is not None:
             raise RewriteError(
@@ -195,7 +204,7 @@ def _extreme(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.
     may = possible(condition, steps)
     end = end_of(steps, value, where, aggregate, aggregate.kind == "min")
     for part in steps.model.parts:
-        if isinstance(part, IntervalPart) and part.name == steps.homes.of(value):
+        if isinstance(part, IntervalPart) and part.name == steps.homes.of(value) and linear(value) is not None:
             # cells that could be anything say nothing while others have ends
             may = every([may, tree(finite(part.kind), x=end)])
     return filtered(tree(f"{aggregate.kind}({{end}})", end=end), may)

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.parse import plain
-from duckdb_anon.rewrite.query.template import every, some, taken, tree
+from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree
 from duckdb_anon.rewrite.shapes.known_expressions import compares, never_null
 
 EXACT = "exact"
@@ -69,6 +69,8 @@ class Term:
 
 def split(condition: exp.Expr) -> list[exp.Expr]:
     """List the operands of the outermost ANDs."""
+    if isinstance(condition, exp.Subquery):  # whose own parentheses count for none
+        return [exp.Paren(this=copied(condition))]
     condition = condition.unnest()
     if isinstance(condition, exp.And):
         return [*split(condition.left), *split(condition.right)]

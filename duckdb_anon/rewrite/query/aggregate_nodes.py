@@ -22,12 +22,29 @@ def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
         return
     if isinstance(node, exp.Window):
         # the function over a window works on the groups; only aggregates inside it are of the rows
-        for part in node.iter_expressions():
-            for inner in part.iter_expressions() if part is node.this else (part,):
-                yield from _outermost(inner)
+        for part in window_parts(node):
+            yield from _outermost(part)
         return
     if isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node):
         yield node
         return
     for child in node.iter_expressions():
         yield from _outermost(child)
+
+
+def window_parts(node: exp.Window) -> Iterator[exp.Expr]:
+    """What a window function reads of each group: its arguments, its FILTER, PARTITION BY, ORDER BY and frame.
+
+    >>> from sqlglot import parse_one
+    >>> [one.sql() for one in window_parts(parse_one("sum(count(*)) filter (where a) over (partition by b)"))]
+    ['COUNT(*)', 'a', 'b']
+    """
+    function: exp.Expr = node.this
+    around: list[exp.Expr] = [one for one in node.iter_expressions() if one is not function]
+    while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
+        if isinstance(function.expression, exp.Expr):
+            around.insert(0, function.expression)
+        function = function.this
+    yield from function.iter_expressions()
+    for one in around:
+        yield from (one.this,) if isinstance(one, exp.Where) else (one,)

@@ -4,7 +4,8 @@
     ... ORDER BY mood::ENUM('sad', 'ok', 'happy')
 
 DuckDB compares a value with a text as texts, which needs nothing; ORDER BY, MIN, MAX, GREATEST, LEAST and comparisons
-of one column with another go by the type. Cost: one pass over the tree.
+of one column with another go by the type, and functions of an ENUM (`enum_code`) take nothing else. Cost: one pass over
+the tree.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def keep_order(query: exp.Query, original: TableInfo) -> None:
     kinds = {name: kind for name, kind in original.types.items() if is_enum(kind)}
     if not kinds:
         return
-    for node in all_of(query, exp.Ordered, exp.Min, exp.Max, exp.Greatest, exp.Least, *_COMPARES):
+    for node in all_of(query, exp.Ordered, exp.Min, exp.Max, exp.Greatest, exp.Least, *_COMPARES, exp.Anonymous):
+        if isinstance(node, exp.Anonymous) and not fold(node.name).startswith("enum_"):
+            continue
         read = [(one, _enum(one, kinds)) for one in _operands(node)]
         alone = isinstance(node, (exp.Ordered, exp.Min, exp.Max))
         if not alone and len({kind for _, kind in read}) > 1:

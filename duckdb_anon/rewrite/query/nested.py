@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.query.aggregate_nodes import window_parts
 from duckdb_anon.rewrite.query.parse import from_items, is_original, reads_original, tell_apart
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.template import copied, every, mapped, tree
@@ -216,6 +217,5 @@ def _own_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
-        around = (value for key, value in node.args.items() if key != "this" and isinstance(value, exp.Expr))
-        return any(_own_aggregate(one) for one in [*node.this.iter_expressions(), *around])
+        return any(_own_aggregate(one) for one in window_parts(node))
     return is_aggregate(node) or any(_own_aggregate(child) for child in node.iter_expressions())

@@ -6,7 +6,7 @@ GROUP BY ALL are spelled out, and subqueries that neither group nor limit are me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 import sqlglot
@@ -107,6 +107,8 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     for select in all_of(tree, exp.Select):
         _resolve_positions(select)
         _call_values(select)
+    for order in [one for one in all_of(tree, exp.Order) if isinstance(one.parent, _IN_ANY_ORDER)]:
+        order.replace(order.this)
     for one in all_of(tree, exp.Identifier):
         one.set("this", fold(one.this))
     try:
@@ -126,7 +128,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         for select in all_of(tree, exp.Select):
             _resolve_all(select)
         tree = merge_subqueries(tree)
-        tell_apart(tree)
+        tell_apart(tree, {fold(name) for name, _ in tables[0].columns})
     except SqlglotError as error:
         known = listed(column for info in named.values() for column, _ in info.columns)
         found = explain(written, tables) or f"the query could not be bound: {error}; the columns are {known}"
@@ -181,6 +183,11 @@ def _number(table: exp.Table, count: int) -> int | None:
 
 _FOLDED = DuckDB(normalization_strategy="case_sensitive")
 """DuckDB's SQL whose names are folded: the library would fold letters that DuckDB tells apart."""
+_IN_ANY_ORDER = (
+    *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.LogicalAnd, exp.LogicalOr),
+    *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
+)
+"""Aggregates for which ORDER BY among their arguments means nothing."""
 _SOURCE = f"{OWN}source_"
 """Begins the names known tables have while a query is rewritten."""
 
@@ -227,22 +234,34 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         with_.pop()
 
 
-def tell_apart(tree: exp.Query) -> None:
-    """Give every use of the original an alias of its own, so that a column says which SELECT it belongs to."""
+def tell_apart(tree: exp.Query, columns: Collection[str] = ()) -> None:
+    """Give every use of the original an alias of its own, so that a column says which SELECT it belongs to.
+
+    Args:
+        tree: a query whose columns are qualified.
+        columns: names that are no alias afterwards: inside an aggregate DuckDB takes d.x for a field of a column d.
+    """
     seen: set[str] = set()
     for scope in traverse_scope(tree):
-        for alias, source in list(scope.sources.items()):
-            if not is_original(source) or not isinstance(source, exp.Table):
+        for alias, (node, source) in list(scope.selected_sources.items()):
+            original = is_original(source)
+            if not original and alias not in columns:
                 continue
             fresh = alias
-            while fresh in seen:
+            while fresh in seen or fresh in columns:
                 fresh += "_"
             seen.add(fresh)
             if fresh != alias:
                 for column in scope.columns:
                     if column.table == alias:
                         column.set("table", exp.to_identifier(fresh, quoted=True))
-                source.set("alias", exp.TableAlias(this=exp.to_identifier(fresh, quoted=True)))
+                item: exp.Expr | None = node
+                while item is not None and item.alias_or_name != alias:  # of a subquery, its SELECT is listed
+                    item = item.parent
+                assert item is not None  # noqa: S101 -- an alias is somebody's
+                named = item.args.get("alias") or exp.TableAlias()
+                named.set("this", exp.to_identifier(fresh, quoted=True))
+                item.set("alias", named)
 
 
 def _aggregates(select: exp.Select) -> bool:

@@ -16,18 +16,20 @@ from duckdb_anon.model.folding import fold
 AGGREGATES = frozenset(
     "any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last "
     "arg_min arg_min_null arg_min_nulls_last argmax argmin array_agg avg bit_and bit_or bit_xor bitstring_agg bool_and "
-    "bool_or corr count count_if count_star countif covar_pop covar_samp entropy favg first fsum geomean "
-    "geometric_mean group_concat histogram histogram_exact kahan_sum kurtosis kurtosis_pop last list listagg mad max "
-    "max_by mean median min min_by mode product quantile quantile_cont quantile_disc regr_avgx regr_avgy regr_count "
-    "regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness stddev stddev_pop "
-    "stddev_samp string_agg sum sum_no_overflow sumkahan var_pop var_samp variance weighted_avg".split()
+    "bool_or combine_aggr corr count count_if count_star countif covar_pop covar_samp decimal_average entropy favg "
+    "first fsum geomean geometric_mean group_concat histogram histogram_exact json_group_array json_group_object "
+    "json_group_structure kahan_sum kurtosis kurtosis_pop last list listagg lttb mad max max_by mean median min "
+    "min_by mode product quantile quantile_cont quantile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 "
+    "regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness stddev stddev_pop stddev_samp string_agg "
+    "sum sum_no_overflow sumkahan var_pop var_samp variance variant_group_array variant_group_object wavg "
+    "weighted_avg".split()
 )
-"""Names of DuckDB's aggregates (`duckdb_functions()`)."""
+"""Names of DuckDB's aggregates and of its macros that aggregate (`duckdb_functions()`)."""
 
 
 _CHANGING = frozenset(
     "random gen_random_uuid uuid uuidv4 uuidv7 nextval currval setval setseed stats vector_type write_log "
-    "sleep_ms".split()
+    "sleep_ms pg_sleep".split()
 )
 """Names of DuckDB's functions that give something else at every call, or tell of the rows as they are stored."""
 
@@ -37,6 +39,12 @@ def is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.AggFunc):
         return not isinstance(node, exp.Grouping)
     return isinstance(node, exp.Anonymous) and fold(node.name) in AGGREGATES
+
+
+def is_changing(node: exp.Expr) -> bool:
+    """Whether a node is a function that gives something else at every call."""
+    named = isinstance(node, exp.Anonymous) and fold(node.name) in _CHANGING
+    return named or isinstance(node, (exp.Rand, exp.Uuid))
 
 
 def misspelt(select: exp.Select) -> str:
@@ -65,13 +73,25 @@ def refuse(query: exp.Expr) -> None:
                 "COLUMNS(...) cannot be answered: which columns it stands for is not known before the release is read; "
                 "name the columns"
             )
-        if isinstance(node, (exp.Rand, exp.Uuid)) or (isinstance(node, exp.Anonymous) and fold(node.name) in _CHANGING):
+        if is_changing(node):
             raise RewriteError(
                 f"{fold(node.sql('duckdb'))} cannot be answered: it is something else for every "
                 "row and at every call, so nothing is known of it from the release; leave it out"
             )
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
             _refuse_method(node)
+        if (
+            isinstance(node, exp.Typeof) or (isinstance(node, exp.Anonymous) and fold(node.name) == "pg_typeof")
+        ) and any(map(is_aggregate, node.walk())):
+            raise RewriteError(
+                f"{fold(node.sql('duckdb'))} cannot be answered: an estimate's type is not always its aggregate's; ask "
+                "DESCRIBE of the query on the original's empty shape"
+            )
+        if isinstance(node, exp.PositionalColumn):
+            raise RewriteError(
+                f"#{node.this} cannot be answered: the columns of a release have an order of their own; write the "
+                "column's name"
+            )
         if isinstance(node, exp.TableSample):
             raise RewriteError(
                 "TABLESAMPLE and USING SAMPLE cannot be answered: a sample of released rows is none of the original; "

@@ -16,12 +16,15 @@ from duckdb_anon.rewrite.query.parse import plain
 
 ROWS_OWN = frozenset(
     "any_value arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax "
-    "argmin array_agg first group_concat last list listagg max_by min_by reservoir_quantile string_agg".split()
+    "argmin array_agg combine_aggr first group_concat json_group_array json_group_object json_group_structure last "
+    "list listagg lttb max_by min_by reservoir_quantile string_agg variant_group_array variant_group_object".split()
 )
 """Aggregates that show what single rows hold."""
 
 
 _SEVERAL = (exp.Unnest, exp.Explode)
+_SEVERAL_NAMED = frozenset(("generate_subscripts", "regexp_split_to_table"))
+"""Macros of DuckDB that unnest."""
 
 
 def shows_rows(node: exp.Expr) -> bool:
@@ -31,6 +34,10 @@ def shows_rows(node: exp.Expr) -> bool:
     if isinstance(node, (exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
         return True
     return isinstance(node, exp.AggFunc) and bool({fold(one) for one in node.sql_names()} & ROWS_OWN)
+
+
+def _unnests(node: exp.Expr) -> bool:
+    return isinstance(node, _SEVERAL) or fold(node.name) in _SEVERAL_NAMED
 
 
 def refuse_single_rows(select: exp.Select) -> None:
@@ -48,7 +55,8 @@ def refuse_single_rows(select: exp.Select) -> None:
             "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known "
             "to be the original's; ask for min, max or mode of the other columns, GROUP BY these"
         )
-    if any(one.find_ancestor(exp.Select) is select for e in select.expressions for one in e.find_all(*_SEVERAL)):
+    several = (one for e in select.expressions for one in e.find_all(*_SEVERAL, exp.Anonymous))
+    if any(one.find_ancestor(exp.Select) is select for one in several if _unnests(one)):
         raise RewriteError(
             "UNNEST of what a row holds cannot be answered: it makes several rows of each one; aggregate each value by "
             "itself"

@@ -67,7 +67,8 @@ class WholeNumbers:
             around = node.parent
             asked = isinstance(around, _EQUALITY) if equality else _reads_whole(around, node)
             if asked and around is not None:
-                node.replace(rounded(copied(node)))
+                sums = [total.this for total in all_of(node, exp.Sum)]
+                node.replace(rounded(copied(node), any(not _only_ones(one) for one in sums)))
 
     def counts(self, node: exp.Expr) -> bool:
         """Whether an expression is a whole number made of counts."""
@@ -126,9 +127,14 @@ class WholeNumbers:
         return True if plain and all(_keeps_whole(one) for one in node.this.walk()) else None
 
 
-def rounded(node: exp.Expr) -> exp.Expr:
-    """An estimate as the whole number it is on the original."""
-    found = tree("round({x})::bigint", x=node)
+def rounded(node: exp.Expr, wide: bool = False) -> exp.Expr:
+    """An estimate as the whole number it is on the original.
+
+    Args:
+        node: the estimate, or what is asked.
+        wide: whether it may be beyond BIGINT, as the sum of a column's values.
+    """
+    found = tree("round({x})::hugeint" if wide else "round({x})::bigint", x=node)
     found.meta["rounded"] = True
     return found
 

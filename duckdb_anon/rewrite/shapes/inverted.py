@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.rewrite.query.template import column, mapped, name, own, select, tree, truth
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
@@ -210,16 +211,27 @@ def _condition(request: Request) -> exp.Expr:
     return request.condition if request.condition is not None else truth(True)
 
 
+def _is_subquery(node: exp.Expr) -> bool:
+    """Whether DuckDB reads a subquery: any(list) and all(list) are some."""
+    listed = isinstance(node, exp.Anonymous) and node.name.lower() == "all"
+    return listed or isinstance(node, (exp.Query, exp.Any, exp.All))
+
+
 def _over_domain(request: Request) -> exp.Expr:
     """The sum of what a request wants of each value of the domain."""
 
     def of_member(node: exp.Expr) -> exp.Expr:
         return mapped(node, lambda one: own("member") if isinstance(one, exp.Column) and not one.table else None)
 
+    asked = of_member(_condition(request) if request.value is None else value_if(request))
+    beyond = any(map(_is_subquery, asked.walk())) or any(column.table for column in all_of(asked, exp.Column))
     if request.value is None:
-        inside = of_member(_condition(request))
-        return tree("array_length(list_filter(_domain, lambda _member: {x}))", x=inside)
-    return tree("list_sum(list_transform(_domain, lambda _member: {x}))", x=of_member(value_if(request)))
+        if beyond:  # no lambda reads a subquery or a row around it
+            return tree("(select count(*) from (select unnest(_domain) as _member) where {x})", x=asked)
+        return tree("array_length(list_filter(_domain, lambda _member: {x}))", x=asked)
+    if beyond:
+        return tree("(select sum({x}) from (select unnest(_domain) as _member))", x=asked)
+    return tree("list_sum(list_transform(_domain, lambda _member: {x}))", x=asked)
 
 
 def told(field: str, source: str) -> str:

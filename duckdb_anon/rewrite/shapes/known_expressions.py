@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isinf
 
 from sqlglot import exp
 
@@ -95,7 +96,7 @@ def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
     value = value.unnest()
     if isinstance(value, exp.Column):
         return Fraction(1), Fraction(0)
-    if isinstance(value, exp.Literal) and not value.is_string:
+    if isinstance(value, exp.Literal) and not value.is_string and not isinf(float(value.this)):
         return Fraction(0), Fraction(value.this)
     if isinstance(value, exp.Neg):
         inner = linear(value.this)

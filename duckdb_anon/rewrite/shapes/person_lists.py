@@ -32,7 +32,8 @@ from duckdb_anon.rewrite.shapes.released import Model
 
 MOST_VALUES = 8
 _MEMBERSHIP = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.In, exp.Any)
-_NAMES = ("list_has_all", "list_has_any", "array_has_all", "array_has_any")
+_ALL_OF = ("list_has_all", "array_has_all")
+_ANY_OF = ("list_has_any", "array_has_any")
 
 
 @dataclass(frozen=True)
@@ -216,9 +217,7 @@ def _test_around(column: exp.Column) -> exp.Expr | None:
     node = column.parent
     while isinstance(node, exp.Paren):
         node = node.parent
-    if isinstance(node, exp.Anonymous) and fold(node.name) not in _NAMES:
-        return None
-    if not isinstance(node, (*_MEMBERSHIP, exp.Anonymous)):
+    if not isinstance(node, (*_MEMBERSHIP, exp.Anonymous)) or not _has_as_list(node, column):
         return None
     test = node.parent if isinstance(node, exp.Any) and node.parent is not None else node
     constants = all(
@@ -229,6 +228,23 @@ def _test_around(column: exp.Column) -> exp.Expr | None:
         if part is not test
     )
     return test if constants and len(all_of(test, exp.Column)) == 1 else None
+
+
+def _has_as_list(test: exp.Expr, column: exp.Column) -> bool:
+    """Whether a test asks what values a column's list has: not whether the list is one of several, or has no others."""
+    if isinstance(test, exp.ArrayOverlaps):
+        return True
+    if isinstance(test, exp.Anonymous):
+        first = test.expressions[0].unnest() if test.expressions else None
+        return fold(test.name) in _ANY_OF or (fold(test.name) in _ALL_OF and first is column)
+    if isinstance(test, exp.In):
+        field = test.args.get("field")
+        return field is not None and field.unnest() is column
+    if isinstance(test, exp.Any):
+        equal = test.parent
+        return isinstance(equal, exp.EQ) and equal.expression is test
+    of: exp.Expr = test.this.unnest()
+    return of is column
 
 
 def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None, nodes: bool = False) -> exp.Select:

@@ -10,6 +10,7 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isinf
 
 from sqlglot import exp
 
@@ -166,7 +167,7 @@ def constant(node: exp.Expr, kind: str) -> Number | None:
     upper = kind.upper()
     dated = is_moment(upper)
     if isinstance(node, exp.Literal) and not node.is_string:
-        return None if dated else Fraction(node.this)
+        return None if dated or isinf(float(node.this)) else Fraction(node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
         return _moment(node.this.this, upper) if dated and node.to.this in _DATED.get(upper, ()) else None
     if isinstance(node, exp.Literal):

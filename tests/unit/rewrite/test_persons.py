@@ -213,3 +213,36 @@ def test_a_record_that_is_null_counts_and_a_root_may_stand_for_it(
     else:
         assert estimate == pytest.approx(truth)
     assert low is None or low <= truth
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "disease in (['a1'], ['b1'])",
+        "disease not in (['a1'], ['b1'])",
+        "list_contains([['a1'], ['a1', 'b1']], disease)",
+        "list_has_all(['a1', 'b1', 'c1'], disease)",
+        "array_has_all(['a1', 'b1', 'c1'], disease)",
+        "['a1', 'b1', 'c1'] @> disease",
+        "'a1' < any(disease)",
+        "'a1' <> any(disease)",
+        "any(disease) = 'a1'",
+        "'a1' is not distinct from any(disease)",
+        "'a1' in (disease)",
+        "disease = any([['a1']])",
+    ],
+)
+def test_what_a_list_is_or_has_besides_is_refused_by_name(hospital: duckdb.DuckDBPyConnection, condition: str) -> None:
+    """Each of these once was answered, for certain, as if it asked whether the list has a value."""
+    with pytest.raises(
+        duckdb.Error, match=r"'disease' is published as lists of hierarchy nodes, which .* cannot be answered"
+    ):
+        answered(hospital, f"select count(*) from persons where {condition}", "persons")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["disease && ['b2']", "['b2'] && disease", "disease @> ['b2']", "list_has_any(['b2'], disease)", "'b2' in disease"],
+)
+def test_a_list_that_has_a_value_is_asked_for_in_many_ways(hospital: duckdb.DuckDBPyConnection, condition: str) -> None:
+    assert answered(hospital, f"select count(*) from persons where {condition}", "persons") == {(): 3}

@@ -1,0 +1,147 @@
+"""Releases of every shape that change nothing: each query has the original's answer, or is refused by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+from duckdb_anon import load
+from tests.reference.rewrite_tables import SELF, database
+
+ROLES = "qi := ['age', 'sex', 'region', 'born', 'weight'], sensitive := 'disease'"
+QUERIES = (
+    "select count(*) as c from (select region from people group by region limit 2)",
+    "select count(*) as c from (select distinct region from people limit 3)",
+    "select age.name, (select count(*) from people where people.region = age.name) as c from regions age",
+    "select age.name, (select avg(cost) from people where region = age.name and sex = 'F') as a from regions age",
+    "select age.climate, sum(p.cost) filter (where age.name > 'n') as s from people p join regions age on p.region = age.name "
+    "where p.age > 25 group by age.climate",
+    "select age.c from (select count(*) as c from people) age",
+    "select count(*) as c from people where age = any([20, 21, null])",
+    "select count(*) as c from people where age <> all([20, 21])",
+    "select sum(case when age = any([20, 21]) then cost else 0 end) as s from people",
+    "select sum(cost order by age) as s, count(cost order by age) as c, avg(age order by cost desc) as a from people",
+    "select sum(age > 30) as s, sum(sex = 'F') as f from people where cost > 10",
+    "select region, sum(count(*)) filter (where region like 'n%') over () as s from people group by region",
+    "select region, lag(count(*) ignore nulls) over (order by region) as l from people group by region",
+    "select max(strftime(born, '%m')) as m from people",
+    "select sum(cost)::varchar as s, count(*)::varchar as c from people where age > 20",
+    "select count(*) as c from people where age < 1e400",
+    "select count(*) as c from people where (select true)",
+    "select name, count(*) as c from people join named() on region = name group by name",
+)
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    con = database()
+    load(con)
+    con.execute(
+        "create macro everyone() as count(*); create macro twice(x) as 2 * x; create macro four(x) as twice(twice(x))"
+    )
+    con.execute("create macro named() as table select 'n1' as name union all select 's1'")
+    con.execute("create macro coin() as random(); create macro most(x) as (select max(age) from people)")
+    yield con
+    con.close()
+
+
+def rewritten(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> str:
+    row = con.execute(f"select rewrite_query($1, 'people', 'identity_{shape}', {ROLES})", [query]).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    truth = con.execute(query)
+    names, rows = [d[0] for d in truth.description], sorted(truth.fetchall(), key=str)
+    answered = 0
+    for shape in SELF:
+        try:
+            text = rewritten(con, query, shape)
+        except duckdb.Error as error:
+            assert "rewrite_query: " in str(error), (shape, error)
+            continue
+        found = con.execute(text)
+        assert [d[0] for d in found.description] == names, shape
+        told = sorted(found.fetchall(), key=str)
+        assert len(told) == len(rows), (shape, told, rows)
+        for mine, own in zip(told, rows, strict=True):
+            assert all(_same(one, other) for one, other in zip(mine, own, strict=True)), (shape, told, rows)
+        answered += 1
+    assert answered
+
+
+REFUSED = (
+    ("select region, everyone() as c from people group by region", "everyone is a macro of count_star.*write that"),
+    ("select count(*) from people where coin() < 0.5", "coin is a macro of random"),
+    ("select count(*) from people where age = most(1)", "most is a macro of .*select max"),
+    ("select bogus(age) as k, count(*) from people group by k", "there is no function bogus"),
+    ("select #1, count(*) from people group by #1", "#1 cannot be answered.*write the column's name"),
+    ("select typeof(sum(cost)) from people", r"typeof\(sum\(cost\)\) cannot be answered"),
+    ("select json_group_array(region) from people", r"json_group_array\(region\) .* what single rows hold"),
+    ("select json_group_object(region, age) from people", "what single rows hold"),
+    ("select regexp_split_to_table(region, '') as k, count(*) from people group by all", "UNNEST of what a row holds"),
+    (
+        "select count(*) from (select region from people group by region limit 50%)",
+        "leave LIMIT and OFFSET of the groups out",
+    ),
+    ("select count(*) from regions anti join people on region = name", "optional side of ANTI JOIN"),
+)
+
+
+@pytest.mark.parametrize(("query", "reason"), REFUSED)
+@pytest.mark.parametrize("shape", ["rows", "boxes", "randomized"])
+def test_what_is_not_understood_is_refused_by_name(
+    con: duckdb.DuckDBPyConnection, query: str, reason: str, shape: str
+) -> None:
+    with pytest.raises(duckdb.Error, match=f"(?is)rewrite_query: .*{reason}"):
+        rewritten(con, query, shape)
+
+
+def test_means_of_moments_and_orders_of_arguments_are_refused_where_rows_are_weighed(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    for query, reason in (
+        ("select avg(born) from people where age > 30", r"avg\(born\) of DATE cannot be estimated"),
+        ("select wavg(cost, age) from people", r"wavg\(cost, age\) cannot be estimated"),
+        ("select mode(region order by age) from people where age > 30", "leave its ORDER BY out"),
+    ):
+        for shape in ("sliced", "counts", "sampled"):
+            with pytest.raises(duckdb.Error, match=f"rewrite_query: .*{reason}"):
+                rewritten(con, query, shape)
+
+
+def test_a_macro_that_only_computes_is_answered(con: duckdb.DuckDBPyConnection) -> None:
+    query = "select sum(four(cost)) as s, twice(count(*)) as c from people where age > 30"
+    for shape in ("rows", "boxes", "buckets", "randomized"):
+        assert con.execute(rewritten(con, query, shape)).fetchall() == [
+            tuple(pytest.approx(float(x)) for x in con.execute(query).fetchall()[0])
+        ]
+
+
+def test_whole_numbers_beyond_doubles_have_likely_extremes(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table many as select (9007199254740993 + i % 3)::bigint as id, i % 4 as kind from range(20) r(i)"
+    )
+    con.execute("create table of_many as select {lower: id, upper: id} as id, kind from many")
+    text = con.execute(
+        "select rewrite_query('select max(id) as m, min(id) as l, sum(id)::varchar as s from many', 'many', 'of_many', "
+        "qi := ['id'], sensitive := 'kind')"
+    ).fetchone()
+    assert text is not None
+    assert con.execute(text[0]).fetchone() == (
+        pytest.approx(2**53, rel=1e-15),
+        pytest.approx(2**53, rel=1e-15),
+        "180143985094819840",
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is None or other is None or isinstance(one, str):
+        return bool(one == other)
+    return math.isclose(float(one), float(other), rel_tol=1e-6, abs_tol=1e-6)
