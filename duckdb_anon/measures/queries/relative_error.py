@@ -63,7 +63,8 @@ def plan_relative_error(
     Returns:
         SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
         low, high and confidence DOUBLE, note VARCHAR. The truth lies between low and high for sure at confidence 1
-        (hard bounds), with 95% over the method's own randomness where it is 0.95; NULL where neither is known.
+        (hard bounds, up to the rounding of DOUBLE), with 95% over the method's own randomness where it is 0.95; NULL
+        where neither is known.
         For buckets that randomness is which cell went to which row: an association of columns that bucketing hid is
         an error of the estimate on top of it.
 
