@@ -24,6 +24,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.bounds.variance_blocks import Block, Question
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term, split
 from duckdb_anon.rewrite.estimate.row_answers import told_name
+from duckdb_anon.rewrite.estimate.row_weights import of_both
 from duckdb_anon.rewrite.estimate.steps import ROWS as ELIGIBLE
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.template import (
@@ -61,7 +62,7 @@ class VarianceTerms:
         question, found = self.question, []
         for first, left in self._by_factor(one).items():
             for second, right in self._by_factor(other).items():
-                square = tree("1e0 * {a} * {b}", a=left, b=right)  # whole numbers would run over
+                square = of_both(left, right)
                 if not question.steps.inverted:
                     found.append(tree("sum({x})", x=question.steps.column("sum", square, "squared")))
                     continue
@@ -79,7 +80,7 @@ class VarianceTerms:
         if not question.steps.inverted:
             return number(0)
         for factor, weight in self._by_factor(terms).items():
-            key = (self._column(tree("1e0 * {a} * {a}", a=weight)), factor)
+            key = (self._column(of_both(weight, weight)), factor)
             found.append((1, own(question.rows.setdefault(key, f"one_row_{len(question.rows)}"), "variance_terms")))
         return multiplied([own("noisy", "variance_terms"), added(found)])
 

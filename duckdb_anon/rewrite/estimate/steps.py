@@ -27,8 +27,8 @@ from duckdb_anon.rewrite.estimate.row_answers import (
     shares_name,
     told_name,
     total,
-    value_where,
 )
+from duckdb_anon.rewrite.estimate.row_weights import value_where
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
 from duckdb_anon.rewrite.query.template import column, copied, multiplied, name, number, own, select, tree
@@ -255,10 +255,10 @@ class Steps:
         by_value = sorted(c for c in self.homes.by_value if c in self.model.exact)
         keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in by_value]
         keys += [labelled(tree("{cell}", cell=part.cell), f"cell_{part.name}") for part in self.spread]
-        functions = {"square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
+        functions = {"min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns = [
             labelled(
-                (total(made_of) if kind == "sum" else tree(functions[kind], x=made_of)) if summed else made_of,
+                (total(made_of) if kind in ("sum", "square") else tree(functions[kind], x=made_of)) if summed else made_of,
                 label,
             )
             for (kind, made_of), label in self.columns.items()
