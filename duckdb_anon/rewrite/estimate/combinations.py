@@ -34,6 +34,8 @@ from duckdb_anon.rewrite.shapes.inverted import RandomizedPart, own_entry
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled
 
 COMBINATIONS = name("combinations")
+SUMS = ("sum", "square", "inverted square")
+"""Kinds of columns that add rows up."""
 MOST_COLUMNS = 3
 """Combinations of more columns may be about as many as rows."""
 MOST_FLAGS = 2
@@ -152,7 +154,7 @@ def _product(key: Key, shares: Collection[Place]) -> Product | None:
     parts = factors(made_of)
     weights = [one for one in parts if isinstance(one, exp.Column) and place_of(one) in shares]
     others = [one for one in parts if not any(one is weight for weight in weights)]
-    if kind not in ("sum", "square") or any(place_of(c) in shares for one in others for c in all_of(one, exp.Column)):
+    if kind not in SUMS or any(place_of(c) in shares for one in others for c in all_of(one, exp.Column)):
         return None
     numbers = [one for one in others if one != tree("1e0")]
     if weights and len([one for one in numbers if not is_flag(one)]) < 2:
