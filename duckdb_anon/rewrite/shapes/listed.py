@@ -62,9 +62,9 @@ class SetPart(Part):
         kind = list_type(self.release.types.get(fold(self.key.name), "")) if isinstance(self.key, exp.Column) else ""
         wanted = equal_to(condition, kind or "")
         if wanted is not None and len(wanted) == 1:
-            share = tree(_OF_ONE, cell=self.key, value=wanted[0])
+            entry = tree(_OF_ONE, cell=self.key, value=wanted[0])
             tests = {"mean": "{share}", "possible": "{share} <> 0", "certain": "{share} = 1"}
-            return tree(tests[request.wanted], share=share)  # one expression, which DuckDB reckons once
+            return tree(tests[request.wanted], share=entry)  # one expression, which DuckDB reckons once
 
         def asked_of(value: exp.Expr) -> exp.Expr:
             return mapped(condition, lambda one: value if isinstance(one, exp.Column) else None)
