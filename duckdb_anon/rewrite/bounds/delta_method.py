@@ -45,7 +45,7 @@ def interval(
     Returns:
         Low and high; None for anything else, and where a squared amount takes too many products.
     """
-    formula = _Formula(where, steps, variance_terms)
+    formula = _Formula(where, steps, variance_terms, isinstance(made_of, _AGGREGATES))
     try:
         found = formula.read(made_of)
         if found is None or not found.slopes:
@@ -101,6 +101,7 @@ class _Formula:
     where: exp.Expr | None
     steps: Steps
     variance_terms: VarianceTerms
+    alone: bool
     totals: list[_Total] = field(default_factory=list)
 
     def read(self, node: exp.Expr) -> _Smooth | None:
@@ -152,7 +153,8 @@ class _Formula:
             condition = every([self.where, condition])
         total = self._number(_Total(condition, aggregate.value))
         if aggregate.kind != "avg" or aggregate.value is None:
-            return _Smooth(self._sum(total), {total: number(1)})
+            # where an output column is this total, only its variance is read: its sum would be carried in vain
+            return _Smooth(exp.null() if self.alone else self._sum(total), {total: number(1)})
         there = every([condition, present(aggregate.value, self.steps.homes.of)])
         rows = self._number(_Total(there, None))
         amounts, count = self._sum(total), self._sum(rows)

@@ -248,10 +248,9 @@ def _sums(aggregate: Aggregate, rows: _Rows, steps: Steps, of: Callable[[exp.Exp
         return _added(amount, rows, steps, of)
 
     if aggregate.value is None:
-        low, high = (
-            tree("coalesce(sum(case when {test} then {one} else 0 end), 0)", test=test, one=added(_ONE))
-            for test in (rows.must, rows.may)
-        )
+        one = added(_ONE)
+        counted = "count_if({test})" if one == _ONE else "sum(case when {test} then {one} else 0 end)"
+        low, high = (tree(f"coalesce({counted}, 0)", test=test, one=one) for test in (rows.must, rows.may))
         return low, high
     low, high = (
         tree(
@@ -300,8 +299,12 @@ def _mean(rows: _Rows, steps: Steps, end: exp.Expr, single: exp.Expr, pick: str)
     """
     must = filtered(tree("sum({x})", x=_added(end, rows, steps, lambda x: x)), rows.must)
     others = every([rows.may, tree("not coalesce({must}, false)", must=rows.must)])
+    one = _added(_ONE, rows, steps, lambda x: x)
     certain, doubtful = (
-        tree("coalesce({n}, 0)", n=filtered(tree("sum({one})", one=_added(_ONE, rows, steps, lambda x: x)), test))
+        tree(
+            "coalesce({n}, 0)",
+            n=tree("count_if({test})", test=test) if one == _ONE else filtered(tree("sum({one})", one=one), test),
+        )
         for test in (rows.must, others)
     )
     whole = tree(

@@ -104,6 +104,9 @@ class PermutedKinds(Permuted):
             release=release,
             grouped=[self.bucket, *(key for _, key in keys)],
         )
+        # a bucket without a row that satisfies them adds 0 to every sum, whatever its cells are
+        for condition in self.steps.conditions if self.of_rows else ():
+            each.where(self.steps.text(condition), copy=False)
         if self.of_values:
             return select("select *, 1 as _buckets from {each}", each=each)
         return select("select *, count(*) as _buckets from {each} group by all", each=each)

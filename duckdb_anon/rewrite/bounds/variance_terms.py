@@ -11,6 +11,10 @@ condition or amount speaks of together: for GROUP BY CUBE over plain columns eac
 groups are its single values and all of them (U = 1). So the sum is carried from released values to groups block
 by block, like a mode product: never all combinations of released values with groups at once.
 
+Where a query groups by columns themselves and nothing else of it speaks of them, U(y) is the product of the entries of
+P^-1 for the group's values, and its square the product of theirs. Those sums are inverted beside the totals, column by
+column, by the squared entries.
+
 Source: Guo, Ying and Wu (2011), section III.B, for the weights; the variance is derived here. Cost: for k columns of
 d values in blocks of their own, k passes over the (d + 1)^k cells of the cube.
 """
@@ -21,9 +25,11 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.bounds.variance_blocks import Block, Question
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term, split
 from duckdb_anon.rewrite.estimate.row_answers import told_name
+from duckdb_anon.rewrite.estimate.row_weights import of_both
 from duckdb_anon.rewrite.estimate.steps import ROWS as ELIGIBLE
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.template import (
@@ -47,6 +53,7 @@ from duckdb_anon.rewrite.shapes.parts import labelled, same
 
 NAME = name("variance_terms")
 _ROWS = name("variance_rows")
+_ONE_ROW = name("variance_of_one_row")
 
 
 class VarianceTerms:
@@ -55,15 +62,19 @@ class VarianceTerms:
     def __init__(self, question: Question) -> None:
         """Start with nothing asked for."""
         self.question = question
+        self._one_row: dict[exp.Expr, str] = {}
 
     def of(self, one: Sequence[Term], other: Sequence[Term]) -> exp.Expr:
         """Sum over released rows of the product of two totals' weights, over a group of the final query."""
         question, found = self.question, []
         for first, left in self._by_factor(one).items():
             for second, right in self._by_factor(other).items():
-                square = tree("1e0 * {a} * {b}", a=left, b=right)  # whole numbers would run over
+                square = of_both(left, right)
                 if not question.steps.inverted:
                     found.append(tree("sum({x})", x=question.steps.column("sum", square, "squared")))
+                    continue
+                if self._by_entries([*one, *other]):
+                    found.append(tree("sum({x})", x=question.steps.column("inverted square", square, "squared")))
                     continue
                 key = (self._column(square), min(first, second), max(first, second))
                 found.append(own(question.sums.setdefault(key, f"square_{len(question.sums)}"), "variance_terms"))
@@ -78,13 +89,25 @@ class VarianceTerms:
         question, found = self.question, []
         if not question.steps.inverted:
             return number(0)
+        if self._by_entries(terms):
+            squares = (
+                question.steps.column("inverted square", of_both(one, one), "squared")
+                for one in self._by_factor(terms).values()
+            )
+            labels = [self._one_row.setdefault(square, f"one_row_{len(self._one_row)}") for square in squares]
+            return added(
+                [(1, tree("any_value({x})", x=exp.Column(this=name(one), table=taken(_ONE_ROW)))) for one in labels]
+            )
         for factor, weight in self._by_factor(terms).items():
-            key = (self._column(tree("1e0 * {a} * {a}", a=weight)), factor)
+            key = (self._column(of_both(weight, weight)), factor)
             found.append((1, own(question.rows.setdefault(key, f"one_row_{len(question.rows)}"), "variance_terms")))
         return multiplied([own("noisy", "variance_terms"), added(found)])
 
     def attach(self, query: exp.Select) -> None:
         """Compute the sums and join them to the groups of the rewritten query."""
+        if self._one_row:
+            append_step(query, _ONE_ROW, self._of_mean_row())
+            query.append("joins", exp.Join(this=exp.Table(this=taken(_ONE_ROW)), kind="CROSS"))
         if not self.question.sums:
             return
         for step, made_of in self._ctes():
@@ -143,6 +166,36 @@ class VarianceTerms:
         inner.set("expressions", inside)
         return outside
 
+    def _by_entries(self, terms: Sequence[Term]) -> bool:
+        """Whether the groups are combinations of values, and all of a group's rows weigh alike."""
+        question, homes = self.question, self.question.steps.homes
+        keys = question.groups.keys
+        columns = {fold(key.name) for key in keys if isinstance(key, exp.Column) and key.table == homes.alias}
+        of_columns = len(question.groups.sets) == 1 and len(columns) == len(keys) and columns == homes.by_value
+        factors = any(BY_VALUE in term.conditions or BY_VALUE in term.values for term in terms)
+        return of_columns and not (homes.others or question.by_value or factors)
+
+    def _of_mean_row(self) -> exp.Select:
+        """SELECT what one more row of the mean square would add to a sum of squares at most, over all groups."""
+        steps = self.question.steps
+        rows = own(steps.columns["sum", number(1)])
+        wholes = [f"whole_{part.name}" for part in steps.inverted]
+        noisy = some([self._noisy(), *(tree("abs({w} - 1) > 1e-9", w=own(one)) for one in wholes)])
+        most = [tree("{noisy}::integer", noisy=noisy), *(tree("{w} ** 2", w=own(one)) for one in wholes)]
+        found = select(
+            "select {rows} from (select {means} from {eligible}) as _mean",
+            rows=[labelled(multiplied([own(f"mean_{one}"), *most]), one) for one in self._one_row.values()],
+            means=[
+                labelled(tree("sum({c}) / sum({n})", c=square, n=rows), f"mean_{one}")
+                for square, one in self._one_row.items()
+            ],
+            eligible=ELIGIBLE,
+        )
+        for part, whole in zip(steps.inverted, wholes, strict=True):
+            of_part = tree("(select max(_own + _other) as {w} from {d})", w=name(whole), d=part.domain)
+            found.append("joins", exp.Join(this=of_part, kind="CROSS"))
+        return found
+
     def _column(self, square: exp.Expr) -> str:
         return own_name(self.question.steps.column("square", square, "squared"))
 
@@ -192,16 +245,20 @@ class VarianceTerms:
             labelled(tree("(sum({c}) over () / sum({rows}) over ())::double", c=own(column), rows=rows), label)
             for (column, _), label in self.question.rows.items()
         ]
+        sums.append(labelled(tree("{noisy}::integer", noisy=self._noisy()), "noisy"))
+        return select("select {columns} from {rows}", columns=[*cells, tree("0 as _level"), *sums], rows=ELIGIBLE)
+
+    def _noisy(self) -> exp.Expr:
+        """Whether what a released row adds may differ from what the original row does."""
+        steps = self.question.steps
         asked = [part for part in steps.model.parts if part.name in steps.requests]
-        noisy = some(
+        return some(
             [
                 part.noisy(steps.requests[part.name], told_name(part))
                 for part in asked
                 if isinstance(part, RandomizedPart)
             ]
         )
-        sums.append(labelled(tree("{noisy}::integer", noisy=noisy), "noisy"))
-        return select("select {columns} from {rows}", columns=[*cells, tree("0 as _level"), *sums], rows=ELIGIBLE)
 
     def _allowed(self, blocks: Sequence[Block]) -> list[int]:
         """The levels that can still become one of the query's grouping sets, empty where all can."""

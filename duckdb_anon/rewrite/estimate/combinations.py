@@ -26,6 +26,7 @@ from sqlglot import exp
 from duckdb_anon.model.shapes.types import is_integer
 from duckdb_anon.rewrite.estimate.row_answers import Place, place_of, shares_name, told_name
 from duckdb_anon.rewrite.estimate.row_answers import total as summed
+from duckdb_anon.rewrite.estimate.row_weights import factors, is_flag
 from duckdb_anon.rewrite.estimate.step_names import unlike
 from duckdb_anon.rewrite.query.template import added, copied, every, multiplied, name, number, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
@@ -33,6 +34,8 @@ from duckdb_anon.rewrite.shapes.inverted import RandomizedPart, own_entry
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled
 
 COMBINATIONS = name("combinations")
+SUMS = ("sum", "square", "inverted square")
+"""Kinds of columns that add rows up."""
 MOST_COLUMNS = 3
 """Combinations of more columns may be about as many as rows."""
 MOST_FLAGS = 2
@@ -148,13 +151,14 @@ def _place(part: Part, label: str) -> Place:
 def _product(key: Key, shares: Collection[Place]) -> Product | None:
     """What a column sums, as an amount of a row and the answers that weigh it; None for anything else."""
     kind, made_of = key
-    factors = _factors(made_of)
-    weights = [one for one in factors if isinstance(one, exp.Column) and place_of(one) in shares]
-    others = [one for one in factors if not any(one is weight for weight in weights)]
-    if kind not in ("sum", "square") or any(place_of(c) in shares for one in others for c in all_of(one, exp.Column)):
+    parts = factors(made_of)
+    weights = [one for one in parts if isinstance(one, exp.Column) and place_of(one) in shares]
+    others = [one for one in parts if not any(one is weight for weight in weights)]
+    if kind not in SUMS or any(place_of(c) in shares for one in others for c in all_of(one, exp.Column)):
         return None
-    if weights and len(others) == 1 and others[0] == tree("1e0"):
-        others = []  # weights are DOUBLEs
+    numbers = [one for one in others if one != tree("1e0")]
+    if weights and len([one for one in numbers if not is_flag(one)]) < 2:
+        others = numbers  # weights are DOUBLEs
     return multiplied([copied(one) for one in others]), weights
 
 
@@ -209,9 +213,14 @@ def _weighed(
         label = "_".join(["rows_of", *dict.fromkeys(flags[one].part for one in there)]) if there else "rows_there"
         if amount != number(1):
             label = f"total_{len(sums) + 1}"
-        total = sums.setdefault((amount, there), unlike(label, sums.values()))
+        # values are added up once, whether or not what has none adds 0
+        or_zero = isinstance(amount, exp.Coalesce) and amount.expressions == [number(0)]
+        summed_up = amount.this if or_zero else amount
+        total: exp.Expr = own(sums.setdefault((summed_up, there), unlike(label, sums.values())))
+        if or_zero:
+            total = tree("coalesce({total}, 0)", total=total)
         entries = [flags[one].weight(places.count(one), one in there) for one in dict.fromkeys(places)]
-        terms.append((1, multiplied([own(total), *entries])))
+        terms.append((1, multiplied([total, *entries])))
     others = [copied(one) for one in weights if place_of(one) not in flags]
     return multiplied([added(terms), *others])
 
@@ -220,11 +229,3 @@ def _may_group(parts: Sequence[Part]) -> bool:
     """Whether the rows of a release are better added up by the values of columns."""
     whole = all(is_integer(part.release.types.get(part.columns[0], "")) for part in parts)
     return whole and len(parts) <= MOST_COLUMNS
-
-
-def _factors(node: exp.Expr) -> list[exp.Expr]:
-    """The factors of a product."""
-    inner = node.unnest()
-    if isinstance(inner, exp.Mul):
-        return [*_factors(inner.left), *_factors(inner.right)]
-    return [node]

@@ -6,7 +6,6 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.query.template import kept_together, mapped, name, number, taken, tree
 from duckdb_anon.rewrite.query.walking import all_of
-from duckdb_anon.rewrite.shapes.known_expressions import never_null
 from duckdb_anon.rewrite.shapes.parts import ROW, Part
 
 Place = tuple[str, str]
@@ -67,19 +66,3 @@ def total(made_of: exp.Expr) -> exp.Expr:
     if isinstance(flag, exp.Not) and isinstance(flag.this, exp.Is) and isinstance(flag.this.expression, exp.Null):
         return tree("count({x})", x=flag.this.this)
     return tree("sum({x})", x=made_of)
-
-
-def value_where(condition: exp.Expr | None, value: exp.Expr | None) -> exp.Expr:
-    """A value of a row where a condition holds, 0 elsewhere; 1 for the value None.
-
-    Args:
-        condition: the condition; None where it always holds.
-        value: the value.
-    """
-    if value is None:
-        assert condition is not None  # noqa: S101 -- a factor has one of them
-        of_null = isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is)
-        return tree("({x})::int" if of_null else "case when {x} then 1 else 0 end", x=condition)
-    if condition is None:
-        return value if never_null(value) else tree("coalesce({value}, 0)", value=value)
-    return tree("coalesce(case when {condition} then {value} end, 0)", condition=condition, value=value)

@@ -27,8 +27,8 @@ from duckdb_anon.rewrite.estimate.row_answers import (
     shares_name,
     told_name,
     total,
-    value_where,
 )
+from duckdb_anon.rewrite.estimate.row_weights import value_where
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, value_steps
 from duckdb_anon.rewrite.query.template import column, copied, multiplied, name, number, own, select, tree
@@ -228,8 +228,9 @@ class Steps:
         """One CTE a randomized column, each reading the one before."""
         keys = [column(c).this for c in sorted(self.homes.by_value) if c in self.model.exact]
         keys += [name(label) for (kind, _), label in self.columns.items() if kind == "key"]
-        numbers = [name(label) for (kind, _), label in self.columns.items() if kind not in ("square", "key")]
-        return inversions(self.inverted, ROWS, keys, numbers, self.columns.get(("sum", number(1))))
+        numbers = [name(label) for (kind, _), label in self.columns.items() if kind in ("sum", "min", "max")]
+        squares = [name(label) for (kind, _), label in self.columns.items() if kind == "inverted square"]
+        return inversions(self.inverted, ROWS, keys, numbers, self.columns.get(("sum", number(1))), squares)
 
     def _answers(self, part: Part, asked: dict[Request, str]) -> list[Step]:
         """The steps that rows join for what is asked of a part; none where a row tells it all."""
@@ -255,14 +256,11 @@ class Steps:
         by_value = sorted(c for c in self.homes.by_value if c in self.model.exact)
         keys = [tree("{made_of} as {c}", made_of=self.model.exact[c], c=c) for c in by_value]
         keys += [labelled(tree("{cell}", cell=part.cell), f"cell_{part.name}") for part in self.spread]
-        functions = {"square": "sum({x})", "min": "min({x})", "max": "max({x})", "key": "{x}"}
-        columns = [
-            labelled(
-                (total(made_of) if kind == "sum" else tree(functions[kind], x=made_of)) if summed else made_of,
-                label,
-            )
-            for (kind, made_of), label in self.columns.items()
-        ]
+        functions = {"min": "min({x})", "max": "max({x})", "key": "{x}"}
+        columns: list[exp.Expr] = []
+        for (kind, made_of), label in self.columns.items():
+            of_rows = tree(functions[kind], x=made_of) if kind in functions else total(made_of)
+            columns.append(labelled(of_rows if summed else made_of, label))
         made: list[Step] = []
         source: exp.Expr = aliased(self.model.release, ROW)
         told: list[exp.Join] = []

@@ -131,6 +131,7 @@ class RandomizedPart(Part):
         keys: Sequence[exp.Identifier],
         sums: Sequence[exp.Identifier],
         rows: exp.Identifier | None = None,
+        squares: Sequence[exp.Identifier] = (),
     ) -> exp.Select:
         """SELECT the rows of `before` with this column inverted: its cells give way to true values.
 
@@ -140,11 +141,15 @@ class RandomizedPart(Part):
             keys: the other columns that tell its rows apart.
             sums: its columns of numbers.
             rows: the one of `sums` that counts rows; where it is 0 the combination of values is left out.
+            squares: its columns of squares, which take the squares of the entries.
         """
         columns = [exp.Column(this=key) for key in keys]
 
-        def summed(template: str) -> list[exp.Expr]:
-            return [tree(f"{template} as {{n}}", n=one) for one in sums]
+        def summed(template: str, of_square: str) -> list[exp.Expr]:
+            return [
+                *(tree(f"{template} as {{n}}", n=one) for one in sums),
+                *(tree(f"{of_square} as {{n}}", n=one) for one in squares),
+            ]
 
         return select(
             f"""
@@ -157,9 +162,9 @@ class RandomizedPart(Part):
             columns=columns,
             value=self.columns[0],
             cell=cell,
-            total=summed("sum({n})"),
-            near=summed("{n} * _own"),
-            far=summed("{n} * _other"),
+            total=summed("sum({n})", "sum({n})"),
+            near=summed("{n} * _own", "{n} * _own * (_own + 2 * _other)"),
+            far=summed("{n} * _other", "{n} * _other ** 2"),
             before=before,
             channel=self.channel(),
             domain=self.domain,
@@ -177,6 +182,7 @@ def inversions(
     keys: Sequence[exp.Identifier],
     numbers: Sequence[exp.Identifier],
     counted: str | None,
+    squares: Sequence[exp.Identifier] = (),
 ) -> list[tuple[exp.Identifier, exp.Query]]:
     """The names and SELECTs that invert one column after the other, each reading the one before.
 
@@ -186,14 +192,16 @@ def inversions(
         keys: its other columns that tell rows apart.
         numbers: its columns of numbers, which are summed.
         counted: the one of them that counts rows.
+        squares: its columns of squares.
     """
     made: list[tuple[exp.Identifier, exp.Query]] = []
     shown = {part.name: name(f"cell_{part.name}") for part in parts}
     for part in parts:
         others = [*keys, *(cell for other, cell in shown.items() if other != part.name)]
         step = name(f"{part.name}_inverted")
-        rows = name(counted) if counted else None
-        made.append((step, part.inverted(before, shown[part.name], others, numbers, rows)))
+        # what has no rows so far may still add to what the other columns take apart
+        rows = name(counted) if counted and part is parts[-1] else None
+        made.append((step, part.inverted(before, shown[part.name], others, numbers, rows, squares)))
         shown[part.name], before = column(part.columns[0]).this, step
     return made
 

@@ -62,7 +62,9 @@ class SetPart(Part):
         kind = list_type(self.release.types.get(fold(self.key.name), "")) if isinstance(self.key, exp.Column) else ""
         wanted = equal_to(condition, kind or "")
         if wanted is not None and len(wanted) == 1:
-            return tree(_OF_ONE[request.wanted], cell=self.key, value=wanted[0])
+            entry = tree(_OF_ONE, cell=self.key, value=wanted[0])
+            tests = {"mean": "{share}", "possible": "{share} <> 0", "certain": "{share} = 1"}
+            return tree(tests[request.wanted], share=entry)  # one expression, which DuckDB reckons once
 
         def asked_of(value: exp.Expr) -> exp.Expr:
             return mapped(condition, lambda one: value if isinstance(one, exp.Column) else None)
@@ -86,14 +88,12 @@ class SetPart(Part):
         return tree(f"{{found}} {sign} {{size}}", found=found, size=self._members(self.key))
 
 
-_OF_ONE = {
-    "mean": "case when array_length({cell}) > 1 then list_contains({cell}, {value})::int / array_length({cell}) "
-    "else ({cell}[1] is not distinct from {value})::int end",
-    "possible": "coalesce(list_contains({cell}, {value}), false)",
-    "certain": "coalesce(array_length({cell}) = 1 and {cell}[1] = {value}, false)",
-}
-"""What a set tells of one value. Sets of one member, which are most where classes are small, are looked at and not
-searched."""
+_OF_ONE = (
+    "case when array_length({cell}) > 1 then list_contains({cell}, {value})::int / array_length({cell}) "
+    "else ({cell}[1] is not distinct from {value})::int end"
+)
+"""The share of one value in a set: not 0 where it is in there, 1 where it is alone. Sets of one member, which are most
+where classes are small, are looked at and not searched."""
 
 
 @dataclass(frozen=True)

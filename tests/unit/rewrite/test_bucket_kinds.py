@@ -32,6 +32,8 @@ QUERIES = (
     "select max(c) from (select ill, sex, count(*) as c from t group by ill, sex)",
     "select count(*) from t where length(ill) < 9 and ill = 'flu' and cost % 2 = 0",
     "select count(*) from t where ill in (select ill from k)",
+    "select ill, sex, count(*), sum(cost) from t where age = 3 and cost > 40 and ill <> 'gout' group by ill, sex",
+    "select count(*) from t where age > 99 and ill = 'flu'",
     "select 1 union all select count(*) from t where ill = 'flu'",
     "select day, sum(case ill when 'flu' then cost when 'cold' then 1 end) from t group by day",
 )

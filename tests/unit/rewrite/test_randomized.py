@@ -142,6 +142,18 @@ def test_a_cube_is_the_sum_of_its_cells(people: duckdb.DuckDBPyConnection) -> No
                 "disease": lambda age, sex, disease: disease,
             },
         ),
+        (
+            "select sex, disease, count(*) from people group by all",
+            {"sex": lambda age, sex, disease: sex, "disease": lambda age, sex, disease: disease},
+        ),
+        (
+            "select age, sex, disease, count(*) from people group by age, sex, disease",
+            {
+                "age": lambda age, sex, disease: age,
+                "sex": lambda age, sex, disease: sex,
+                "disease": lambda age, sex, disease: disease,
+            },
+        ),
     ],
 )
 def test_intervals_are_those_of_the_full_matrices(
@@ -154,7 +166,8 @@ def test_intervals_are_those_of_the_full_matrices(
     rows = Counter(people.execute(f"select {', '.join(names)} from r").fetchall())
     released = np.array([rows[cell] for cell in product(*domains)], dtype=float)
     inverse = np.linalg.inv(kronecker([len(d) for d in domains], [0.75] * 3))
-    found = people.execute("select keys, estimate, (high - low) / 2 from relative_error(?, 'people', 'r')", [query])
+    asked = "select keys, estimate, (high - low) / 2 from relative_error(?, 'people', 'r', spread := 'uniform')"
+    found = people.execute(asked, [query])
     for group, estimate, reach in found.fetchall():
         inside = np.array([all(str(keys[k](*cell)) == v for k, v in group.items()) for cell in product(*domains)])
         weight = inside @ inverse
@@ -162,6 +175,38 @@ def test_intervals_are_those_of_the_full_matrices(
         variance = released @ weight**2 + one_row - released @ weight
         assert estimate == pytest.approx(released @ weight)
         assert reach == pytest.approx(1.959963984540054 * np.sqrt(max(variance, 0.0)), abs=1e-4)
+
+
+def test_what_no_row_is_estimated_to_have_still_adds_to_the_other_groups(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table people as select 'f' as sex, 'a' as place, 1 as cost")
+    for column, role in {"sex": "quasi", "place": "quasi", "cost": "insensitive"}.items():
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    # of 4 rows of place a, 1 was released as f: by 2 * 1 - 0.5 * 4, none were; but by cost, some were
+    con.execute("""
+        create table r as select sex, place, cost, {sex: {p: 0.75::double, domain: ['f', 'm']},
+            place: {p: 0.75::double, domain: ['a', 'b']}} as rr
+        from (values ('f', 'a', 7), ('m', 'a', 1), ('m', 'a', 1), ('m', 'a', 1), ('f', 'b', 5), ('m', 'b', 3))
+            t(sex, place, cost)
+    """)
+    entries = np.linalg.inv(kronecker([2], [0.75]))
+    rows = con.execute("select sex, place, cost from r").fetchall()
+    costs = np.array([cost for *_, cost in rows])
+    query = "select sex, place, count(*), sum(cost) from people group by sex, place"
+    found = con.execute(rewrite(query, seen(con, "people"), seen(con, "r"), [], "sure")).fetchall()
+    assert len(found) == 4
+    for sex, place, *shown in found:
+        weights = np.array(
+            [entries["fm".index(sex)]["fm".index(s)] * entries["ab".index(place)]["ab".index(p)] for s, p, _ in rows]
+        )
+        expected = []
+        for amounts in (np.ones(len(rows)), costs):
+            one_row = np.mean(amounts**2) * entries[0][0] ** 4
+            variance = amounts**2 @ weights**2 - amounts**2 @ weights + one_row
+            expected.append((amounts @ weights, 1.959963984540054 * np.sqrt(max(variance, 0.0))))
+        (count, reach), (total, reach_of_total) = expected
+        assert shown == pytest.approx(
+            [count, total, count - reach, count + reach, total - reach_of_total, total + reach_of_total]
+        )
 
 
 def test_what_was_not_randomized_is_known_exactly(people: duckdb.DuckDBPyConnection) -> None:
