@@ -41,9 +41,9 @@ class ColumnPlan:
         cells: class of the cells the kernel will return for it.
         column: source column that gives it values (Source) or the attribute (Coded, Interval, ...).
         frame: cells of the same frame share one `index` array.
-        different: whether its cells are listed once each, in a frame of its own.
         fields: for Struct, the plans of its fields.
         declared_type: DuckDB type of the column; set where cells may hold values that no row has.
+        different: whether its cells are listed once each, in a frame of its own.
     """
 
     name: str
