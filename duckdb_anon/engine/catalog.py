@@ -39,6 +39,7 @@ class Relation:
         hint: what to tell a user when a column of an invisible relation is needed.
         comment: the comment of the table itself.
         text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
+        by_letters: whether it is certain that no column has a collation, which takes different texts for equal.
     """
 
     given: str
@@ -48,6 +49,7 @@ class Relation:
     hint: str = ""
     text: str = ""
     comment: str = ""
+    by_letters: bool = False
 
     @property
     def unnamed(self) -> str:
@@ -132,10 +134,11 @@ class Catalog:
         if text.startswith("("):
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
-            columns = self.rows.columns_here(sql) or self._describe(sql)
+            columns, by_letters = self.rows.columns_here(sql)
+            columns = columns or self._describe(sql)
             if columns:
                 comments, comment = self._written_in(text) if _FILE.match(text) else self.rows.said(sql)
-                return Relation(given, sql, columns, _with_fields(comments), text=sql, comment=comment)
+                return Relation(given, sql, columns, _with_fields(comments), "", sql, comment, by_letters)
         if _FILE.match(text):
             return self._file(function, parameter, text)
         return self._unseen(function, parameter, text)

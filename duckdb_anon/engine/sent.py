@@ -156,7 +156,7 @@ def collated(function: str, catalog: Catalog, relation: Relation, names: Iterabl
         ColumnError: a column has a collation of the ICU extension.
     """
     texts = [name for name in names if relation.columns.get(name) == "VARCHAR"]
-    if not texts or catalog.cursor is None:
+    if not texts or relation.by_letters or catalog.cursor is None:
         return {}
     if not _TOLD_BY_TYPE:
         return _told_by_rows(function, catalog.cursor, relation, texts)

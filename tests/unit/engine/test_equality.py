@@ -5,6 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from duckdb_anon.engine.catalog import Catalog
+
 
 @pytest.mark.parametrize("special", ["'-inf'::double", "'inf'::double", "'nan'::double", "null::double"])
 @pytest.mark.parametrize("method", ["mondrian", "incognito"])
@@ -83,6 +85,39 @@ def test_classes_and_diversity_go_by_the_equality_of_the_column(con: duckdb.Duck
     con.execute("create table r as from mondrian('c', k := 12, qi := ['q'], sensitive := 's')")
     assert con.execute("select max(len(q)), count(*) from r").fetchone() == (1, 12)
     assert con.execute("select count(distinct s) from anatomy('c', 2, qi := ['q'], sensitive := 's')").fetchone()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "create table c as select * from plain; alter table c add column t varchar collate nocase; update c set t = s; "
+        "alter table c drop column s; alter table c rename t to s",
+        "create table held(s varchar collate nocase); insert into held select s from plain; "
+        "create view c as select p.a, h.s from plain p positional join held h",
+        "set default_collation = 'nocase'; create table c as from plain",
+    ],
+    ids=["a column added later", "a view", "the default"],
+)
+def test_a_collation_is_seen_wherever_it_was_said(con: duckdb.DuckDBPyConnection, made: str) -> None:
+    con.execute(
+        "create table plain as select i % 4 as a, case when i // 4 % 2 = 0 then 'flu' else 'FLU' end as s "
+        "from range(40) r(i)"
+    )
+    con.execute(made)
+    assert con.execute("select count(*) from (select s from c group by s)").fetchone() == (1,)
+    with pytest.raises(duckdb.Error, match="can meet is 1"):  # one value, however it is spelled, is not two
+        con.execute("from mondrian('c', l := 2, qi := ['a'], sensitive := 's')").fetchall()
+    con.execute("set default_collation = ''")
+    assert len(con.execute("from mondrian('plain', l := 2, qi := ['a'], sensitive := 's')").fetchall()) == 40
+
+
+def test_only_a_table_that_speaks_of_collations_is_asked_which(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute('create table c(s varchar collate nocase, "collate" integer)')
+    con.execute("create table t(s varchar)")
+    con.execute("create view v as from t")
+    catalog = Catalog(con.cursor(), *con.execute("select current_database(), current_schema()").fetchall()[0])
+    told = {name: catalog.relation("f", "tbl", name).by_letters for name in ("c", "t", "v", "main.t")}
+    assert told == {"c": False, "t": True, "v": False, "main.t": False}
 
 
 def test_a_collation_in_a_table_the_planner_cannot_see_is_refused(con: duckdb.DuckDBPyConnection) -> None:
