@@ -134,11 +134,13 @@ class Catalog:
         if text.startswith("("):
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
-            columns, by_letters = self.rows.columns_here(sql)
-            columns = columns or self._describe(sql)
+            columns = self.rows.columns_here(sql) or self._describe(sql)
             if columns:
                 comments, comment = self._written_in(text) if _FILE.match(text) else self.rows.said(sql)
-                return Relation(given, sql, columns, _with_fields(comments), "", sql, comment, by_letters)
+                by_letters = self.rows.by_letters(sql)
+                return Relation(
+                    given, sql, columns, _with_fields(comments), text=sql, comment=comment, by_letters=by_letters
+                )
         if _FILE.match(text):
             return self._file(function, parameter, text)
         return self._unseen(function, parameter, text)

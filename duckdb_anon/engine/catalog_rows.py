@@ -16,7 +16,7 @@ QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
 
 
 class _Row(NamedTuple):
-    """What the catalog says of a column, or of a table itself, whose `column` is '' and `kind` 'collated' or ''."""
+    """What the catalog says of a column, or of a table itself, whose `column` is ''."""
 
     database: str
     schema: str
@@ -25,17 +25,17 @@ class _Row(NamedTuple):
     kind: str
     comment: str | None
     is_table: bool
+    may_collate: bool
 
 
 _TABLES = """
-select table_name, database_name, schema_name, column_index, column_name, data_type, comment, false
+select table_name, database_name, schema_name, column_index, column_name, data_type, comment, false, false
 from duckdb_columns() where not internal and lower(table_name) {named}
-union all select table_name, database_name, schema_name, 0, '',
-case when contains(lower(sql), 'collate') or current_setting('default_collation') <> '' then 'collated' else '' end,
-comment, true
+union all select table_name, database_name, schema_name, 0, '', '', comment, true,
+contains(lower(sql), 'collate') or current_setting('default_collation') <> ''
 from duckdb_tables() where lower(table_name) {named}"""
 _VIEWS = """
-select view_name, database_name, schema_name, 0, '', '', comment, false
+select view_name, database_name, schema_name, 0, '', '', comment, false, false
 from duckdb_views() where not internal and lower(view_name) {named}"""
 
 
@@ -71,19 +71,20 @@ class CatalogRows:
         columns, tables = ([row for row in rows if bool(row.column) is of_column] for of_column in (True, False))
         return self._nearest(columns, qualifiers), self._nearest(tables, qualifiers).get("", "")
 
-    def columns_here(self, sql: str) -> tuple[dict[str, str], bool]:
-        """Columns of a table, not of a view, in the caller's own schema, which a bare name means; none for others.
+    def columns_here(self, sql: str) -> dict[str, str]:
+        """Columns of a table, not of a view, in the caller's own schema, which a bare name means; none for others."""
+        rows = self._of_table_here(sql)
+        return {row.column: row.kind for row in sorted(rows, key=lambda row: row.number) if row.column}
 
-        Returns:
-            Types of the columns, in order, and whether none of them can have a collation.
-        """
+    def by_letters(self, sql: str) -> bool:
+        """Whether a table that has `columns_here` has, for certain, no column with a collation."""
+        rows = self._of_table_here(sql)
+        return bool(rows) and not any(row.may_collate for row in rows)
+
+    def _of_table_here(self, sql: str) -> list[_Row]:
         qualified = len(parts := names_of(sql)) > 1
         rows = [] if qualified else [row for row in self._look_up(parts[0]) if self._is_here(row)]
-        tables = [row for row in rows if row.is_table]
-        if not tables:
-            return {}, False
-        columns = {row.column: row.kind for row in sorted(rows, key=lambda row: row.number) if row.column}
-        return columns, not any(row.kind for row in tables)
+        return rows if any(row.is_table for row in rows) else []
 
     def _is_here(self, row: _Row) -> bool:
         return (fold(row.database), fold(row.schema)) == (fold(self._database), fold(self._schema))

@@ -3,8 +3,9 @@
 Arrow carries texts without their collation, TIME WITH TIME ZONE without its zone and UHUGEINT in 127 bits. Texts
 of a collated column travel as its key (NOCASE: in lower case, NOACCENT: without accents, NFC: normalized), so that
 'flu' and 'FLU' are one value; what is released is still read from the source. What cannot travel is refused by name.
-Cost: a query of no rows for the text columns of a table; a pass over the columns of one the planner cannot see, and
-with DuckDB 1.5, where a query of no rows has lost the collations of its columns, of every table.
+Cost: nothing for a plain table in whose text the catalog finds no collation; else a query of no rows for the text
+columns; a pass over the columns of a table the planner cannot see, and with DuckDB 1.5, where a query of no rows has
+lost the collations of its columns, of each that may have one.
 """
 
 from __future__ import annotations
