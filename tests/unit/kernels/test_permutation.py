@@ -77,7 +77,7 @@ def test_repair_keeps_groups_and_brings_marginals_nearer(large: int, monkeypatch
     secret = nominal(((base + rng.integers(0, 2, 4000)) % 4).tolist(), "s")
     group = rng.permutation(np.repeat(np.arange(400), 10))
     source = permuted(group, 4, rng)
-    better = repaired(attributes, [secret], group, source, rng)
+    better = repaired(attributes, [secret], group, source.copy(), rng)
     for rows in better:
         assert (group[rows] == group).all() and len(set(rows.tolist())) == 4000
     codes = [a.codes for a in attributes]
