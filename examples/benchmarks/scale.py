@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -167,7 +168,7 @@ def _warmed(file: Path, methods: list[str]) -> float:
         _drop(file)
         measured([ONE, str(file), CALLS[name].format(table="people", qi=QI), ""])
     _drop(file)
-    return measured(["import numba, duckdb_anon; duckdb_anon.connect()"])[0]
+    return statistics.median(measured(["import numba, duckdb_anon; duckdb_anon.connect()"])[0] for _ in range(5))
 
 
 def _drop(file: Path) -> None:
