@@ -50,7 +50,7 @@ class CatalogRows:
             database: the caller's default database.
             schema: the caller's default schema.
         """
-        self._cursor, self._database, self._schema = cursor, database, schema
+        self._cursor, self._here = cursor, (fold(database), fold(schema))
         self._said: dict[str, list[_Row]] = {}
         self._expected: set[str] = set()
         self._views: set[str] = set()
@@ -87,7 +87,7 @@ class CatalogRows:
         return rows if any(row.is_table for row in rows) else []
 
     def _is_here(self, row: _Row) -> bool:
-        return (fold(row.database), fold(row.schema)) == (fold(self._database), fold(self._schema))
+        return (fold(row.database), fold(row.schema)) == self._here
 
     def _look_up(self, table: str) -> list[_Row]:
         """What the catalog says of all tables and views that a name, folded, means somewhere."""
@@ -120,7 +120,7 @@ class CatalogRows:
                 return 9
             if len(qualifiers) == 2 and place[0] != qualifiers[0]:
                 return 9
-            return 0 if self._is_here(row) else 1 if place[0] == fold(self._database) else 2
+            return 0 if self._is_here(row) else 1 if place[0] == self._here[0] else 2
 
         best = min(map(rank, rows), default=9)
         return {row.column: row.comment for row in rows if row.comment and best < 9 and rank(row) == best}

@@ -14,7 +14,6 @@ from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.enum_order import keep_order
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
-from duckdb_anon.rewrite.query.outputs import outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table
 from duckdb_anon.rewrite.query.plain_names import shorten_names
 from duckdb_anon.rewrite.query.presence import presence
@@ -144,7 +143,7 @@ def rewrite(
     everything = (original, *tables)
     asked = ResultNames(query, written, everything, namer)
     tree = bound(asked.titled(), everything)
-    names = [column.name for column in outputs(asked, tree)]
+    names = asked.of([one.alias_or_name for one in leftmost(tree).expressions])
     estimate = estimator(tree, release, everything, bounds, spread)
     if whole:
         _round(tree, estimate.tree, WholeNumbers(original))

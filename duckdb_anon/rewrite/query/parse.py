@@ -72,7 +72,7 @@ def tables_of(query: str) -> list[str]:
     for table in all_of(parse(query), exp.Table):
         if not isinstance(table.this, exp.Identifier) or step_of(table) is not None:
             continue
-        bare = table.copy()
+        bare = copied(table)
         for key in ("alias", "joins", "pivots", "sample"):
             bare.set(key, None)
         names.append(to_sql(bare, pretty=False))

@@ -11,7 +11,7 @@ around them stay as they are. Cost: a pass over each SELECT.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
@@ -140,7 +140,7 @@ def _shorten_steps(select: exp.Select, steps: Mapping[str, Names | None]) -> Non
         return
     taken = {fold(one.alias) for one in select.expressions if isinstance(one, exp.Alias)}
     needed: set[str] = set()
-    for column, of_subquery in _columns(select, False):
+    for column, of_subquery in _columns(select):
         called = fold(column.name)
         alone = sum(called in one for one in names.values()) == 1
         if of_subquery or called in taken or not alone or column.is_star:
@@ -159,7 +159,7 @@ def _shorten(select: exp.Select, item: exp.Table | exp.Subquery, steps: Mapping[
     named = [one for one in select.expressions if isinstance(one, exp.Alias)]
     taken = {fold(one.alias) for one in named if not _is_called(one.this, one.alias)}
     needed = False
-    for column, of_subquery in _columns(select, False):
+    for column, of_subquery in _columns(select):
         if column.table == alias:
             if of_subquery or fold(column.name) in taken:
                 needed = True
@@ -192,10 +192,15 @@ def _is_called(node: exp.Expr, name: str) -> bool:
     return isinstance(node, exp.Column) and fold(node.name) == fold(name)
 
 
-def _columns(node: exp.Expr, of_subquery: bool) -> Iterator[tuple[exp.Column, bool]]:
+def _columns(select: exp.Select) -> list[tuple[exp.Column, bool]]:
     """The columns of a SELECT, and whether each stands in a subquery of it."""
-    for child in node.iter_expressions():
-        if isinstance(child, exp.Column):
-            yield child, of_subquery
-        else:
-            yield from _columns(child, of_subquery or isinstance(child, exp.Query))
+    found = []
+    waiting: list[tuple[exp.Expr, bool]] = [(select, False)]
+    for around, of_subquery in waiting:
+        for value in around.args.values():
+            for node in value if isinstance(value, list) else (value,):
+                if isinstance(node, exp.Column):
+                    found.append((node, of_subquery))
+                elif isinstance(node, exp.Expr):
+                    waiting.append((node, of_subquery or isinstance(node, exp.Query)))
+    return found

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
+from duckdb_anon.rewrite.query.walking import all_of
 
 AGGREGATES = frozenset(
     "any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last "
@@ -67,7 +68,7 @@ def refuse(query: exp.Expr) -> None:
     Raises:
         RewriteError: naming the construct and what to write instead.
     """
-    for node in query.walk():
+    for node in all_of(query, exp.Expr):
         if isinstance(node, exp.Columns):
             raise RewriteError(
                 "COLUMNS(...) cannot be answered: which columns it stands for is not known before the release is read; "

@@ -13,6 +13,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.parse import plain
+from duckdb_anon.rewrite.query.walking import all_of
 
 ROWS_OWN = frozenset(
     "any_value arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax "
@@ -55,13 +56,13 @@ def refuse_single_rows(select: exp.Select) -> None:
             "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known "
             "to be the original's; ask for min, max or mode of the other columns, GROUP BY these"
         )
-    several = (one for e in select.expressions for one in e.find_all(*_SEVERAL, exp.Anonymous))
+    several = (one for e in select.expressions for one in all_of(e, *_SEVERAL, exp.Anonymous))
     if any(one.find_ancestor(exp.Select) is select for one in several if _unnests(one)):
         raise RewriteError(
             "UNNEST of what a row holds cannot be answered: it makes several rows of each one; aggregate each value by "
             "itself"
         )
-    for node in filter(shows_rows, select.walk()):
+    for node in filter(shows_rows, all_of(select, exp.Expr)):
         raise RewriteError(
             f"{plain(node)} cannot be answered from the release: it shows what single rows hold, and no row of a "
             "release is known to be the original's; ask for min, max or mode of a column, or put it into GROUP BY"

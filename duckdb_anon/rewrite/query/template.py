@@ -71,7 +71,7 @@ def own_name(found: exp.Column) -> str:
 
 def column(text: str, table: exp.Identifier | None = None) -> exp.Column:
     """A column of the analyst's."""
-    return exp.Column(this=_quoted(text), table=table.copy() if table is not None else None)
+    return exp.Column(this=_quoted(text), table=copied(table) if table is not None else None)
 
 
 def number(value: int | float | Fraction) -> exp.Expr:

@@ -10,6 +10,8 @@ from typing import TypeVar
 from sqlglot import exp
 
 Node = TypeVar("Node", bound=exp.Expr)
+_LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Var})
+"""Half of all nodes: nothing is below them."""
 
 
 def all_of(tree: exp.Expr, *kinds: type[Node]) -> list[Node]:
@@ -25,7 +27,11 @@ def all_of(tree: exp.Expr, *kinds: type[Node]) -> list[Node]:
     """
     nodes: list[exp.Expr] = [tree]
     for node in nodes:
+        if type(node) in _LEAVES:
+            continue
         for value in node.args.values():
+            if not value:
+                continue
             if isinstance(value, list):
                 nodes += [one for one in value if isinstance(one, exp.Expr)]
             elif isinstance(value, exp.Expr):
