@@ -31,16 +31,18 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.draws import apart
 from duckdb_anon.kernels.randomized_response import arguments
 from duckdb_anon.kernels.randomized_response.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
 from duckdb_anon.kernels.randomized_response.choice import choose
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model import cells
 from duckdb_anon.model.cells import Cells
 from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Cutting, Ladder, Method, Params, Roles
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.shapes import CHANNELS
 from duckdb_anon.model.shapes.types import is_enum
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.table import CodeArray, CodedTable
 
 NAME = "rr_distort"
 
@@ -74,10 +76,17 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     chosen = choose(table, params, NAME, with_risk=False)
     released: dict[str, Cells] = {}
     channels: dict[str, Cells] = {}
-    for column, channel in zip(chosen.columns, chosen.channels, strict=True):
+    each = apart(rng, len(chosen.columns))
+
+    def drawn(c: int) -> CodeArray:
+        column = chosen.columns[c]
+        codes: CodeArray = column.domain[chosen.channels[c].distort(column.places, each[c])]
+        return codes
+
+    codes = side_by_side(drawn, range(len(chosen.columns)))
+    for column, channel, own in zip(chosen.columns, chosen.channels, codes, strict=True):
         name = column.attribute.name
-        drawn = channel.distort(column.places, rng)
-        released[name] = cells.Coded(name, column.domain[drawn])
+        released[name] = cells.Coded(name, own)
         if column.randomized:
             channels[name] = cells.Channel(name, channel.p, column.domain)
     released[cells.ROWS] = cells.Source(np.arange(table.rows, dtype=np.int64))

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.compiled import compiled
-from duckdb_anon.kernels.threads import side_by_side, threads
+from duckdb_anon.kernels.compiled import compiled, compiled_in_place
+from duckdb_anon.kernels.draws import apart
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
@@ -29,7 +30,9 @@ def rows_by_group(group_of_row: IntArray) -> tuple[IntArray, IntArray]:
     tick()
     sizes = np.bincount(group_of_row)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return np.argsort(group_of_row, kind="stable").astype(np.int64, copy=False), starts
+    rows = np.empty(len(group_of_row), dtype=np.int64)
+    _deal(group_of_row, starts.copy(), rows)
+    return rows, starts
 
 
 def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> IntArray:
@@ -49,11 +52,17 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     """
     rows, starts = rows_by_group(group_of_row)
     source = np.empty((columns, len(rows)), dtype=np.int32 if len(rows) < 2**31 else np.int64)
-    together = threads()
-    for first in range(0, columns, together):
-        drawn = [(rng.random(len(rows)), own) for own in source[first : first + together]]
-        side_by_side(lambda column: _shuffle(rows, starts, *column), drawn)
+    each = apart(rng, columns)
+    side_by_side(lambda c: _shuffle(rows, starts, each[c].random(len(rows)), source[c]), range(columns))
     return source
+
+
+@compiled_in_place
+def _deal(group: Array, place: Array, rows: Array) -> None:
+    """Put each row at the next place of its group."""
+    for i in range(len(group)):
+        rows[place[group[i]]] = i
+        place[group[i]] += 1
 
 
 @compiled

@@ -1,0 +1,33 @@
+"""Generators of their own: of one kind with the first, apart from one another, and as long a key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.engine.randomness import generator
+from duckdb_anon.kernels.draws import apart
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_they_are_of_one_kind_and_draw_different_numbers(seed: int | None) -> None:
+    rng = generator(seed)
+    each = apart(rng, 3)
+    assert {type(one.bit_generator) for one in each} == {type(rng.bit_generator)}
+    drawn = np.stack([one.random(20_000) for one in (*each, rng)])
+    correlated = np.corrcoef(drawn) - np.eye(4)
+    assert np.abs(correlated).max() < 0.04  # six standard errors
+    assert len(np.unique(drawn)) == drawn.size
+
+
+def test_a_cryptographic_one_gives_keys_of_256_bits() -> None:
+    keys = [one.bit_generator.state["state"]["keysetup"] for one in apart(generator(None), 50)]
+    words = np.stack(keys)
+    assert words.shape == (50, 8)
+    # each of the 256 bits is set in some and not in all; by chance one of them is the same in all 50 once in 2^41
+    assert (np.bitwise_or.reduce(words) == 2**32 - 1).all() and (np.bitwise_and.reduce(words) == 0).all()
+
+
+def test_a_seed_repeats_them() -> None:
+    first, second = (np.stack([one.random(5) for one in apart(generator(8), 4)]) for _ in range(2))
+    assert (first == second).all()
