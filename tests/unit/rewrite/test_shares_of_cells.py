@@ -68,6 +68,44 @@ def test_boxes_as_wide_as_their_type_have_their_share(kind: str, condition: str)
     assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
 
 
+@pytest.mark.parametrize("kind", ["TINYINT", "INTEGER", "BIGINT"])
+@pytest.mark.parametrize("least", [-2, -1, 0, 1])
+def test_boxes_at_the_least_value_of_their_type_have_their_share(kind: str, least: int) -> None:
+    con = duckdb.connect()
+    con.execute(f"create table r (v struct(lower {kind}, upper {kind}))")
+    low = -ENDS[kind]
+    boxes = [(low, low), (low, low + 1), (low + 1, low + 4), (low, 7)]
+    con.executemany("insert into r values ({'lower': ?, 'upper': ?})", boxes)
+    types = {"v": (kind, f"STRUCT(lower {kind}, upper {kind})")}
+    for condition, asked in (
+        (f"v between {low + 1 + least} and 5", (low + 1 + least, 5)),
+        (f"v <= {low + 2}", (low, low + 2)),
+    ):
+        share = sum(Fraction(max(min(b, asked[1]) - max(a, asked[0]) + 1, 0), b - a + 1) for a, b in boxes)
+        assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("at", [3, 2**52 - 1, 2**52, 2**53 + 1, 2**60])
+def test_narrow_boxes_of_large_numbers_have_their_share(at: int, sign: int) -> None:
+    con = duckdb.connect()
+    con.execute("create table r (v struct(lower bigint, upper bigint))")
+    at *= sign
+    boxes = [(at - 1, at + 2), (at, at + 2), (at - 3, at), (at - 2**62, at + 1), (at - 1, at + 2**62)]
+    con.executemany("insert into r values ({'lower': ?, 'upper': ?})", boxes)
+    types = {"v": ("BIGINT", "STRUCT(lower BIGINT, upper BIGINT)")}
+    for condition, (low, high) in (
+        (f"v >= {at}", (at, at + 2**63)),
+        (f"v < {at + 1}", (at - 2**63, at)),
+        (f"v between {at} and {at + 1}", (at, at + 1)),
+    ):
+        for a, b in boxes:
+            con.execute("create or replace table r as select {'lower': ?::bigint, 'upper': ?::bigint} as v", [a, b])
+            share = Fraction(max(min(b, high) - max(a, low) + 1, 0), b - a + 1)
+            found = estimate(con, f"select sum(1.0e18) from t where {condition}", types)
+            assert found == pytest.approx(1e18 * float(share), rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("query", "amount", "asked"),
     [
