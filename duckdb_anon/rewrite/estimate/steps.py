@@ -186,10 +186,10 @@ class Steps:
         return self.column("sum", self._share(part, Request("fewest", self.bare(condition))), "surely")
 
     def column(self, kind: str, made_of: exp.Expr, label: str = "") -> exp.Column:
-        """A column of the released rows: a sum, a minimum, a maximum, or a key.
+        """A column of the released rows: a sum, a minimum, a maximum, a key, or a chance that may be 0.
 
         Args:
-            kind: 'sum', 'min', 'max' or 'key'.
+            kind: 'sum', 'min', 'max', 'key' or 'chance'.
             made_of: expression over a row of the release.
             label: its name, readable.
         """

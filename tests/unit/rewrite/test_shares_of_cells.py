@@ -116,6 +116,11 @@ def test_narrow_boxes_of_large_numbers_have_their_share(at: int, sign: int) -> N
         ("select 2 * count(*) - count(*) filter (where a = 2 and not b = 1) from t",
          lambda a, b, c: 1 if a == 2 and b != 1 else 2, lambda a, b: True),
         ("select sum(c) from t where a is null or b <> 1", lambda a, b, c: c or 0, lambda a, b: a is None or b != 1),
+        ("select sum(c) from t where a = 2 and b = 1", lambda a, b, c: c or 0, lambda a, b: a == 2 and b == 1),
+        ("select sum(c) from t where b = 0 and c <> 3", lambda a, b, c: (c or 0) * (c != 3), lambda a, b: b == 0),
+        ("select sum(c) filter (where c <> 3) from t where b = 0", lambda a, b, c: (c or 0) * (c != 3), lambda a, b: b == 0),
+        ("select sum(c) + count(*) from t where b = 0 and a < 3", lambda a, b, c: 1 + (c or 0),
+         lambda a, b: b == 0 and a is not None and a < 3),
         ("select sum(a + c) from t where b = 0", lambda a, b, c: (a or 0) + c if a is not None and c is not None else 0,
          lambda a, b: b == 0),
         ("select sum(b) from t where a in (0, 2) and c > 3", lambda a, b, c: b * (c is not None and c > 3),
@@ -158,6 +163,44 @@ def test_rows_added_up_by_combination_weigh_what_each_weighs(query: str, amount:
     assert ("count_if" in text) is not any(summed in query for summed in ("sum(c)", "sum(a + c)")), text
     assert ("GROUP BY ALL" in text) is ("sum(" in query), text
     assert con.execute(text).fetchall()[0][0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shape", ["boxes", "randomized"])
+@pytest.mark.parametrize(
+    ("rows", "total"),
+    [
+        ([], None),
+        ([(1, None), (9, 5)], None),
+        ([(1, None), (1, 0), (9, 5)], 0),
+        ([(1, 2), (1, None), (1, -2)], 0),
+        ([(None, 3), (9, 5)], None),
+        ([(1, 4), (2, None), (9, 5)], 4),
+    ],
+)
+def test_a_sum_is_null_where_no_row_has_a_value_and_a_chance(
+    shape: str, rows: list[tuple[int | None, int | None]], total: int | None
+) -> None:
+    con = duckdb.connect()
+    con.execute("create table plain (a integer, c integer)")
+    if rows:
+        con.executemany("insert into plain values (?, ?)", rows)
+    box, channel = "STRUCT(lower INTEGER, upper INTEGER)", "STRUCT(a STRUCT(p DOUBLE, domain INTEGER[]))"
+    shown = {"boxes": "case when a is not null then {lower: a, upper: a} end as a, c, 'k' as g",
+             "randomized": f"a, c, 'k' as g, {{a: {{p: 1.0, domain: [1, 2, 9, null]}}}}::{channel} as rr"}  # fmt: skip
+    con.execute(f"create table r as select {shown[shape]} from plain")
+    types = {"boxes": (("a", box), ("c", "INTEGER"), ("g", "VARCHAR")),
+             "randomized": (("a", "INTEGER"), ("c", "INTEGER"), ("g", "VARCHAR"), ("rr", channel))}  # fmt: skip
+    original, release = (
+        TableInfo("t", (("a", "INTEGER"), ("c", "INTEGER"), ("g", "VARCHAR"))),
+        TableInfo("r", types[shape]),
+    )
+    for wanted in ("sum(c)", "sum(c), count(*)", "sum(c) filter (where c < 5)"):
+        text = rewrite(f"select {wanted} from t where a < 5", original, release)
+        row = con.execute(text).fetchone()
+        assert row is not None and row[0] == total, text
+    text = rewrite("select g, sum(c) as s from t where a < 5 group by g", original, release)
+    asked = any(a is not None and a < 5 for a, _ in rows)
+    assert con.execute(text).fetchall() == [("k", total)] * asked
 
 
 def test_a_group_whose_condition_is_null_in_all_rows_counts_none() -> None:
