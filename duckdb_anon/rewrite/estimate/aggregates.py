@@ -23,6 +23,7 @@ from duckdb_anon.rewrite.estimate.expectation import (
     product,
     split,
 )
+from duckdb_anon.rewrite.estimate.step_names import label_of
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import are_lists
 from duckdb_anon.rewrite.query.parse import plain
@@ -112,6 +113,8 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, in_grou
     total = tree("sum({x})", x=_sum(steps, amounts, nulls=len(amounts) == 1))
     if aggregate.kind == "sum" and _told_by_null(there, value, steps):
         return total
+    if aggregate.kind == "sum" and _null_as_value(amounts, there, value, steps):
+        return filtered(total, tree("{chance} <> 0", chance=_chance(Term(1, amounts[0].conditions), steps)))
     mass = _sum(steps, there)
     if not _told_by_null(there, value, steps):
         total = filtered(total, not_zero(mass, steps))
@@ -124,6 +127,26 @@ def _told_by_null(there: list[Term], value: exp.Expr, steps: Steps) -> bool:
         return False
     has_value = Term(1, {EXACT: tree("{value} is not null", value=value)})
     return [one.key for one in there] in ([Term().key], [has_value.key])
+
+
+def _null_as_value(amounts: list[Term], there: list[Term], value: exp.Expr, steps: Steps) -> bool:
+    """Whether a row's amount is NULL where its value is, so that a sum need not look at the value once more.
+
+    Not where rows are added up before: one of them may have a value and no chance, another a chance and no value.
+    """
+    if steps.spread or len(amounts) != 1 or set(amounts[0].values) != {EXACT} or not amounts[0].conditions:
+        return False
+    chance = Term(1, amounts[0].conditions)
+    valued = chance.times(Term(1, {EXACT: tree("{value} is not null", value=value)}))
+    alone = not {EXACT, BY_VALUE} & set(chance.conditions)
+    return alone and [one.key for one in there] == [valued.key]
+
+
+def _chance(term: Term, steps: Steps) -> exp.Expr:
+    """A column that is not 0 where a row's chance is not; rows that are added up need not be counted for it."""
+    made_of = steps.product(term)
+    assert made_of is not None  # noqa: S101 -- no values are spelled out
+    return steps.column("chance" if steps.added_up else "sum", made_of, label_of(term, steps.spread))
 
 
 def _require_numbers(aggregate: Aggregate, value: exp.Expr, steps: Steps) -> None:

@@ -36,6 +36,8 @@ from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labell
 COMBINATIONS = name("combinations")
 SUMS = ("sum", "square", "inverted square")
 """Kinds of columns that add rows up."""
+CHANCE = "chance"
+"""A column that is looked at for being 0, not added up: where combinations are groups, each has a row."""
 MOST_COLUMNS = 3
 """Combinations of more columns may be about as many as rows."""
 MOST_FLAGS = 2
@@ -121,7 +123,10 @@ def combined(
     if not (_may_group(grouped) or all(part in spread for part in grouped)):
         return None
     sums: dict[tuple[exp.Expr, Counted], str] = {}
-    found = {key: _weighed(amount, weights, flags, sums) for key, (amount, weights) in wanted.items()}
+    found = {
+        key: multiplied(weights) if key[0] == CHANCE and not flags else _weighed(amount, weights, flags, sums)
+        for key, (amount, weights) in wanted.items()
+    }
     cells = [exp.Alias(this=copied(part.key), alias=copied(part.key.this)) for part in grouped]
     totals = [
         labelled(
@@ -154,7 +159,7 @@ def _product(key: Key, shares: Collection[Place]) -> Product | None:
     parts = factors(made_of)
     weights = [one for one in parts if isinstance(one, exp.Column) and place_of(one) in shares]
     others = [one for one in parts if not any(one is weight for weight in weights)]
-    if kind not in SUMS or any(place_of(c) in shares for one in others for c in all_of(one, exp.Column)):
+    if kind not in (*SUMS, CHANCE) or any(place_of(c) in shares for one in others for c in all_of(one, exp.Column)):
         return None
     numbers = [one for one in others if one != tree("1e0")]
     if weights and len([one for one in numbers if not is_flag(one)]) < 2:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sqlglot import exp
 
 from duckdb_anon.rewrite.query.template import kept_together, mapped, name, number, taken, tree
 from duckdb_anon.rewrite.query.walking import all_of
-from duckdb_anon.rewrite.shapes.parts import ROW, Part
+from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request
 
 Place = tuple[str, str]
 """A step and its column that an expression reads."""
@@ -56,6 +58,27 @@ def told_name(part: Part) -> exp.Identifier:
 def shares_name(part: Part) -> exp.Identifier:
     """The step with what a part answers, joined to the rows by its cells."""
     return name(f"shares_of_{part.name}")
+
+
+def total_of(made_of: exp.Expr, parts: Sequence[Part], requests: Mapping[str, Mapping[Request, str]]) -> exp.Expr:
+    """The sum of a number over rows: where it is an answer alone, as the part adds it up that gives it.
+
+    Args:
+        made_of: the number, over a row of the release.
+        parts: the parts of the release.
+        requests: what is asked of them, and the labels of the answers.
+    """
+    if not isinstance(made_of, exp.Column):
+        return total(made_of)
+    step, label = place_of(made_of)
+    asked = [
+        (part, one)
+        for part in parts
+        for one, told in requests.get(part.name, {}).items()
+        if (shares_name(part).this, name(told).this) == (step, label)
+    ]
+    added_up = asked[0][0].of_rows(asked[0][1]) if asked else None
+    return total(made_of) if added_up is None else added_up
 
 
 def total(made_of: exp.Expr) -> exp.Expr:

@@ -26,7 +26,7 @@ from duckdb_anon.rewrite.estimate.row_answers import (
     place_of,
     shares_name,
     told_name,
-    total,
+    total_of,
 )
 from duckdb_anon.rewrite.estimate.row_weights import value_where
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
@@ -186,10 +186,10 @@ class Steps:
         return self.column("sum", self._share(part, Request("fewest", self.bare(condition))), "surely")
 
     def column(self, kind: str, made_of: exp.Expr, label: str = "") -> exp.Column:
-        """A column of the released rows: a sum, a minimum, a maximum, or a key.
+        """A column of the released rows: a sum, a minimum, a maximum, a key, or a chance that may be 0.
 
         Args:
-            kind: 'sum', 'min', 'max' or 'key'.
+            kind: 'sum', 'min', 'max', 'key' or 'chance'.
             made_of: expression over a row of the release.
             label: its name, readable.
         """
@@ -259,7 +259,8 @@ class Steps:
         functions = {"min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns: list[exp.Expr] = []
         for (kind, made_of), label in self.columns.items():
-            of_rows = tree(functions[kind], x=made_of) if kind in functions else total(made_of)
+            total = total_of(made_of, self.model.parts, self.requests)
+            of_rows = tree(functions[kind], x=made_of) if kind in functions else total
             columns.append(labelled(of_rows if summed else made_of, label))
         made: list[Step] = []
         source: exp.Expr = aliased(self.model.release, ROW)

@@ -16,22 +16,19 @@ from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_timestam
 from duckdb_anon.rewrite.query.template import (
     added,
     every,
-    mapped,
     multiplied,
     number,
     own,
-    own_name,
     some,
     tree,
     truth,
 )
 from duckdb_anon.rewrite.shapes.moment_units import timestamp
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, whole
+from duckdb_anon.rewrite.shapes.whole_boxes import NARROW, OF_ALL, WholeBoxes, all_values, line_of, of_all_boxes
 
 WHOLE = ValueRanges(EVERYTHING.intervals, True)
 """Every value, NULL too."""
-NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
-"""Types whose values and their successors are BIGINTs."""
 WHOLE_TYPES = {"INT", "INTEGER", "UINTEGER", "BIGINT", "UBIGINT"}
 """Types that hold the differences of numbers below 2^29."""
 
@@ -88,8 +85,7 @@ class Form:
             return None
         piece = pieces[0]
         if piece.low is None and piece.high is None:
-            share = "1 - 1 / {all}" if self.discrete else "1"
-            return self._of_whole_boxes(number(1), share)
+            return WholeBoxes(self.kind).of_row(None)
         # a box that reaches over a single end does so there
         low = self._low(piece) if piece.low is None or piece.high is not None else printed(piece.low, self.kind)
         high = self._high(piece) if piece.high is None or piece.low is not None else printed(piece.high, self.kind)
@@ -97,12 +93,12 @@ class Form:
         # a box of counted values that lies inside two ends has the size that it has there
         alone = "" if self.discrete and piece.low is not None and piece.high is not None else "when {inside} then 1"
         return tree(
-            f"case {alone} when _cell is null or {{outside}} then 0 else coalesce({{size}} / {{width}}, {_OF_ALL}) end",
+            f"case {alone} when _cell is null or {{outside}} then 0 else coalesce({{size}} / {{width}}, {OF_ALL}) end",
             outside=self._outside(piece),
             inside=self._within(),
             size=number(1) if point else self._covered(piece, high, low),
-            width=self._length(own("high"), own("low"), self._room()),
-            of_all=_of_all_boxes(self._share_of_all(piece)),
+            width=self._width(piece),
+            of_all=of_all_boxes(self._share_of_all(piece)),
         )
 
     def mean_of_own_ends(self, slope: Fraction, shift: Fraction) -> exp.Expr | None:
@@ -114,51 +110,49 @@ class Form:
         """
         if self.wanted.intervals != EVERYTHING.intervals:  # what NULL adds is 0 in any case
             return None
-        total = "{low} + {high}"
-        if self.kind.upper() in NARROW:
-            total = "(0.0 + {low} + {high})"
-        elif is_integer(self.kind) or decimal_type(self.kind):
-            total = "({low}::double + {high})"
-        middle = _line(slope / 2, tree(total, low=own("low"), high=own("high")), shift)
-        return self._of_whole_boxes(middle, "{of_all} * (1 - 1 / {all})" if self.discrete else "{of_all}")
+        return WholeBoxes(self.kind).of_row((slope, shift))
 
-    def _of_whole_boxes(self, otherwise: exp.Expr, of_all: str) -> exp.Expr:
-        """What every value of a box tells; `of_all` in one that could be anything, NULL among it."""
-        if of_all == "1":
-            return tree("(_cell is not null)::int")
-        low, high = own("least"), own("most")
-        every_value = tree(self._all_values(), high=high, low=low) if self.discrete else number(1)
-        form = f"coalesce({{otherwise}}, case when _cell is null then 0 end, {_OF_ALL})"
-        if isinstance(otherwise, exp.Literal):  # which is never NULL
-            form = f"case when not _unbounded then {{otherwise}} when _cell is null then 0 else coalesce({_OF_ALL}) end"
-        return tree(
-            form,
-            of_all=tree(of_all, low=low, high=high, all=every_value, of_all=_of_all_boxes(otherwise)),
-            otherwise=otherwise,
-        )
+    def total_of_own_ends(self, line: tuple[Fraction, Fraction] | None) -> exp.Expr | None:
+        """The share, or the mean of slope * value + shift, added up over rows; None where not all values are asked for.
 
-    def _all_values(self) -> str:
-        """The number of values between two ends, and NULL."""
-        return "({high} - {low} + 2)" if self.kind.upper() == "DATE" else "(2.0 + {high} - {low})"
+        Args:
+            line: slope and shift; None for the share.
+        """
+        if self.wanted.intervals != EVERYTHING.intervals or (line is None and self.wanted.null):
+            return None
+        return WholeBoxes(self.kind).of_rows(line)
 
     def _share_of_all(self, piece: ValueInterval) -> exp.Expr:
         size = self._length(self._high(piece), self._low(piece))
         if self.discrete:  # and NULL is one more value
-            every_value = tree(self._all_values(), high=own("high"), low=own("low"))
+            every_value = tree(all_values(self.kind), high=own("high"), low=own("low"))
             if piece.low is not None and piece.low == piece.high:
                 return tree("({touched})::int / {all}", touched=self.touches(), all=every_value)
             return tree("greatest({size}, 0) / {all}", size=size, all=every_value)
         return self._point_or(self._inside_point(), [self._size(piece)])
 
-    def _room(self) -> str:
-        """One, of a type in which the values of a row have room: a cast of all rows to DECIMAL takes thrice as long."""
-        return "1e0" if self.kind.upper() in NARROW else "1::int128"
+    def _room(self, piece: ValueInterval, whole: int = 1) -> str:
+        """A whole number of a type with room for lengths in a box that a piece touches and does not hold.
+
+        A box around an end below 2^52 has ends that a DOUBLE tells, or is at least half as long as what it rounds is
+        large: that is precise, and takes less than 128 bits do. A cast of all rows to DECIMAL takes thrice as long.
+        """
+        near = all(end is None or abs(end) < 2**52 for end in (piece.low, piece.high))
+        return f"{whole}e0" if self.kind.upper() in NARROW or near else f"{whole}::int128"
 
     def _length(self, high: exp.Expr, low: exp.Expr, one: str = "1.0") -> exp.Expr:
         """The length between two ends, or the number of values: of whole numbers as a type that has room."""
         if not self.discrete or self.kind.upper() == "DATE":
             return tree("{high} - {low} + 1" if self.discrete else "{high} - {low}", high=high, low=low)
         return tree(f"{one} + {{high}} - {{low}}", high=high, low=low)
+
+    def _width(self, piece: ValueInterval) -> exp.Expr:
+        """The length of a box that a piece touches and does not hold."""
+        one = self._room(piece) if self.discrete and self.kind.upper() != "DATE" else ""
+        if one == "1e0" and (piece.low is None or piece.low >= 1):
+            # the upper end is not its type's least; its cast alone would be pushed into the scan, for all rows
+            return tree("_high - 1 + 2e0 - _low")
+        return self._length(own("high"), own("low"), one)
 
     def _covered(self, piece: ValueInterval, high: exp.Expr, low: exp.Expr) -> exp.Expr:
         """The same of what a piece covers of a box that it touches and does not hold."""
@@ -167,14 +161,13 @@ class Form:
         if piece.low is not None and piece.high is not None:
             # both ends are between the constants
             near = self.kind.upper() in WHOLE_TYPES and max(abs(piece.low), abs(piece.high)) < 2**29
-            return self._length(high, low, "1" if near else self._room())
+            return self._length(high, low, "1" if near else self._room(piece))
         beyond, before = _moved(high, 1), _moved(low, -1)
         if before is not None:  # at most the distance from a positive number
             return tree("{high} - {low}", high=high, low=before)
         if beyond is not None:
-            one = f"{beyond}e0" if self.kind.upper() in NARROW else f"{beyond}::int128"
-            return tree(f"{one} - {{low}}", low=low)
-        return self._length(high, low, self._room())
+            return tree(f"{self._room(piece, beyond)} - {{low}}", low=low)
+        return self._length(high, low, self._room(piece))
 
     def flag_of_own_ends(self, possible: bool) -> exp.Expr:
         """`possible` or `certain`, over the ends of the box itself.
@@ -199,9 +192,9 @@ class Form:
             middle = tree(
                 "{low} + {high}" if narrow else "({low} + {high})::double", low=self._low(piece), high=self._high(piece)
             )
-            sums.append(multiplied([self._size(piece), _line(slope / 2, middle, shift)]))
+            sums.append(multiplied([self._size(piece), line_of(slope / 2, middle, shift)]))
         if not self.discrete:
-            at = multiplied([self._inside_point(), _line(slope, own("low"), shift)])
+            at = multiplied([self._inside_point(), line_of(slope, own("low"), shift)])
             return self._unless_null(number(0), self._point_or(at, sums))
         return self._unless_null(number(0), tree(f"{{sums}} / {_SIZE}", sums=added([(1, one) for one in sums])))
 
@@ -241,7 +234,7 @@ class Form:
             return tree("null::double")
         end = self._low(pieces[0]) if (slope >= 0) == least else self._high(pieces[-1])
         kind = "date" if self.kind.upper() == "DATE" else self.kind if is_timestamp(self.kind) else "double"
-        line = end if slope == 1 and shift == 0 else _line(slope, end, shift)
+        line = end if slope == 1 and shift == 0 else line_of(slope, end, shift)
         if is_timestamp(self.kind):
             line = tree(timestamp(self.kind), x=line)
         return tree(
@@ -314,8 +307,6 @@ class Form:
 
 _SIZE = "(_high - _low + 1 + _unbounded::integer)"
 """How many values a box of a counted type has."""
-_OF_ALL = "(select {of_all} from _every), error(_missing)"
-"""What stands in for a box without ends, within a coalesce."""
 
 
 def _moved(end: exp.Expr, by: int) -> int | None:
@@ -323,14 +314,3 @@ def _moved(end: exp.Expr, by: int) -> int | None:
     if not isinstance(end, exp.Literal) or not end.is_int or len(end.this) > 15 or int(end.this) + by <= 0:
         return None
     return int(end.this) + by
-
-
-def _of_all_boxes(node: exp.Expr) -> exp.Expr:
-    """A form over the ends of a box, over those of all boxes."""
-    ends = {"low": own("least"), "high": own("most")}
-    return mapped(node, lambda one: ends.get(own_name(one)) if isinstance(one, exp.Column) else None)
-
-
-def _line(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:
-    scaled = multiplied([number(slope), at])
-    return tree("{scaled} + {shift}", scaled=scaled, shift=number(shift)) if shift else scaled

@@ -33,11 +33,12 @@ from duckdb_anon.rewrite.query.template import (
     tree,
     truth,
 )
-from duckdb_anon.rewrite.shapes.interval_forms import NARROW, WHOLE, Form
+from duckdb_anon.rewrite.shapes.interval_forms import WHOLE, Form
 from duckdb_anon.rewrite.shapes.known_expressions import constants, is_number, linear
 from duckdb_anon.rewrite.shapes.moment_units import counted
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
 from duckdb_anon.rewrite.shapes.value_ranges import read
+from duckdb_anon.rewrite.shapes.whole_boxes import NARROW
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,15 @@ class IntervalPart(Part):
                 return self._over_own_ends(own_ends)
         closed = self._closed(request)
         return self._told_apart(closed, self.key) if closed is not None else None
+
+    def of_rows(self, request: Request) -> exp.Expr | None:
+        """What whole boxes tell, added up."""
+        line = None if request.value is None else linear(request.value)
+        wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
+        if request.wanted != "mean" or not self.even or wanted is None or (request.value is not None and line is None):
+            return None
+        found = Form(self.kind, wanted).total_of_own_ends(line)
+        return None if found is None else self._over_own_ends(found)
 
     def touched(self, condition: exp.Expr) -> list[exp.Expr]:
         """Conditions that a row's box satisfies if it may hold a value that is asked for, as its ends tell alone.

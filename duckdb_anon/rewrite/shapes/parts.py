@@ -99,6 +99,14 @@ class Part:
         """
         return None
 
+    def of_rows(self, request: Request) -> exp.Expr | None:
+        """The sum of `of_row` over rows, where it takes less than `of_row` of each; None elsewhere.
+
+        Args:
+            request: what is asked.
+        """
+        return None
+
     def told(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select | None:
         """SELECT one row that `of_row` reads beside each row of the release, None where there is nothing to tell.
 

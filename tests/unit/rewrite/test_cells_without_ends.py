@@ -47,6 +47,97 @@ def test_means_of_cells_without_ends_are_those_of_all_ends(con: duckdb.DuckDBPyC
     assert con.execute(text).fetchone() == (pytest.approx((22.5 + 26.5 + 2 * unbounded) / (2 + 2 * 10 / 11)),)
 
 
+ALL_ENDS = (24.5, 10)
+"""The middle of the ends of all boxes, and how many values they hold."""
+
+
+@pytest.fixture(scope="module")
+def grouped() -> duckdb.DuckDBPyConnection:
+    """Groups of rows without ends alone, of NULLs alone, of both, of boxes alone, and of all."""
+    connection = duckdb.connect()
+    connection.execute("create table people (age integer, tag varchar, cost integer)")
+    connection.execute("create table tags as from (values ('a', 'x'), ('b', 'x'), ('d', 'y')) t(name, kind)")
+    connection.execute("""
+        create table release as select case age when 0 then null when 1 then {lower: null, upper: null}
+            else {lower: age, upper: age + 5} end::struct(lower integer, upper integer) as age, [tag] as tag, cost
+        from (values (1, 'a', 1), (1, 'a', 2), (0, 'b', 3), (0, 'b', 4), (1, 'c', 5), (0, 'c', 6), (20, 'd', 7),
+          (24, 'd', 8), (20, 'e', 9), (1, 'e', 10), (0, 'e', 11)) as t(age, tag, cost)
+    """)
+    return connection
+
+
+def told(con: duckdb.DuckDBPyConnection, wanted: str, measure) -> dict[str, float | None]:  # type: ignore[no-untyped-def]
+    """For each tag the measure of its rows' (share of values that are not NULL, mean of those or NULL)."""
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for age, tag in con.execute(f"select age, tag[1] from release {wanted}").fetchall():
+        middle, size = ALL_ENDS
+        ends = (
+            (1.0, (age["lower"] + age["upper"]) / 2)
+            if age and age["lower"] is not None
+            else (size / (size + 1), middle)
+        )
+        rows.setdefault(tag, []).append((0.0, 0.0) if age is None else ends)
+    return {tag: measure(of_tag) for tag, of_tag in rows.items()}
+
+
+def total(rows: list[tuple[float, float]], slope: float = 1, shift: float = 0) -> float | None:
+    there = sum(share for share, _ in rows)
+    return sum(share * (slope * mean + shift) for share, mean in rows) if there else None
+
+
+@pytest.mark.parametrize("wanted", ["", "where cost > 2", "where cost > 20"])
+@pytest.mark.parametrize(
+    ("asked", "measure"),
+    [
+        ("count(age)", lambda rows: sum(share for share, _ in rows)),
+        ("sum(age)", total),
+        ("sum(-3 * age)", lambda rows: total(rows, -3)),
+        ("avg(age)", lambda rows: total(rows) / sum(share for share, _ in rows) if total(rows) else None),
+    ],
+)
+def test_groups_add_up_ends_and_rows_without_them(
+    grouped: duckdb.DuckDBPyConnection,
+    wanted: str,
+    asked: str,
+    measure,  # type: ignore[no-untyped-def]
+) -> None:
+    query = f"SELECT tag, {asked} AS m FROM people {wanted} GROUP BY tag"
+    text = rewrite(query, seen(grouped, "people"), seen(grouped, "release"))
+    assert "count(age.lower)" in text.lower() or "sum(0.5" in text.lower() or "-1.5" in text
+    expected = told(grouped, wanted, measure)
+    found = dict(grouped.execute(text).fetchall())
+    assert found.keys() == expected.keys()
+    assert {tag: found[tag] == pytest.approx(expected[tag]) for tag in expected} == dict.fromkeys(expected, True), found
+
+
+def test_joined_groups_and_products_of_shares_add_up_rows_without_ends(grouped: duckdb.DuckDBPyConnection) -> None:
+    middle, size = ALL_ENDS
+    people, release, tags = (seen(grouped, name) for name in ("people", "release", "tags"))
+    query = "SELECT kind, sum(age) AS m FROM people JOIN tags ON tag = name GROUP BY kind"
+    found = dict(grouped.execute(rewrite(query, people, release, [tags])).fetchall())
+    assert found == pytest.approx({"x": 2 * middle * size / (size + 1), "y": 22.5 + 26.5})
+    query = "SELECT tag, sum(age * cost) AS m, sum(cost) FILTER (WHERE age IS NOT NULL) AS n FROM people GROUP BY tag"
+    rows = {tag: (m, n) for tag, m, n in grouped.execute(rewrite(query, people, release)).fetchall()}
+    chance = size / (size + 1)
+    assert rows["a"] == pytest.approx((3 * middle * chance, 3 * chance)) and rows["b"] == (None, None)
+    assert rows["e"] == pytest.approx((9 * 22.5 + 10 * middle * chance, 9 + 10 * chance))
+
+
+@pytest.mark.parametrize(("kept", "fails"), [("age is null", False), ("age.lower is null", True), ("false", False)])
+def test_rows_without_ends_need_a_box_with_ends_only_where_there_are_any(kept: str, fails: bool) -> None:
+    con = duckdb.connect()
+    con.execute("create table people (age integer, tag varchar)")
+    cells = "(null), ({lower: null::integer, upper: null::integer}), ({lower: 1, upper: 2})"
+    con.execute(f"create table release as select age, ['a'] as tag from (values {cells}) t(age) where {kept}")
+    query = "SELECT tag, avg(age) AS m, count(age) AS n FROM people GROUP BY tag"
+    text = rewrite(query, seen(con, "people"), seen(con, "release"))
+    if fails:
+        with pytest.raises(duckdb.Error, match="no box of age has ends"):
+            con.execute(text).fetchall()
+    else:
+        assert con.execute(text).fetchall() == ([("a", None, 0)] if kept == "age is null" else [])
+
+
 @pytest.mark.parametrize("cells", ["{lower: null, upper: null}", "{lower: 0, upper: 1000000}"])
 def test_boxes_whose_values_cannot_be_listed_are_named(cells: str) -> None:
     con = duckdb.connect()

@@ -68,6 +68,44 @@ def test_boxes_as_wide_as_their_type_have_their_share(kind: str, condition: str)
     assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
 
 
+@pytest.mark.parametrize("kind", ["TINYINT", "INTEGER", "BIGINT"])
+@pytest.mark.parametrize("least", [-2, -1, 0, 1])
+def test_boxes_at_the_least_value_of_their_type_have_their_share(kind: str, least: int) -> None:
+    con = duckdb.connect()
+    con.execute(f"create table r (v struct(lower {kind}, upper {kind}))")
+    low = -ENDS[kind]
+    boxes = [(low, low), (low, low + 1), (low + 1, low + 4), (low, 7)]
+    con.executemany("insert into r values ({'lower': ?, 'upper': ?})", boxes)
+    types = {"v": (kind, f"STRUCT(lower {kind}, upper {kind})")}
+    for condition, asked in (
+        (f"v between {low + 1 + least} and 5", (low + 1 + least, 5)),
+        (f"v <= {low + 2}", (low, low + 2)),
+    ):
+        share = sum(Fraction(max(min(b, asked[1]) - max(a, asked[0]) + 1, 0), b - a + 1) for a, b in boxes)
+        assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("at", [3, 2**52 - 1, 2**52, 2**53 + 1, 2**60])
+def test_narrow_boxes_of_large_numbers_have_their_share(at: int, sign: int) -> None:
+    con = duckdb.connect()
+    con.execute("create table r (v struct(lower bigint, upper bigint))")
+    at *= sign
+    boxes = [(at - 1, at + 2), (at, at + 2), (at - 3, at), (at - 2**62, at + 1), (at - 1, at + 2**62)]
+    con.executemany("insert into r values ({'lower': ?, 'upper': ?})", boxes)
+    types = {"v": ("BIGINT", "STRUCT(lower BIGINT, upper BIGINT)")}
+    for condition, (low, high) in (
+        (f"v >= {at}", (at, at + 2**63)),
+        (f"v < {at + 1}", (at - 2**63, at)),
+        (f"v between {at} and {at + 1}", (at, at + 1)),
+    ):
+        for a, b in boxes:
+            con.execute("create or replace table r as select {'lower': ?::bigint, 'upper': ?::bigint} as v", [a, b])
+            share = Fraction(max(min(b, high) - max(a, low) + 1, 0), b - a + 1)
+            found = estimate(con, f"select sum(1.0e18) from t where {condition}", types)
+            assert found == pytest.approx(1e18 * float(share), rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("query", "amount", "asked"),
     [
@@ -78,6 +116,11 @@ def test_boxes_as_wide_as_their_type_have_their_share(kind: str, condition: str)
         ("select 2 * count(*) - count(*) filter (where a = 2 and not b = 1) from t",
          lambda a, b, c: 1 if a == 2 and b != 1 else 2, lambda a, b: True),
         ("select sum(c) from t where a is null or b <> 1", lambda a, b, c: c or 0, lambda a, b: a is None or b != 1),
+        ("select sum(c) from t where a = 2 and b = 1", lambda a, b, c: c or 0, lambda a, b: a == 2 and b == 1),
+        ("select sum(c) from t where b = 0 and c <> 3", lambda a, b, c: (c or 0) * (c != 3), lambda a, b: b == 0),
+        ("select sum(c) filter (where c <> 3) from t where b = 0", lambda a, b, c: (c or 0) * (c != 3), lambda a, b: b == 0),
+        ("select sum(c) + count(*) from t where b = 0 and a < 3", lambda a, b, c: 1 + (c or 0),
+         lambda a, b: b == 0 and a is not None and a < 3),
         ("select sum(a + c) from t where b = 0", lambda a, b, c: (a or 0) + c if a is not None and c is not None else 0,
          lambda a, b: b == 0),
         ("select sum(b) from t where a in (0, 2) and c > 3", lambda a, b, c: b * (c is not None and c > 3),
@@ -120,6 +163,44 @@ def test_rows_added_up_by_combination_weigh_what_each_weighs(query: str, amount:
     assert ("count_if" in text) is not any(summed in query for summed in ("sum(c)", "sum(a + c)")), text
     assert ("GROUP BY ALL" in text) is ("sum(" in query), text
     assert con.execute(text).fetchall()[0][0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shape", ["boxes", "randomized"])
+@pytest.mark.parametrize(
+    ("rows", "total"),
+    [
+        ([], None),
+        ([(1, None), (9, 5)], None),
+        ([(1, None), (1, 0), (9, 5)], 0),
+        ([(1, 2), (1, None), (1, -2)], 0),
+        ([(None, 3), (9, 5)], None),
+        ([(1, 4), (2, None), (9, 5)], 4),
+    ],
+)
+def test_a_sum_is_null_where_no_row_has_a_value_and_a_chance(
+    shape: str, rows: list[tuple[int | None, int | None]], total: int | None
+) -> None:
+    con = duckdb.connect()
+    con.execute("create table plain (a integer, c integer)")
+    if rows:
+        con.executemany("insert into plain values (?, ?)", rows)
+    box, channel = "STRUCT(lower INTEGER, upper INTEGER)", "STRUCT(a STRUCT(p DOUBLE, domain INTEGER[]))"
+    shown = {"boxes": "case when a is not null then {lower: a, upper: a} end as a, c, 'k' as g",
+             "randomized": f"a, c, 'k' as g, {{a: {{p: 1.0, domain: [1, 2, 9, null]}}}}::{channel} as rr"}  # fmt: skip
+    con.execute(f"create table r as select {shown[shape]} from plain")
+    types = {"boxes": (("a", box), ("c", "INTEGER"), ("g", "VARCHAR")),
+             "randomized": (("a", "INTEGER"), ("c", "INTEGER"), ("g", "VARCHAR"), ("rr", channel))}  # fmt: skip
+    original, release = (
+        TableInfo("t", (("a", "INTEGER"), ("c", "INTEGER"), ("g", "VARCHAR"))),
+        TableInfo("r", types[shape]),
+    )
+    for wanted in ("sum(c)", "sum(c), count(*)", "sum(c) filter (where c < 5)"):
+        text = rewrite(f"select {wanted} from t where a < 5", original, release)
+        row = con.execute(text).fetchone()
+        assert row is not None and row[0] == total, text
+    text = rewrite("select g, sum(c) as s from t where a < 5 group by g", original, release)
+    asked = any(a is not None and a < 5 for a, _ in rows)
+    assert con.execute(text).fetchall() == [("k", total)] * asked
 
 
 def test_a_group_whose_condition_is_null_in_all_rows_counts_none() -> None:
