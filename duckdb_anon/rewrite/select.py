@@ -22,7 +22,7 @@ from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, not_zero, possible, read_aggregate
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, split
 from duckdb_anon.rewrite.estimate.homes import Homes
-from duckdb_anon.rewrite.estimate.membership import Membership
+from duckdb_anon.rewrite.estimate.membership import Membership, intervals_of
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.numbers import add_numbers
 from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
@@ -281,7 +281,7 @@ def _membership(
     ):
         return None
     sets = tuple(tuple(steps.bare(key) or key for key in keys) for keys in groups.sets)
-    return Membership(sets, steps.bare(every(conditions.by_value)) or truth(True))
+    return Membership(sets, steps.bare(every(conditions.by_value)) or truth(True), intervals_of(steps.joined))
 
 
 def _leaves(condition: exp.Expr, homes: Homes) -> Iterator[exp.Expr]:
