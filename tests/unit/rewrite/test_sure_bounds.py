@@ -1,4 +1,4 @@
-"""Bounds of confidence 1 hold."""
+"""Bounds of confidence 1 hold, and what is compared is one group with itself."""
 
 from __future__ import annotations
 
@@ -62,3 +62,46 @@ def test_a_key_of_a_box_with_ends_is_still_sure(con: duckdb.DuckDBPyConnection) 
 def test_a_suppressed_row_may_find_several_rows_of_another_table(con: duckdb.DuckDBPyConnection) -> None:
     assert bounded(con, "select count(*) as n from p", "p", "suppressed") == [(6, 4, 6)]
     assert bounded(con, "select count(*) as n from p join d on true", "p", "suppressed") == [(18, 12, None)]
+
+
+PICKED = (
+    ("select w, count(*) as c from words group by w qualify row_number() over (order by count(*) desc) = 1", [2]),
+    ("select distinct on (upper(w)) w, count(*) as c from words group by w order by upper(w), count(*) desc", [2, 1]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "truth"), PICKED)
+def test_qualify_and_distinct_on_pick_groups_of_the_original(
+    con: duckdb.DuckDBPyConnection, query: str, truth: list[int]
+) -> None:
+    con.execute("create or replace table coarse as select ['a', 'A', 'b'] as w, {lower: n, upper: n} as n from words")
+    found = con.execute(
+        "select original from relative_error($1, 'words', 'coarse', qi := ['w', 'n'])", [query]
+    ).fetchall()
+    assert sorted(found) == sorted((one,) for one in truth)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select upper(w) as k, count(*) as c from words group by w",
+        "select 'all' as k, count(*) as c from words group by w",
+        "select upper(w) as k, n, count(*) as c from words group by grouping sets ((w, n), (w))",
+        "select upper(w) as w, count(*) as c from words group by words.w having count(*) > 0",
+    ],
+)
+def test_groups_that_look_alike_are_told_apart(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    found = bounded(con, query, "words", "hidden")
+    shown = con.execute(query).fetchall()
+    assert sorted(found) == sorted((row[-1], row[-1], row[-1]) for row in shown)
+
+
+def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConnection) -> None:
+    for query in (
+        "select t.c from (select w, count(*) as c from words group by w) as t",
+        "select t.b from (select w, count(*) from words group by w) as t(a, b)",
+    ):
+        with pytest.raises(duckdb.Error, match="nothing tells the groups apart"):
+            bounded(con, query, "words", "hidden")
+    with pytest.raises(duckdb.Error, match=r"put w into SELECT, or leave DISTINCT out"):
+        bounded(con, "select distinct upper(w) as k, count(*) as c from words group by w", "words", "hidden")
