@@ -33,6 +33,7 @@ from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
+from duckdb_anon.rewrite.query.plain_from import items_beside
 from duckdb_anon.rewrite.query.refusals import misspelt
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
@@ -99,7 +100,7 @@ def rewrite_select(
     if select.args.get("distinct") is not None and not select.args.get("group") and lists_domain(select):
         select.set("distinct", None)
         select.set("group", exp.Group(expressions=[copied(e.unalias()) for e in select.expressions]))
-    others = [item.alias_or_name for item in from_items(select) if item is not table]
+    others = items_beside(from_items(select), table, original.types)
     homes = Homes(alias, model, others)
     joined = JoinedSteps.of(select, list(aggregate_nodes(select)), whole, original, rewrite_select, stands)
     nodes = [node for node in aggregate_nodes(select) if not joined.reads(node)]
@@ -263,8 +264,7 @@ def _split_where(select: exp.Select, homes: Homes) -> Conditions:
             found.by_value.append(condition)
         else:
             rest.append(condition)
-    whole = every(rest) if rest else None
-    return Conditions(found.exact, found.by_value, whole)
+    return Conditions(found.exact, found.by_value, every(rest) if rest else None)
 
 
 def _membership(
