@@ -230,7 +230,7 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
     """The keys as a MAP; a subtotal has the keys it is grouped by only."""
     if not keys:
         return "map([], [])::map(varchar, varchar)"
-    names = [literal(sides.columns[number].name) for number in keys]
+    names = [literal(name) for name in _once([sides.columns[number].name for number in keys])]
     values = [
         f"o._c{number}::varchar" if sides.limited else f"coalesce(o._c{number}, e._c{number})::varchar"
         for number in keys
@@ -248,6 +248,17 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
         entries.append(f"{{k: {name}, v: {value}, used: {used}}}")
     kept = f"list_filter([{', '.join(entries)}], lambda x: x.used)"
     return f"map_from_entries(list_transform({kept}, lambda x: {{k: x.k, v: x.v}}))"
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    """Names that are all different: a MAP has each key once."""
+    found: list[str] = []
+    for first in names:
+        name, number = first, 0
+        while name in found:
+            name = f"{first}_{(number := number + 1)}"
+        found.append(name)
+    return found
 
 
 def _measure(sides: _Sides, number: int) -> str:

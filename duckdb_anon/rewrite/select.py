@@ -100,7 +100,7 @@ def rewrite_select(
     if select.args.get("distinct") is not None and not select.args.get("group") and lists_domain(select):
         select.set("distinct", None)
         select.set("group", exp.Group(expressions=[copied(e.unalias()) for e in select.expressions]))
-    others = items_beside(from_items(select), table, original.types)
+    others = items_beside(from_items(select), table)
     homes = Homes(alias, model, others)
     joined = JoinedSteps.of(select, list(aggregate_nodes(select)), whole, original, rewrite_select, stands)
     nodes = [node for node in aggregate_nodes(select) if not joined.reads(node)]

@@ -147,7 +147,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             spell_out_all(select)
         tree = merged(tree)
         tell_apart(tree, {fold(name) for name, _ in tables[0].columns})
-        require_plain_from(tree, f"{_SOURCE}0")
+        require_plain_from(tree, f"{_SOURCE}0", tables[0].types)
     except SqlglotError as error:
         known = listed(column for info in named.values() for column, _ in info.columns)
         found = explain(written, tables) or f"the query could not be bound: {error}; the columns are {known}"

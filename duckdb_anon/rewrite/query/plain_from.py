@@ -96,12 +96,13 @@ def spell_out_values(query: exp.Query) -> None:
         test.set("query", exp.Subquery(this=select))
 
 
-def require_plain_from(tree: exp.Query, source: str) -> None:
-    """Raise where the original stands elsewhere than in FROM or JOIN of a SELECT.
+def require_plain_from(tree: exp.Query, source: str, columns: Collection[str]) -> None:
+    """Raise where the original stands elsewhere than in FROM; give columns in functions of FROM their table, in place.
 
     Args:
         tree: a bound query.
         source: the name the original has in it.
+        columns: its columns.
 
     Raises:
         RewriteError: telling how to write it.
@@ -112,6 +113,7 @@ def require_plain_from(tree: exp.Query, source: str) -> None:
         around = table.parent
         if isinstance(around, (exp.From, exp.Join)) and isinstance(around.parent, exp.Select):
             _refuse_positions(around.parent, table.alias)
+            _name_arguments(around.parent, table.alias, columns)
         plain = isinstance(around, (exp.From, exp.Join)) and isinstance(around.parent, exp.Select)
         if not plain or (isinstance(around, exp.Join) and table.args.get("joins")):
             raise RewriteError(
@@ -125,13 +127,21 @@ def _refuse_positions(select: exp.Select, name: str) -> None:
         raise RewriteError(f"POSITIONAL JOIN cannot be answered: rows of a release of {name} have another order")
 
 
-def items_beside(items: Sequence[exp.Expr], table: exp.Table, columns: Collection[str]) -> list[str]:
+def _name_arguments(select: exp.Select, name: str, columns: Collection[str]) -> None:
+    """Write range(people.age) for range(age), in place."""
+    for join in select.args.get("joins") or []:
+        called = join.this.this if isinstance(join.this, exp.Table) else None
+        for column in all_of(called, exp.Column) if isinstance(called, exp.Func) else []:
+            if not column.table and fold(column.name) in columns:
+                column.set("table", exp.to_identifier(name, quoted=True))
+
+
+def items_beside(items: Sequence[exp.Expr], table: exp.Table) -> list[str]:
     """Aliases of the items of FROM beside the original.
 
     Args:
         items: what stands in FROM.
         table: the original.
-        columns: its columns.
 
     Raises:
         RewriteError: an item is made anew for each row of the original, or takes single rows of it.
@@ -145,10 +155,9 @@ def items_beside(items: Sequence[exp.Expr], table: exp.Table, columns: Collectio
     others = [item for item in items if item is not table]
     for item in others:
         for column in all_of(item, exp.Column):
-            inside = column.find_ancestor(exp.Select) is not table.find_ancestor(exp.Select)
             if column.find_ancestor(exp.Join) is not item.parent or column.arg_key == "using":
                 continue
-            if column.table == table.alias or (not inside and not column.table and fold(column.name) in columns):
+            if column.table == table.alias:
                 raise RewriteError(
                     f"{item.alias_or_name} in FROM is made of {column.name} for each row of {table.alias}, which "
                     "cannot be answered from the release; write EXISTS, or a condition on a table"

@@ -96,6 +96,11 @@ def test_groups_that_look_alike_are_told_apart(con: duckdb.DuckDBPyConnection, q
     assert sorted(found) == sorted((row[-1], row[-1], row[-1]) for row in shown)
 
 
+def test_a_key_that_is_shown_twice_has_two_names(con: duckdb.DuckDBPyConnection) -> None:
+    text = "from relative_error('select w, w, count(*) as c from words where n = 4 group by w', 'words', 'hidden', qi := ['w', 'n'])"
+    assert con.execute(f"select keys from ({text})").fetchall() == [({"w": "b", "w_1": "b"},)]
+
+
 def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConnection) -> None:
     for query in (
         "select t.c from (select w, count(*) as c from words group by w) as t",
