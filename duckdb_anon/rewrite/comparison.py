@@ -18,10 +18,11 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, outputs
-from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, require_table, to_sql
+from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, plain, require_table, to_sql
 from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
@@ -37,6 +38,7 @@ class _Sides:
     levels: tuple[exp.Expr, ...]
     made_of: tuple[exp.Expr, ...]
     limited: bool
+    unseen: tuple[str, ...]
     notes: tuple[str, ...]
     unbounded: str
 
@@ -154,21 +156,23 @@ def _sides(
         raise RewriteError(
             "nothing tells the rows of the UNION apart; give each SELECT a constant of its own: SELECT 'young' AS who"
         )
-    if isinstance(tree, exp.Select) and groups_of(tree).keys and all(column.measure for column in columns):
+    if isinstance(tree, exp.Select) and _may_be_several(tree) and all(column.measure for column in columns):
         raise RewriteError("nothing tells the groups apart; put a key of GROUP BY into SELECT")
-    limited = any(tree.args.get(key) for key in ("limit", "offset", "having"))
+    picking = ("limit", "offset", "having", "qualify", *(["distinct"] * notes.picks_first(tree)))
+    limited = any(tree.args.get(key) for key in picking)
     levels = _mark_levels(tree)
+    unseen = _show_keys(tree)
     open_ended = tree.copy()
     if limited and not alone:
-        for key in ("limit", "offset", "order", "having"):
+        for key in ("order", *picking):
             open_ended.set(key, None)
-    counts = learnable_counts(open_ended, release, original) if spread == "learnt" else {}
+    counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not unseen else {}
     # how noisy an inverted count is, its interval tells
     inside: Bounds = "sure" if counts and bounds in ("none", "hard") else bounds
     estimate = estimator(open_ended, release, everything, inside, spread)
     counts = {place: there for place, there in counts.items() if estimate.bounded.get(place, 1) < 1}
-    exact = to_sql(grounded(tree, everything)) if levels else query.strip().rstrip(";")
-    last = ["_level"] * bool(levels)
+    exact = to_sql(grounded(tree, everything)) if levels or unseen else query.strip().rstrip(";")
+    last = [*["_level"] * bool(levels), *unseen]
     listed = [f"_c{number}" for number in range(len(columns))]
     ends = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
     made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
@@ -188,9 +192,16 @@ def _sides(
         levels,
         made_of,
         limited,
+        tuple(last),
         estimate.notes,
         estimate.unbounded if bounds != "none" else "",
     )
+
+
+def _may_be_several(select: exp.Select) -> bool:
+    """Whether a SELECT may have several rows: it groups by something, or shows rows of FROM as they are."""
+    own = any(True for _ in aggregate_nodes(select))
+    return bool(groups_of(select).keys) or (select.args.get("from_") is not None and not own)
 
 
 def _mark_levels(tree: exp.Query) -> tuple[exp.Expr, ...]:
@@ -202,11 +213,24 @@ def _mark_levels(tree: exp.Query) -> tuple[exp.Expr, ...]:
     return groups.keys
 
 
+def _show_keys(tree: exp.Query) -> list[str]:
+    """Add the keys that are not shown as they are, so that no two groups look alike; give their names."""
+    if not isinstance(tree, exp.Select) or not groups_of(tree).keys:
+        return []
+    shown = [one.unalias() for one in tree.expressions]
+    hidden = [key for key in groups_of(tree).keys if key not in shown]
+    if hidden and tree.args.get("distinct") is not None:
+        raise RewriteError(f"nothing tells the groups apart; put {plain(hidden[0])} into SELECT, or leave DISTINCT out")
+    for place, key in enumerate(hidden):
+        tree.append("expressions", exp.alias_(key.copy(), f"_key{place}", quoted=True))
+    return [f"_key{place}" for place, _ in enumerate(hidden)]
+
+
 def _keys(sides: _Sides, keys: Sequence[int]) -> str:
     """The keys as a MAP; a subtotal has the keys it is grouped by only."""
     if not keys:
         return "map([], [])::map(varchar, varchar)"
-    names = [literal(sides.columns[number].name) for number in keys]
+    names = [literal(name) for name in _once([sides.columns[number].name for number in keys])]
     values = [
         f"o._c{number}::varchar" if sides.limited else f"coalesce(o._c{number}, e._c{number})::varchar"
         for number in keys
@@ -224,6 +248,17 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
         entries.append(f"{{k: {name}, v: {value}, used: {used}}}")
     kept = f"list_filter([{', '.join(entries)}], lambda x: x.used)"
     return f"map_from_entries(list_transform({kept}, lambda x: {{k: x.k, v: x.v}}))"
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    """Names that are all different: a MAP has each key once."""
+    found: list[str] = []
+    for first in names:
+        name, number = first, 0
+        while name in found:
+            name = f"{first}_{(number := number + 1)}"
+        found.append(name)
+    return found
 
 
 def _measure(sides: _Sides, number: int) -> str:
@@ -270,9 +305,9 @@ def _is_number(node: exp.Expr) -> bool:
 
 
 def _joined(sides: _Sides, keys: Sequence[int]) -> str:
-    if not keys and not sides.levels:
+    if not keys and not sides.unseen:
         return "_original as o cross join _estimate as e"
     on = [f"o._c{number} is not distinct from e._c{number}" for number in keys]
-    on += ["o._level = e._level"] * bool(sides.levels)
+    on += [f"o.{one} is not distinct from e.{one}" for one in sides.unseen]
     kind = "left" if sides.limited else "full"
     return f"_original as o {kind} join _estimate as e on {' and '.join(on)}"

@@ -40,11 +40,17 @@ def why_unbounded(model: Model) -> str:
     return "no bounds: this function of the answers has none"
 
 
+def picks_first(query: exp.Query) -> bool:
+    """Whether DISTINCT ON keeps the first row of each group."""
+    distinct = query.args.get("distinct")
+    return isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None
+
+
 def picks_groups(query: exp.Query) -> bool:
     """Whether the query keeps groups of the original by what is measured of them."""
     for select in all_of(query, exp.Select):
         grouped = bool(select.args.get("group")) and reads_original(select)
-        if grouped and (select.args.get("having") or select.args.get("qualify") or select.args.get("limit")):
+        if grouped and (picks_first(select) or any(select.args.get(key) for key in ("having", "qualify", "limit"))):
             return True
         source = select.args.get("from_")
         if source is None or not isinstance(source.this, exp.Subquery) or not select.args.get("where"):

@@ -74,6 +74,11 @@ def rewrite_over_groups(
     made: dict[exp.Expr, Triple] = {}
     for place in [*outer.expressions, *(outer.args[k] for k in ("having", "order") if outer.args.get(k))]:
         for node in [one for one in place.walk() if is_aggregate(one)]:
+            if isinstance(node.parent, exp.Filter):
+                raise RewriteError(
+                    f"{plain(node.parent)} depends on which groups exist; write its condition into WHERE of a SELECT "
+                    "of its own"
+                )
             if node not in made:
                 found = function_of_groups(node, existing, where, counts)
                 made[copied(node)] = found if most is None else Triple(*(_at_most(x, most) for x in _ends(found)))

@@ -22,7 +22,7 @@ from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, not_zero, possible, read_aggregate
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, split
 from duckdb_anon.rewrite.estimate.homes import Homes
-from duckdb_anon.rewrite.estimate.membership import Membership
+from duckdb_anon.rewrite.estimate.membership import Membership, intervals_of
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.numbers import add_numbers
 from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
@@ -33,6 +33,7 @@ from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
+from duckdb_anon.rewrite.query.plain_from import items_beside
 from duckdb_anon.rewrite.query.refusals import misspelt
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
@@ -99,7 +100,7 @@ def rewrite_select(
     if select.args.get("distinct") is not None and not select.args.get("group") and lists_domain(select):
         select.set("distinct", None)
         select.set("group", exp.Group(expressions=[copied(e.unalias()) for e in select.expressions]))
-    others = [item.alias_or_name for item in from_items(select) if item is not table]
+    others = items_beside(from_items(select), table)
     homes = Homes(alias, model, others)
     joined = JoinedSteps.of(select, list(aggregate_nodes(select)), whole, original, rewrite_select, stands)
     nodes = [node for node in aggregate_nodes(select) if not joined.reads(node)]
@@ -263,8 +264,7 @@ def _split_where(select: exp.Select, homes: Homes) -> Conditions:
             found.by_value.append(condition)
         else:
             rest.append(condition)
-    whole = every(rest) if rest else None
-    return Conditions(found.exact, found.by_value, whole)
+    return Conditions(found.exact, found.by_value, every(rest) if rest else None)
 
 
 def _membership(
@@ -281,7 +281,7 @@ def _membership(
     ):
         return None
     sets = tuple(tuple(steps.bare(key) or key for key in keys) for keys in groups.sets)
-    return Membership(sets, steps.bare(every(conditions.by_value)) or truth(True))
+    return Membership(sets, steps.bare(every(conditions.by_value)) or truth(True), intervals_of(steps.joined))
 
 
 def _leaves(condition: exp.Expr, homes: Homes) -> Iterator[exp.Expr]:

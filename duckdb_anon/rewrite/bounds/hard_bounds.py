@@ -26,7 +26,7 @@ from duckdb_anon.rewrite.query.template import every, own, tree
 from duckdb_anon.rewrite.query.template import number as literal
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.known_expressions import linear
-from duckdb_anon.rewrite.shapes.parts import Part, filtered
+from duckdb_anon.rewrite.shapes.parts import Part, filtered, plainly
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 
 Pair = tuple[exp.Expr, exp.Expr]
@@ -62,6 +62,21 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: i
     """
     if any(isinstance(part, ItemPart) for part in steps.model.parts):
         return _fewest_of_lists(aggregate, where, steps)
+    found = _from_rows(aggregate, where, steps, number)
+    if found is None or steps.membership is None:
+        return found
+    for part in steps.membership.mixed():
+        endless = "select 1 from {release} where {cell} is not null and {cell}.lower is null"
+        cell, release = exp.Column(this=part.key.this), plainly(steps.model.release)
+        low, high = (
+            tree(f"case when not exists ({endless}) then {{x}} end", release=release, cell=cell, x=end) for end in found
+        )
+        found = low, high
+    return found
+
+
+def _from_rows(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:
+    """Hard bounds from what each released row may and must be."""
     missing = steps.model.missing if aggregate.kind == "count" else None
     if not steps.model.bounded or not (steps.model.complete or missing is not None):
         return None
@@ -70,6 +85,8 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: i
         return None
     if missing is not None:
         low, high = _sums(aggregate, rows, steps, lambda amount: amount)
+        if steps.homes.others:  # a row that was left out may find several rows of another table
+            return low, exp.null()
         return low, tree("{high} + {missing}", high=high, missing=missing)
     if aggregate.kind in ("avg", "min", "max"):
         return _extremes(aggregate.kind, rows, steps)

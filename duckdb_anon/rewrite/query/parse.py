@@ -13,7 +13,6 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
@@ -21,8 +20,18 @@ from sqlglot.schema import MappingSchema
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.collation import refuse_letters
+from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_positions
+from duckdb_anon.rewrite.query.merging_in import merged
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
-from duckdb_anon.rewrite.query.refusals import refuse
+from duckdb_anon.rewrite.query.plain_from import (
+    require_plain_from,
+    spell_out_values,
+    spell_out_windows,
+    with_own_names,
+    without_parentheses,
+)
+from duckdb_anon.rewrite.query.refusals import refuse, refuse_lists
+from duckdb_anon.rewrite.query.result_names import ResultNames
 from duckdb_anon.rewrite.query.scoping import step_of
 from duckdb_anon.rewrite.query.tables import TableInfo, same_table
 from duckdb_anon.rewrite.query.template import OWN, copied, mapped
@@ -49,6 +58,11 @@ def parse(query: str) -> exp.Query:
         kinds = listed(type(tree).__name__.upper() for tree in trees)
         raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {kinds}")
     refuse(found)
+    refuse_lists(query)
+    without_parentheses(found)
+    spell_out_values(found)
+    for select in all_of(found, exp.Select):
+        spell_out_windows(select)
     return found
 
 
@@ -61,6 +75,8 @@ def plain(tree: exp.Expr) -> str:
     """Print an expression for a message: names as short as the analyst wrote them."""
 
     def short(node: exp.Expr) -> exp.Expr | None:
+        if isinstance(node, exp.Table) and node.name.startswith(OWN):
+            return exp.Table(this=exp.to_identifier(node.alias))
         return exp.column(node.name) if isinstance(node, exp.Column) else None
 
     return to_sql(mapped(tree, short), pretty=False)
@@ -102,10 +118,12 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     """
     written, tree = tree, copied(tree)
     rows_counted(tree, tables)
+    names = ResultNames("", tree, tables)
+    for select in all_of(tree, exp.Select):
+        spell_out_positions(select, names)
     named = _name_tables(tree, tables)
     _spell_out_cte_uses(tree)
     for select in all_of(tree, exp.Select):
-        _resolve_positions(select)
         _call_values(select)
     for order in [one for one in all_of(tree, exp.Order) if isinstance(one.parent, _IN_ANY_ORDER)]:
         order.replace(order.this)
@@ -126,9 +144,10 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             raise RewriteError(explain(written, tables) or f"there is no column {listed(unknown_names(tree))}")
         refuse_letters(tree, tables[0].collated)
         for select in all_of(tree, exp.Select):
-            _resolve_all(select)
-        tree = merge_subqueries(tree)
+            spell_out_all(select)
+        tree = merged(tree)
         tell_apart(tree, {fold(name) for name, _ in tables[0].columns})
+        require_plain_from(tree, f"{_SOURCE}0", tables[0].types)
     except SqlglotError as error:
         known = listed(column for info in named.values() for column, _ in info.columns)
         found = explain(written, tables) or f"the query could not be bound: {error}; the columns are {known}"
@@ -207,6 +226,7 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
                     table.set(key, None)
                 table.set("this", exp.to_identifier(plain, quoted=True))
                 table.meta["known"] = True
+                with_own_names(table, info)
     for column in all_of(tree, exp.Column):  # "main"."people"."region": the table's alias tells enough
         for key in ("db", "catalog"):
             column.set(key, None)
@@ -270,18 +290,6 @@ def _aggregates(select: exp.Select) -> bool:
     return any(e.find(exp.AggFunc, exp.Window) for e in select.expressions)
 
 
-def _resolve_positions(select: exp.Select) -> None:
-    """Replace ordinals and aliases inside ROLLUP, CUBE and GROUPING SETS by what they stand for."""
-    group = select.args.get("group")
-    if not group:
-        return
-    by_alias = {fold(e.alias): e.this for e in select.expressions if isinstance(e, exp.Alias)}
-    for sets in group.expressions:
-        if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            for node in all_of(sets, exp.Literal, exp.Column):
-                _resolve_one(node, select, by_alias)
-
-
 def _call_values(select: exp.Select) -> None:
     """Give a subquery that is a column a name: sqlglot cannot tell which one ORDER BY means by its position else."""
     for place, one in enumerate(select.expressions):
@@ -290,29 +298,3 @@ def _call_values(select: exp.Select) -> None:
             bare = copied(one)
             bare.set("alias", None)
             one.replace(exp.Alias(this=bare, alias=name))
-
-
-def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Expr]) -> None:
-    grouping = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
-    if not isinstance(node.parent, grouping):
-        return
-    if isinstance(node, exp.Literal) and node.is_int:
-        position = int(node.this)
-        if not 1 <= position <= len(select.expressions):
-            raise RewriteError(f"GROUP BY position {position} is not in the select list")
-        node.replace(copied(select.expressions[position - 1].unalias()))
-    elif isinstance(node, exp.Column) and not node.table and fold(node.name) in by_alias:
-        node.replace(copied(by_alias[fold(node.name)]))
-
-
-def _resolve_all(select: exp.Select) -> None:
-    """Spell out GROUP BY ALL: every selected expression without an aggregate."""
-    group = select.args.get("group")
-    if not group or not group.args.get("all"):
-        return
-    group.set("all", None)
-    keys = [copied(e.unalias()) for e in select.expressions if not e.find(exp.AggFunc)]
-    if keys:
-        group.set("expressions", keys)
-    else:
-        group.pop()

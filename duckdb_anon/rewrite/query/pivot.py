@@ -100,4 +100,6 @@ def _label(value: exp.Expr) -> str:
 
 def _test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
     inner = value.this if isinstance(value, exp.PivotAlias) else value
+    if isinstance(inner, exp.Null):
+        return tree("{column} is null", column=column)
     return tree("{column} = {value}", column=column, value=inner)

@@ -7,8 +7,10 @@ would be computed over released rows, unweighted.
 from __future__ import annotations
 
 import difflib
+import re
 
-from sqlglot import exp
+import sqlglot
+from sqlglot import TokenType, exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
@@ -33,6 +35,12 @@ _CHANGING = frozenset(
     "sleep_ms pg_sleep".split()
 )
 """Names of DuckDB's functions that give something else at every call, or tell of the rows as they are stored."""
+
+
+_IN_LIST = re.compile(r"\bin\s*\[", re.IGNORECASE)
+_CONSTANTS = (TokenType.NUMBER, TokenType.STRING, TokenType.COMMA, TokenType.DASH, TokenType.TRUE, TokenType.FALSE)
+_GO_ON = (TokenType.L_BRACKET, TokenType.DPIPE, TokenType.DCOLON, TokenType.DOT)
+"""What makes another list of the one before it."""
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -103,6 +111,38 @@ def refuse(query: exp.Expr) -> None:
             raise RewriteError(
                 f"this {kind} cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
                 "write count(*) FILTER (WHERE column = value)"
+            )
+
+
+def refuse_lists(query: str) -> None:
+    """Raise for x IN [...] of more than constants.
+
+    It is read as x IN (...), which is the same of constants: NULL is no member of a list, and makes IN (...) NULL.
+
+    Args:
+        query: the query's text.
+
+    Raises:
+        RewriteError: naming what to write instead.
+
+    >>> refuse_lists("select [x for x in [a, b]] from t where c in ['x', 'y']")
+    """
+    if not _IN_LIST.search(query):
+        return
+    tokens = sqlglot.tokenize(query, read="duckdb")
+    kinds = [token.token_type for token in tokens] + [TokenType.SEMICOLON] * 2
+    for place in range(1, len(tokens)):
+        if kinds[place - 1 : place + 1] != [TokenType.IN, TokenType.L_BRACKET]:
+            continue
+        if place > 2 and kinds[place - 3] == TokenType.FOR:
+            continue
+        end = place + 1
+        while kinds[end] in _CONSTANTS:
+            end += 1
+        if kinds[end] != TokenType.R_BRACKET or kinds[end + 1] in _GO_ON:
+            raise RewriteError(
+                "IN [...] of more than constants cannot be answered as written: NULL is no member of a list; write "
+                "list_contains([...], x) for x IN [...], or x IN (...) with constants"
             )
 
 

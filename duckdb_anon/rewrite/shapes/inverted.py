@@ -73,7 +73,7 @@ class RandomizedPart(Part):
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """The released value's own answer, and what the other entries of its row of the inverted channel add."""
         asked = [one for one in (request.condition, request.value) if one is not None]
-        if request.wanted != "mean" or any(one.find(exp.Query, exp.Lambda) for one in asked):
+        if request.wanted != "mean" or any(one.find(exp.Query, exp.Lambda, exp.Any, exp.All) for one in asked):
             return None  # columns of a query inside are not this row's
 
         x = self._of_cell(value_if(request) if request.value is not None else _condition(request))

@@ -53,7 +53,7 @@ class SetPart(Part):
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """How many members are asked for; None where their values are."""
         condition = request.condition
-        if request.value is not None or condition is None or condition.find(exp.Query, exp.Lambda):
+        if request.value is not None or condition is None or condition.find(exp.Query, exp.Lambda, exp.Any, exp.All):
             return None
         if any(column.table for column in all_of(condition, exp.Column)):  # of a query around this one
             return None

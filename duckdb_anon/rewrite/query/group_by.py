@@ -1,0 +1,68 @@
+"""What GROUP BY stands for: positions and aliases in grouping sets, ALL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.folding import fold
+from duckdb_anon.rewrite.query.refusals import is_aggregate
+from duckdb_anon.rewrite.query.result_names import ResultNames, items_of
+from duckdb_anon.rewrite.query.template import copied
+from duckdb_anon.rewrite.query.walking import all_of
+
+
+def spell_out_positions(select: exp.Select, names: ResultNames) -> None:
+    """Replace ordinals and aliases inside ROLLUP, CUBE and GROUPING SETS by what they stand for.
+
+    A name that is a column of FROM means that column, as in DuckDB.
+    """
+    group = select.args.get("group")
+    if not group:
+        return
+    columns = {fold(column) for item in items_of(select) for column in names.columns(item)}
+    by_alias = {fold(e.alias): e.this for e in select.expressions if isinstance(e, exp.Alias)}
+    by_alias = {alias: made_of for alias, made_of in by_alias.items() if alias not in columns}
+    for sets in group.expressions:
+        if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+            for node in all_of(sets, exp.Literal, exp.Column):
+                _resolve_one(node, select, by_alias)
+
+
+def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Expr]) -> None:
+    grouping = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+    if not isinstance(node.parent, grouping):
+        return
+    if isinstance(node, exp.Literal) and node.is_int:
+        position = int(node.this)
+        if not 1 <= position <= len(select.expressions):
+            raise RewriteError(f"GROUP BY position {position} is not in the select list")
+        node.replace(copied(select.expressions[position - 1].unalias()))
+    elif isinstance(node, exp.Column) and not node.table and fold(node.name) in by_alias:
+        node.replace(copied(by_alias[fold(node.name)]))
+
+
+def spell_out_all(select: exp.Select) -> None:
+    """Spell out GROUP BY ALL: what is selected without an aggregate, and the columns that HAVING reads outside them."""
+    group = select.args.get("group")
+    if not group or not group.args.get("all"):
+        return
+    group.set("all", None)
+    keys = [copied(e.unalias()) for e in select.expressions if not e.find(exp.AggFunc)]
+    having = select.args.get("having")
+    keys += [copied(one) for one in dict.fromkeys(_outside_aggregates(having)) if one not in keys] if having else []
+    if keys:
+        group.set("expressions", keys)
+    else:
+        group.pop()
+
+
+def _outside_aggregates(node: exp.Expr) -> Iterator[exp.Column]:
+    """Columns of an expression that no aggregate reads."""
+    if isinstance(node, exp.Column):
+        yield node
+    elif not isinstance(node, (exp.Filter, exp.Query)) and not is_aggregate(node):
+        for child in node.iter_expressions():
+            yield from _outside_aggregates(child)

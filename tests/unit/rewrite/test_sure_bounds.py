@@ -1,0 +1,112 @@
+"""Bounds of confidence 1 hold, and what is compared is one group with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Six rows; r hides the ages of two, of which one is NULL and one is in no other box."""
+    with duckdb_anon.connect() as con:
+        con.execute("create table p as from (values (5, 1), (null, 2), (20, 3), (21, 4), (30, 5), (31, 6)) t(age, c)")
+        con.execute("create table d as from (values (1), (2), (3)) t(x)")
+        con.execute(
+            "create table r as from (values ({lower: 20, upper: 21}, 3), ({lower: 20, upper: 21}, 4), "
+            "({lower: 30, upper: 31}, 5), ({lower: 30, upper: 31}, 6), ({lower: null, upper: null}, 1), "
+            "({lower: null, upper: null}, 2)) t(age, c)"
+        )
+        con.execute("create table suppressed as select *, 2 as suppressed from r where c > 2")
+        con.execute("create table words as from (values ('a', 1), ('A', 2), ('A', 3), ('b', 4)) t(w, n)")
+        con.execute("create table hidden as select [w] as w, {lower: n, upper: n} as n from words")
+        yield con
+
+
+def bounded(
+    con: duckdb.DuckDBPyConnection, query: str, original: str, release: str
+) -> list[tuple[float, float | None, float | None]]:
+    roles = "qi := ['age'], sensitive := 'c'" if original == "p" else "qi := ['w', 'n']"
+    text = f"from relative_error($1, '{original}', '{release}', bounds := 'hard', {roles})"
+    rows = con.execute(f"select original, low, high from ({text}) where confidence = 1", [query]).fetchall()
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+HIDDEN_VALUES = (
+    "select coalesce(age, 20) >= 10 as k, count(*) as n from p group by k",
+    "select coalesce(age, 20) + c >= 10 as k, count(*) as n from p group by k",
+    "select count(*) as n from p where coalesce(age, 20) + c >= 10",
+    "select count(*) as n from p where age + c = 6",
+    "select sum(c) as n from p where age + c = 6",
+    "select count(*) as n from (select coalesce(age, 20) > 10 as k, count(*) as c from p group by k having count(*) > 5)",
+    "select list_sum([age, c]) as k, count(*) as n from p group by k",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("query", HIDDEN_VALUES)
+def test_a_box_without_ends_may_be_what_no_other_box_covers(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    for truth, low, high in bounded(con, query, "p", "r"):
+        assert low is None or low <= truth
+        assert high is None or truth <= high
+
+
+def test_a_key_of_a_box_with_ends_is_still_sure(con: duckdb.DuckDBPyConnection) -> None:
+    found = bounded(con, "select c, age >= 20 as k, count(*) as n from p where c > 2 group by all", "p", "r")
+    assert found == [(1, 1, 1)] * 4
+
+
+def test_a_suppressed_row_may_find_several_rows_of_another_table(con: duckdb.DuckDBPyConnection) -> None:
+    assert bounded(con, "select count(*) as n from p", "p", "suppressed") == [(6, 4, 6)]
+    assert bounded(con, "select count(*) as n from p join d on true", "p", "suppressed") == [(18, 12, None)]
+
+
+PICKED = (
+    ("select w, count(*) as c from words group by w qualify row_number() over (order by count(*) desc) = 1", [2]),
+    ("select distinct on (upper(w)) w, count(*) as c from words group by w order by upper(w), count(*) desc", [2, 1]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "truth"), PICKED)
+def test_qualify_and_distinct_on_pick_groups_of_the_original(
+    con: duckdb.DuckDBPyConnection, query: str, truth: list[int]
+) -> None:
+    con.execute("create or replace table coarse as select ['a', 'A', 'b'] as w, {lower: n, upper: n} as n from words")
+    found = con.execute(
+        "select original from relative_error($1, 'words', 'coarse', qi := ['w', 'n'])", [query]
+    ).fetchall()
+    assert sorted(found) == sorted((one,) for one in truth)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select upper(w) as k, count(*) as c from words group by w",
+        "select 'all' as k, count(*) as c from words group by w",
+        "select upper(w) as k, n, count(*) as c from words group by grouping sets ((w, n), (w))",
+        "select upper(w) as w, count(*) as c from words group by words.w having count(*) > 0",
+    ],
+)
+def test_groups_that_look_alike_are_told_apart(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    found = bounded(con, query, "words", "hidden")
+    shown = con.execute(query).fetchall()
+    assert sorted(found) == sorted((row[-1], row[-1], row[-1]) for row in shown)
+
+
+def test_a_key_that_is_shown_twice_has_two_names(con: duckdb.DuckDBPyConnection) -> None:
+    text = "from relative_error('select w, w, count(*) as c from words where n = 4 group by w', 'words', 'hidden', qi := ['w', 'n'])"
+    assert con.execute(f"select keys from ({text})").fetchall() == [({"w": "b", "w_1": "b"},)]
+
+
+def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConnection) -> None:
+    for query in (
+        "select t.c from (select w, count(*) as c from words group by w) as t",
+        "select t.b from (select w, count(*) from words group by w) as t(a, b)",
+    ):
+        with pytest.raises(duckdb.Error, match="nothing tells the groups apart"):
+            bounded(con, query, "words", "hidden")
+    with pytest.raises(duckdb.Error, match=r"put w into SELECT, or leave DISTINCT out"):
+        bounded(con, "select distinct upper(w) as k, count(*) as c from words group by w", "words", "hidden")
