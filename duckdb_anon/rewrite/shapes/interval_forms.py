@@ -90,8 +90,8 @@ class Form:
         low = self._low(piece) if piece.low is None or piece.high is not None else printed(piece.low, self.kind)
         high = self._high(piece) if piece.high is None or piece.low is not None else printed(piece.high, self.kind)
         point = self.discrete and piece.low == piece.high
-        # a box of counted values that lies inside two ends has the size that it has there
-        alone = "" if self.discrete and piece.low is not None and piece.high is not None else "when {inside} then 1"
+        # a box of one counted value has the size 1 in any case; of others the most lie inside, and nothing is divided
+        alone = "" if point else "when {inside} then 1"
         return tree(
             f"case {alone} when _cell is null or {{outside}} then 0 else coalesce({{size}} / {{width}}, {OF_ALL}) end",
             outside=self._outside(piece),
