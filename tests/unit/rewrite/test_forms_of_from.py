@@ -24,6 +24,8 @@ ANSWERED = (
     "select r.climate, sum(p.cost) as s from (people p join regions r on p.region = r.name) group by r.climate",
     "select count(*) as c from ((people p) join (regions r) on p.region = r.name) join (select 30 as x) on p.age > x",
     "select x.climate, sum(x.cost) as s from (people p join regions r on p.region = r.name) as x group by x.climate",
+    # a comment was part of the table's name
+    "select count(*) as c from people /* all; of them */ p, regions -- 'twice'",
     # columns were named by the table's alias, and read by the table's own names
     "select sum(cost) as s from people as p(cost)",
     "select sex, count(*) as c from people as p(sex, age) group by sex",
