@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.existence import HARD, Existing, Rewrite, Triple, function_of_groups, unlisted
+from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain, reads_original
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.template import copied, tree
@@ -69,6 +70,7 @@ def rewrite_over_groups(
     if existing.as_it_stands:
         inner.replace(before)
         return {}
+    _refuse_rows_of(before, text)
     _require_keys(outer, existing)
     where = [outer.args["where"].this] if outer.args.get("where") else []
     made: dict[exp.Expr, Triple] = {}
@@ -98,6 +100,17 @@ def rewrite_over_groups(
         outer.append("expressions", end)
     outer.set("where", exp.Where(this=existing.chance(where).high))
     return appended
+
+
+def _refuse_rows_of(inner: exp.Select, text: str) -> None:
+    """Raise where what is aggregated is no list of groups: the first ones of DISTINCT ON, or one row for all."""
+    distinct = inner.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        raise RewriteError(f"{text} depends on which groups come first; leave DISTINCT ON of the groups out")
+    if distinct is None and not groups_of(inner).keys:
+        raise RewriteError(
+            f"{text} aggregates one row, which is there even where no row of the original is; ask for what it shows"
+        )
 
 
 def _ends(found: Triple) -> tuple[exp.Expr, exp.Expr, exp.Expr]:

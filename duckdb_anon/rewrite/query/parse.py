@@ -67,8 +67,8 @@ def parse(query: str) -> exp.Query:
 
 
 def to_sql(tree: exp.Expr, pretty: bool = True) -> str:
-    """Print a tree as DuckDB SQL."""
-    return tree.sql("duckdb", pretty=pretty, normalize_functions="lower")
+    """Print a tree as DuckDB SQL, without the analyst's comments."""
+    return tree.sql("duckdb", pretty=pretty, normalize_functions="lower", comments=False)
 
 
 def plain(tree: exp.Expr) -> str:

@@ -24,6 +24,8 @@ ANSWERED = (
     "select r.climate, sum(p.cost) as s from (people p join regions r on p.region = r.name) group by r.climate",
     "select count(*) as c from ((people p) join (regions r) on p.region = r.name) join (select 30 as x) on p.age > x",
     "select x.climate, sum(x.cost) as s from (people p join regions r on p.region = r.name) as x group by x.climate",
+    # a comment was part of the table's name
+    "select count(*) as c from people /* all; of them */ p, regions -- 'twice'",
     # columns were named by the table's alias, and read by the table's own names
     "select sum(cost) as s from people as p(cost)",
     "select sex, count(*) as c from people as p(sex, age) group by sex",
@@ -118,6 +120,10 @@ def test_what_single_rows_of_the_original_are_joined_with_is_refused(
         ("select a, count(*) from (select 30 as a) s asof join people on a >= age group by a", "on the right of ASOF JOIN"),
         ("select count(*) filter (where c > 5) from (select region, sex, count(*) as c from people group by all)",
          "depends on which groups exist"),
+        ("select max(c) from (select distinct on (region) region, sex, count(*) as c from people group by all "
+         "order by region, count(*) desc)", "which groups come first; leave DISTINCT ON|which groups exist"),
+        ("select count(*) from (select count(*) as c from people where age > 100)",
+         "aggregates one row, which is there even|which groups exist"),
         ("select u, count(*) from people, range(age) t(u) group by u", "t in FROM is made of age for each row"),
         ("select u, count(*) from people, unnest([age, cost]) t(u) group by u", "t in FROM is made of age for each row"),
         ("select s.a, count(*) from people, lateral (select max(name) as a from regions where length(name) < age) s group by 1",
