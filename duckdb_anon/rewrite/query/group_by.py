@@ -20,15 +20,16 @@ def spell_out_positions(select: exp.Select, names: ResultNames) -> None:
     A name that is a column of FROM means that column, as in DuckDB.
     """
     group = select.args.get("group")
-    if not group:
+    several = (exp.Rollup, exp.Cube, exp.GroupingSets)
+    sets = [one for one in group.expressions if isinstance(one, several)] if group else []
+    if not sets:
         return
     columns = {fold(column) for item in items_of(select) for column in names.columns(item)}
     by_alias = {fold(e.alias): e.this for e in select.expressions if isinstance(e, exp.Alias)}
     by_alias = {alias: made_of for alias, made_of in by_alias.items() if alias not in columns}
-    for sets in group.expressions:
-        if isinstance(sets, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            for node in all_of(sets, exp.Literal, exp.Column):
-                _resolve_one(node, select, by_alias)
+    for one in sets:
+        for node in all_of(one, exp.Literal, exp.Column):
+            _resolve_one(node, select, by_alias)
 
 
 def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Expr]) -> None:
