@@ -242,6 +242,8 @@ class Quantiles:
         return [(rows, source), (points, spread), (self.label, final)]
 
     def _typed(self, x: exp.Expr, rounded: str = "round") -> exp.Expr:
-        if self._kind == "DATE":
-            return tree(f"(date '1970-01-01' + {rounded}({{x}})::integer)", x=x)
-        return x
+        if self._kind != "DATE":
+            return x
+        if self.asked.continuous:  # between two dates, and so a TIMESTAMP, on the original too
+            return tree(f"make_timestamp({rounded}({{x}} * 86400e6)::bigint)", x=x)
+        return tree(f"(date '1970-01-01' + {rounded}({{x}})::integer)", x=x)
