@@ -28,7 +28,7 @@ MOST_ENTRIES = 2**31 - 1
 """Offsets of arrow's lists are int32."""
 
 _SMALL, _SEEN = 20_000, 1000  # rows of a table whose texts are not looked at, and those that are of others
-_MOSTLY, _ENTRY, _LISTED, _LISTED_OF_SAMPLES, _TOLD = 0.5, 24, 2.2, 6.0, 5
+_MOSTLY, _ENTRY, _LISTED, _LISTED_OF_SAMPLES, _TOLD = 0.5, 24, 2.2, 6.5, 5
 """Share of different values from which on they hardly repeat; bytes of a text in a list beside its letters; how many
 values a group lists where they do, as a multiple of its fewest rows, and where it must keep as many in a sample
 (parameter alpha); and how many a row tells of a domain."""
