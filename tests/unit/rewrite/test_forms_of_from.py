@@ -24,6 +24,11 @@ ANSWERED = (
     "select r.climate, sum(p.cost) as s from (people p join regions r on p.region = r.name) group by r.climate",
     "select count(*) as c from ((people p) join (regions r) on p.region = r.name) join (select 30 as x) on p.age > x",
     "select x.climate, sum(x.cost) as s from (people p join regions r on p.region = r.name) as x group by x.climate",
+    # what FROM before SELECT joins was part of the original
+    "from people join regions on region = name select climate, count(*) as c, avg(age) as a group by all",
+    "from people p left join regions r on p.region = r.name join (select 30 as x) on p.age > x select climate, sum(cost) as s where sex = 'F' group by climate",
+    "select climate, n from (from regions r join (people p) on p.region = r.name select climate, count(*) as n group by climate)",
+    "from (select * from people) p join regions r on p.region = r.name select climate, count(*) as c group by climate",
     # a comment was part of the table's name
     "select count(*) as c from people /* all; of them */ p, regions -- 'twice'",
     # columns were named by the table's alias, and read by the table's own names
