@@ -22,7 +22,7 @@ from duckdb_anon.rewrite.query.walking import all_of
 
 
 def joins_after_from(query: exp.Query) -> None:
-    """Make what FROM before SELECT joins joins of the SELECT, in place: sqlglot reads them as part of the first item."""
+    """Make what FROM before SELECT joins joins of the SELECT, in place: sqlglot has them in the first item."""
     for source in all_of(query, exp.From):
         select, joins = source.parent, source.this.args.get("joins")
         if isinstance(select, exp.Select) and joins:
