@@ -3,7 +3,7 @@
     FROM people LEFT JOIN (SELECT name, 1 AS k FROM regions) AS r ON region = name
 
 Here r.k is NULL beside a row that finds none, and 1 is not: what an outer join may fill with NULLs stays a subquery
-unless it shows columns as they are. So does what ASOF and POSITIONAL JOIN pick single rows of.
+unless what it shows is NULL where its columns are. So does what ASOF and POSITIONAL JOIN pick single rows of.
 """
 
 from __future__ import annotations
@@ -18,6 +18,20 @@ from duckdb_anon.rewrite.query.walking import all_of
 
 _APART = "prewhere"
 """A clause that DuckDB does not have, and that keeps a SELECT from being merged."""
+_OF_ONE = (
+    exp.Paren,
+    exp.Neg,
+    exp.Not,
+    exp.Cast,
+    exp.Upper,
+    exp.Lower,
+    exp.Abs,
+    exp.DateTrunc,
+    exp.TimestampTrunc,
+    exp.Year,
+)
+_OF_TWO = (exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+"""What is NULL where a thing it is made of is."""
 
 
 def merged(tree: exp.Query) -> exp.Query:
@@ -44,8 +58,17 @@ def _apart(select: exp.Select) -> Iterator[exp.Select]:
         filled += [join.this] if side in ("LEFT", "FULL") else []
         before.append(join.this)
     for inner in _selects(filled):
-        if not all(isinstance(one.unalias(), exp.Column) for one in inner.expressions):
+        if not all(_is_null_of_nulls(one.unalias()) for one in inner.expressions):
             yield inner
+
+
+def _is_null_of_nulls(node: exp.Expr) -> bool:
+    """Whether an expression is NULL where all its columns are."""
+    if isinstance(node, _OF_ONE):
+        return _is_null_of_nulls(node.this)
+    if isinstance(node, _OF_TWO) and not isinstance(node.expression, exp.SubqueryPredicate):
+        return _is_null_of_nulls(node.this) or _is_null_of_nulls(node.expression)
+    return isinstance(node, exp.Column)
 
 
 def _selects(items: list[exp.Expr]) -> Iterator[exp.Select]:

@@ -24,6 +24,7 @@ from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_position
 from duckdb_anon.rewrite.query.merging_in import merged
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.plain_from import (
+    joins_after_from,
     require_plain_from,
     spell_out_values,
     spell_out_windows,
@@ -59,6 +60,7 @@ def parse(query: str) -> exp.Query:
         raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {kinds}")
     refuse(found)
     refuse_lists(query)
+    joins_after_from(found)
     without_parentheses(found)
     spell_out_values(found)
     for select in all_of(found, exp.Select):

@@ -1,6 +1,7 @@
 """FROM, WINDOW and VALUES as the rewriter reads them: tables stand in FROM by themselves, under their columns' names.
 
     FROM (people p JOIN regions r ON p.region = r.name)       FROM people p JOIN regions r ON p.region = r.name
+    FROM people p JOIN regions r ON ... SELECT count(*)       SELECT count(*) FROM people p JOIN regions r ON ...
     FROM people AS p(a, b)                                    FROM (SELECT age AS a, sex AS b, ... FROM people) AS p
     rank() OVER w ... WINDOW w AS (ORDER BY count(*))         rank() OVER (ORDER BY count(*))
 
@@ -18,6 +19,15 @@ from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.walking import all_of
+
+
+def joins_after_from(query: exp.Query) -> None:
+    """Make what FROM before SELECT joins joins of the SELECT, in place: sqlglot has them in the first item."""
+    for source in all_of(query, exp.From):
+        select, joins = source.parent, source.this.args.get("joins")
+        if isinstance(select, exp.Select) and joins:
+            source.this.set("joins", None)
+            select.set("joins", [*joins, *(select.args.get("joins") or [])])
 
 
 def without_parentheses(query: exp.Query) -> None:

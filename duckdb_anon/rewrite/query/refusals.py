@@ -126,6 +126,7 @@ def refuse_lists(query: str) -> None:
         RewriteError: naming what to write instead.
 
     >>> refuse_lists("select [x for x in [a, b]] from t where c in ['x', 'y']")
+    >>> refuse_lists("select 1 from t where d in [date '2000-01-01', '2000-01-02'::date]")
     """
     if not _IN_LIST.search(query):
         return
@@ -137,13 +138,24 @@ def refuse_lists(query: str) -> None:
         if place > 2 and kinds[place - 3] == TokenType.FOR:
             continue
         end = place + 1
-        while kinds[end] in _CONSTANTS:
-            end += 1
+        while (wide := _width(kinds, end)) > 0:
+            end += wide
         if kinds[end] != TokenType.R_BRACKET or kinds[end + 1] in _GO_ON:
             raise RewriteError(
                 "IN [...] of more than constants cannot be answered as written: NULL is no member of a list; write "
                 "list_contains([...], x) for x IN [...], or x IN (...) with constants"
             )
+
+
+def _width(kinds: list[TokenType], place: int) -> int:
+    """How many tokens of a constant stand together: two in DATE '2000-01-01' and ::date; 0 where none does."""
+    two = kinds[place : place + 2]
+    if two[0] == TokenType.DCOLON or two in (
+        [TokenType.DATE, TokenType.STRING],
+        [TokenType.TIMESTAMP, TokenType.STRING],
+    ):
+        return 2
+    return int(two[0] in _CONSTANTS)
 
 
 def _refuse_method(node: exp.Dot) -> None:

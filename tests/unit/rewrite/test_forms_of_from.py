@@ -24,6 +24,11 @@ ANSWERED = (
     "select r.climate, sum(p.cost) as s from (people p join regions r on p.region = r.name) group by r.climate",
     "select count(*) as c from ((people p) join (regions r) on p.region = r.name) join (select 30 as x) on p.age > x",
     "select x.climate, sum(x.cost) as s from (people p join regions r on p.region = r.name) as x group by x.climate",
+    # what FROM before SELECT joins was part of the original
+    "from people join regions on region = name select climate, count(*) as c, avg(age) as a group by all",
+    "from people p left join regions r on p.region = r.name join (select 30 as x) on p.age > x select climate, sum(cost) as s where sex = 'F' group by climate",
+    "select climate, n from (from regions r join (people p) on p.region = r.name select climate, count(*) as n group by climate)",
+    "from (select * from people) p join regions r on p.region = r.name select climate, count(*) as c group by climate",
     # a comment was part of the table's name
     "select count(*) as c from people /* all; of them */ p, regions -- 'twice'",
     # columns were named by the table's alias, and read by the table's own names
@@ -47,6 +52,8 @@ ANSWERED = (
     # what an outer join fills with NULLs is NULL
     f"select k, count(*) as c {LEFT.format('1')} group by k",
     f"select k, count(*) as c {LEFT.format('coalesce(climate, name)')} group by k",
+    "select r.name, count(p.region) as c from regions r left join (select region, age > 30 as old from people) p on p.region = r.name and p.old group by 1",
+    "select climate, sum(a) as s, count(old) as c from regions left join (select region as k, age * 2 as a, not (age > 30) as old from people) p on k = name group by climate",
     f"select count(k) as c, sum(k) as s {LEFT.format('1')}",
     "with r as (select name, 1 as k from regions) select k, count(*) as c from people left join r on region = name group by k",
     "with r(name, k) as (select name, 1 from regions) select k, count(*) as c from people left join r on region = name group by k",
@@ -57,6 +64,7 @@ ANSWERED = (
     "select count(*) as c from people where age in (values (20), (21), (null))",
     "select count(*) as c from people where (sex, region) in (values ('F', 'n1'), ('M', 's1'))",
     "select count(*) as c from people where sex not in ['F', 'M'] and age in [20, 21, 25]",
+    "select count(*) as c from people where born in ['1980-01-01'::date, date '1975-05-05', date '1990-11-20']",
     "select count(*) as c from people where list_contains([20, null], age) is false",
 )  # fmt: skip
 
