@@ -152,7 +152,7 @@ def _width(kinds: list[TokenType], place: int) -> int:
     two = kinds[place : place + 2]
     if two[0] == TokenType.DCOLON or two in (
         [TokenType.DATE, TokenType.STRING],
-        [TokenType.TIMESTAMP, TokenType.STRING],
+        [TokenType.TIMESTAMPNTZ, TokenType.STRING],
     ):
         return 2
     return int(two[0] in _CONSTANTS)

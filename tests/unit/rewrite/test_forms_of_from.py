@@ -64,7 +64,7 @@ ANSWERED = (
     "select count(*) as c from people where age in (values (20), (21), (null))",
     "select count(*) as c from people where (sex, region) in (values ('F', 'n1'), ('M', 's1'))",
     "select count(*) as c from people where sex not in ['F', 'M'] and age in [20, 21, 25]",
-    "select count(*) as c from people where born in ['1980-01-01'::date, date '1975-05-05', date '1990-11-20']",
+    "select count(*) as c from people where born in ['1980-01-01'::date, date '1975-05-05', timestamp '1990-11-20 00:00:00']",
     "select count(*) as c from people where list_contains([20, null], age) is false",
 )  # fmt: skip
 
