@@ -24,6 +24,7 @@ from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, plain, require_table, to_sql
 from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
+from duckdb_anon.rewrite.query.single_rows import picks_first
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.rewriter import estimator
@@ -158,7 +159,7 @@ def _sides(
         )
     if isinstance(tree, exp.Select) and _may_be_several(tree) and all(column.measure for column in columns):
         raise RewriteError("nothing tells the groups apart; put a key of GROUP BY into SELECT")
-    picking = ("limit", "offset", "having", "qualify", *(["distinct"] * notes.picks_first(tree)))
+    picking = ("limit", "offset", "having", "qualify", *(["distinct"] * picks_first(tree)))
     limited = any(tree.args.get(key) for key in picking)
     levels = _mark_levels(tree)
     unseen = _show_keys(tree)

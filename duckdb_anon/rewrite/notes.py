@@ -7,6 +7,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import reads_original
+from duckdb_anon.rewrite.query.single_rows import picks_first
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.listed import NodePart
@@ -38,12 +39,6 @@ def why_unbounded(model: Model) -> str:
     if all(isinstance(part, NodePart) for part in model.parts):
         return "no bounds: the method may have replaced values, and the release does not tell which"
     return "no bounds: this function of the answers has none"
-
-
-def picks_first(query: exp.Query) -> bool:
-    """Whether DISTINCT ON keeps the first row of each group."""
-    distinct = query.args.get("distinct")
-    return isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None
 
 
 def picks_groups(query: exp.Query) -> bool:

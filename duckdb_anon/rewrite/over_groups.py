@@ -13,6 +13,7 @@ from duckdb_anon.rewrite.existence import HARD, Existing, Rewrite, Triple, funct
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain, reads_original
 from duckdb_anon.rewrite.query.refusals import is_aggregate
+from duckdb_anon.rewrite.query.single_rows import picks_first
 from duckdb_anon.rewrite.query.template import copied, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.released import Model
@@ -104,10 +105,9 @@ def rewrite_over_groups(
 
 def _refuse_rows_of(inner: exp.Select, text: str) -> None:
     """Raise where what is aggregated is no list of groups: the first ones of DISTINCT ON, or one row for all."""
-    distinct = inner.args.get("distinct")
-    if distinct is not None and distinct.args.get("on") is not None:
+    if picks_first(inner):
         raise RewriteError(f"{text} depends on which groups come first; leave DISTINCT ON of the groups out")
-    if distinct is None and not groups_of(inner).keys:
+    if inner.args.get("distinct") is None and not groups_of(inner).keys:
         raise RewriteError(
             f"{text} aggregates one row, which is there even where no row of the original is; ask for what it shows"
         )

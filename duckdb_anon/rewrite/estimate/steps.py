@@ -259,9 +259,9 @@ class Steps:
         functions = {"min": "min({x})", "max": "max({x})", "key": "{x}"}
         columns: list[exp.Expr] = []
         for (kind, made_of), label in self.columns.items():
-            total = total_of(made_of, self.model.parts, self.requests)
-            of_rows = tree(functions[kind], x=made_of) if kind in functions else total
-            columns.append(labelled(of_rows if summed else made_of, label))
+            form = functions.get(kind, "") if summed else "{x}"
+            of_rows = tree(form, x=made_of) if form else total_of(made_of, self.model.parts, self.requests)
+            columns.append(labelled(of_rows, label))
         made: list[Step] = []
         source: exp.Expr = aliased(self.model.release, ROW)
         told: list[exp.Join] = []

@@ -37,6 +37,12 @@ def shows_rows(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) and bool({fold(one) for one in node.sql_names()} & ROWS_OWN)
 
 
+def picks_first(query: exp.Query) -> bool:
+    """Whether DISTINCT ON keeps the first row of each group."""
+    distinct = query.args.get("distinct")
+    return isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None
+
+
 def _unnests(node: exp.Expr) -> bool:
     return isinstance(node, _SEVERAL) or fold(node.name) in _SEVERAL_NAMED
 
@@ -50,8 +56,7 @@ def refuse_single_rows(select: exp.Select) -> None:
     Raises:
         RewriteError: naming the aggregate or DISTINCT ON.
     """
-    distinct = select.args.get("distinct")
-    if distinct is not None and distinct.args.get("on") is not None and not select.args.get("group"):
+    if picks_first(select) and not select.args.get("group"):
         raise RewriteError(
             "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known "
             "to be the original's; ask for min, max or mode of the other columns, GROUP BY these"

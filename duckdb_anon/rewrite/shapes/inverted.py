@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.query.template import column, mapped, name, own, select, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
-from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, labelled, value_if
+from duckdb_anon.rewrite.shapes.parts import ROW, SUBQUERIES, Part, Request, labelled, value_if
 
 _CHANNELS = name("channels")
 NOT_TOLD = "no row here tells how rows were randomized; take the release as a whole, not a part of it"
@@ -73,7 +73,7 @@ class RandomizedPart(Part):
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """The released value's own answer, and what the other entries of its row of the inverted channel add."""
         asked = [one for one in (request.condition, request.value) if one is not None]
-        if request.wanted != "mean" or any(one.find(exp.Query, exp.Lambda, exp.Any, exp.All) for one in asked):
+        if request.wanted != "mean" or any(one.find(*SUBQUERIES, exp.Lambda) for one in asked):
             return None  # columns of a query inside are not this row's
 
         x = self._of_cell(value_if(request) if request.value is not None else _condition(request))
@@ -222,7 +222,7 @@ def _condition(request: Request) -> exp.Expr:
 def _is_subquery(node: exp.Expr) -> bool:
     """Whether DuckDB reads a subquery: any(list) and all(list) are some."""
     listed = isinstance(node, exp.Anonymous) and node.name.lower() == "all"
-    return listed or isinstance(node, (exp.Query, exp.Any, exp.All))
+    return listed or isinstance(node, SUBQUERIES)
 
 
 def _over_domain(request: Request) -> exp.Expr:

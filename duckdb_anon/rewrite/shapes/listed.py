@@ -18,7 +18,7 @@ from duckdb_anon.rewrite.query.tables import TableInfo, list_type
 from duckdb_anon.rewrite.query.template import mapped, multiplied, name, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.known_expressions import equal_to
-from duckdb_anon.rewrite.shapes.parts import Part, Request, aliased, labelled, same
+from duckdb_anon.rewrite.shapes.parts import SUBQUERIES, Part, Request, aliased, labelled, same
 
 NULL_LABEL = "(null)"
 MOST_ASKED_TWICE = 8
@@ -53,7 +53,7 @@ class SetPart(Part):
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """How many members are asked for; None where their values are."""
         condition = request.condition
-        if request.value is not None or condition is None or condition.find(exp.Query, exp.Lambda, exp.Any, exp.All):
+        if request.value is not None or condition is None or condition.find(*SUBQUERIES, exp.Lambda):
             return None
         if any(column.table for column in all_of(condition, exp.Column)):  # of a query around this one
             return None

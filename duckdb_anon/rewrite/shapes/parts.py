@@ -24,6 +24,8 @@ from duckdb_anon.rewrite.query.template import every, name, select, taken, tree,
 from duckdb_anon.rewrite.query.walking import all_of
 
 ROW = name("r")
+SUBQUERIES = (exp.Query, exp.Any, exp.All)
+"""What DuckDB reads as subqueries: any(list) and all(list) are some."""
 Wanted = Literal["mean", "possible", "certain", "least", "most", "fewest"]
 
 
