@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +40,7 @@ class Relation:
         comment: the comment of the table itself.
         text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
         by_letters: whether it is certain that no column has a collation, which takes different texts for equal.
+        full: what follows FROM wherever the cursor stands: of a plain table its name with database and schema.
     """
 
     given: str
@@ -50,6 +51,7 @@ class Relation:
     text: str = ""
     comment: str = ""
     by_letters: bool = False
+    full: str = ""
 
     @property
     def unnamed(self) -> str:
@@ -112,6 +114,14 @@ class Catalog:
         """Whether there is a database to ask."""
         return self._unplaced is not None
 
+    def cursor_for(self, relations: Iterable[Relation]) -> duckdb.DuckDBPyConnection | None:
+        """A cursor that finds these relations; one that has `full` is found from anywhere, so by that it is asked.
+
+        Args:
+            relations: what is read through the cursor.
+        """
+        return self._unplaced if all(relation.full for relation in relations) else self.cursor
+
     def told_of_run(self) -> dict[str, int | None]:
         """What a planned call says of how it is run: DuckDB's threads, and by which number its planning is known."""
         found = self.cursor.execute("select current_setting('threads')").fetchone() if self.cursor else None
@@ -134,12 +144,19 @@ class Catalog:
         if text.startswith("("):
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
-            columns = self.rows.columns_here(sql) or self._describe(sql)
+            here = self.rows.columns_here(sql)
+            columns = here or self._describe(sql)
             if columns:
                 comments, comment = self._written_in(text) if _FILE.match(text) else self.rows.said(sql)
-                by_letters = self.rows.by_letters(sql)
                 return Relation(
-                    given, sql, columns, _with_fields(comments), text=sql, comment=comment, by_letters=by_letters
+                    given,
+                    sql,
+                    columns,
+                    _with_fields(comments),
+                    text=sql,
+                    comment=comment,
+                    by_letters=self.rows.by_letters(sql),
+                    full=f"{ident(self.database)}.{ident(self.schema)}.{sql}" if here else "",
                 )
         if _FILE.match(text):
             return self._file(function, parameter, text)

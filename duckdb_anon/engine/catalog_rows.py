@@ -16,10 +16,9 @@ QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
 
 
 class _Row(NamedTuple):
-    """What the catalog says of a column, or of a table itself, whose `column` is ''."""
+    """What the catalog says of a column, or of a table itself, whose `column` is ''; `place` is folded."""
 
-    database: str
-    schema: str
+    place: tuple[str, str]
     number: int
     column: str
     kind: str
@@ -87,7 +86,7 @@ class CatalogRows:
         return rows if any(row.is_table for row in rows) else []
 
     def _is_here(self, row: _Row) -> bool:
-        return (fold(row.database), fold(row.schema)) == self._here
+        return row.place == self._here
 
     def _look_up(self, table: str) -> list[_Row]:
         """What the catalog says of all tables and views that a name, folded, means somewhere."""
@@ -107,20 +106,20 @@ class CatalogRows:
         named = f"in ({', '.join(f'lower({literal(name)})' for name in sorted(asked))})"
         for name in asked:
             self._said.setdefault(name, [])
-        for name, *row in self._cursor.execute(statement.format(named=named)).fetchall():
+        for name, database, schema, *said in self._cursor.execute(statement.format(named=named)).fetchall():
             if fold(name) in asked:  # lower() of SQL makes one of letters that DuckDB tells apart
-                self._said[fold(name)].append(_Row(*row))
+                self._said[fold(name)].append(_Row((fold(database), fold(schema)), *said))
 
     def _nearest(self, rows: list[_Row], qualifiers: list[str]) -> dict[str, str]:
         """Comments by name, of the table a name with these qualifiers means: the caller's own schema comes first."""
 
         def rank(row: _Row) -> int:
-            place = (fold(row.database), fold(row.schema))
-            if qualifiers and not (place[1] == qualifiers[-1] or (len(qualifiers) == 1 and place[0] == qualifiers[0])):
+            database, schema = row.place
+            if qualifiers and not (schema == qualifiers[-1] or (len(qualifiers) == 1 and database == qualifiers[0])):
                 return 9
-            if len(qualifiers) == 2 and place[0] != qualifiers[0]:
+            if len(qualifiers) == 2 and database != qualifiers[0]:
                 return 9
-            return 0 if self._is_here(row) else 1 if place[0] == self._here[0] else 2
+            return 0 if self._is_here(row) else 1 if database == self._here[0] else 2
 
         best = min(map(rank, rows), default=9)
         return {row.column: row.comment for row in rows if row.comment and best < 9 and rank(row) == best}

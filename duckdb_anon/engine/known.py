@@ -8,7 +8,7 @@ labelled by it and needs no values to compare with. Cost: the distinct texts of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -57,7 +57,7 @@ def require_known_values(
     rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {fold(name): tree for name, tree in trees.items()}
     asked: list[tuple[str, Relation | None]] = []
-    counts = [f"select count(*) from (from {original.sql} limit 1)"]
+    counts = [f"select count(*) from (from {_read(original)} limit 1)"]
     for texts in _texts_of(release):
         own = spelled.get(fold(texts.attribute))
         if own is None or not is_text(original.columns[own]):
@@ -65,10 +65,10 @@ def require_known_values(
         tree = folded_trees.get(fold(own))
         if tree is None and (is_described(release) or randomized or _says_values(release, own)):
             continue
-        known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {original.sql}{rest}"
+        known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {_read(original)}{rest}"
         asked.append((own, tree))
         counts.append(_others(texts, known, tree is not None))
-    rows, *others = _counts(catalog, counts) if asked else [0]
+    rows, *others = _counts(catalog, counts, [original, release, *trees.values()]) if asked else [0]
     for (own, tree), unknown in zip(asked, others, strict=True):
         if tree is None and rows == 0:
             raise ColumnError(
@@ -98,11 +98,12 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
         return frozenset()
     folded = {fold(name): tree for name, tree in trees.items()}
     asked = [
-        (fold(texts.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {tree.sql}", texts)
+        (fold(texts.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {_read(tree)}", texts)
         for texts in _texts_of(release)
         if (tree := folded.get(fold(texts.attribute))) is not None
     ]
-    inner = _counts(catalog, [_others(texts, leaves, True) for _, leaves, texts in asked])
+    numbers = [_others(texts, leaves, True) for _, leaves, texts in asked]
+    inner = _counts(catalog, numbers, [release, *trees.values()])
     return frozenset(attribute for (attribute, *_), number in zip(asked, inner, strict=True) if number)
 
 
@@ -121,8 +122,8 @@ def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
         return False
     maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
     bare = " or ".join(f"{ident(name)} is null" for name in maps)
-    none_bare = f"select 1 - count(*) from (from {release.sql} where {bare} limit 1)"
-    return bool(maps) and _counts(catalog, [none_bare]) == [1]
+    none_bare = f"select 1 - count(*) from (from {_read(release)} where {bare} limit 1)"
+    return bool(maps) and _counts(catalog, [none_bare], [release]) == [1]
 
 
 def _others(texts: _Texts, known: str, of_tree: bool) -> str:
@@ -145,23 +146,27 @@ def _remedy(column: str, release: Relation) -> str:
 
 
 def _nodes(tree: Relation) -> str:
-    return " union all ".join(f"select {ident(level)}::varchar from {tree.sql}" for level in tree.columns)
+    return " union all ".join(f"select {ident(level)}::varchar from {_read(tree)}" for level in tree.columns)
 
 
-def _counts(catalog: Catalog, asked: list[str]) -> list[int]:
+def _read(relation: Relation) -> str:
+    """A relation as it is read here, without bringing the cursor to the caller's place where that is not needed."""
+    return relation.full or relation.sql
+
+
+def _counts(catalog: Catalog, asked: list[str], read: Sequence[Relation]) -> list[int]:
     """What each of some SELECTs counts, asked in one statement, for planning it takes longer than a small table."""
-    if not asked:
-        return []
-    cursor = catalog.cursor
+    cursor = catalog.cursor_for(read) if asked else None
     if cursor is None:
         return [0] * len(asked)
+    counted = (f"select {number}, * from ({one})" for number, one in enumerate(asked))
     try:
-        row = cursor.execute(f"select {', '.join(f'({one})' for one in asked)}").fetchone()
+        found = dict(cursor.execute(" union all ".join(counted)).fetchall())
     except duckdb.Error:
         tick()  # an interrupt is none of these
         # a table of which the planner sees the columns and not the rows: the query itself will fail
-        return [0] if len(asked) == 1 else [number for one in asked for number in _counts(catalog, [one])]
-    return list(row or [0] * len(asked))
+        return [0] if len(asked) == 1 else [number for one in asked for number in _counts(catalog, [one], read)]
+    return [found[number] for number in range(len(asked))]
 
 
 def _texts_of(release: Relation) -> list[_Texts]:
@@ -169,11 +174,11 @@ def _texts_of(release: Relation) -> list[_Texts]:
     found = []
     for column, kind in release.columns.items():
         if is_text(kind):
-            found.append(_Texts(column, f"select {ident(column)}::varchar from {release.sql}"))
+            found.append(_Texts(column, f"select {ident(column)}::varchar from {_read(release)}"))
         elif (inside := list_type(kind)) and is_text(inside):
-            found.append(_Texts(column, f"select unnest({ident(column)})::varchar from {release.sql}"))
+            found.append(_Texts(column, f"select unnest({ident(column)})::varchar from {_read(release)}"))
         for field, inside in struct_fields(kind):
             if is_text(inside):
                 path = f"{ident(column)}.{ident(field)}"
-                found.append(_Texts(field, f"select {path}::varchar from {release.sql}"))
+                found.append(_Texts(field, f"select {path}::varchar from {_read(release)}"))
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.description import read_description
@@ -36,5 +37,10 @@ def with_labels_of(original: Relation, releases: Sequence[Relation]) -> Relation
 
 def is_described(release: Relation) -> bool:
     """Whether a release's comment names the method that made it."""
-    description = read_description(release.comment)
+    return _names_method(release.comment)
+
+
+@lru_cache(maxsize=64)
+def _names_method(comment: str) -> bool:
+    description = read_description(comment)
     return description is not None and bool(description.method)

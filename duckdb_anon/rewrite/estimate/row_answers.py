@@ -14,15 +14,15 @@ Place = tuple[str, str]
 """A step and its column that an expression reads."""
 
 
-def columns_read(columns: list[exp.Expr], answers: list[exp.Expr]) -> list[exp.Expr]:
-    """Those of the columns that answers read.
+def ends_read(part: Part, cell: exp.Expr, answers: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The columns beside a part's cell that answers read.
 
     Args:
-        columns: output columns with own names.
+        part: the part.
+        cell: its cell.
         answers: expressions.
     """
-    read = {column.name for answer in answers for column in all_of(answer, exp.Column)}
-    return [one for one in columns if one.args["alias"].this in read]
+    return part.ends(cell, {column.name for answer in answers for column in all_of(answer, exp.Column)})
 
 
 def place_of(column: exp.Column) -> Place:

@@ -22,7 +22,7 @@ from duckdb_anon.rewrite.estimate.row_answers import (
     Place,
     answered,
     as_rows,
-    columns_read,
+    ends_read,
     place_of,
     shares_name,
     told_name,
@@ -276,7 +276,7 @@ class Steps:
                 if (answer := self._of_row(part, request, label)) is not None
             }
             if found:
-                ends += columns_read(part.ends(part.key), [answer for answer, _ in found.values()])
+                ends += ends_read(part, part.key, [answer for answer, _ in found.values()])
                 if told_name(part) in steps:
                     told.append(exp.Join(this=exp.Table(this=told_name(part)), kind="CROSS"))
             if len(found) < len(requests):

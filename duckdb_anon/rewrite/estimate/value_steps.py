@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.estimate.row_answers import columns_read
+from duckdb_anon.rewrite.estimate.row_answers import ends_read
 from duckdb_anon.rewrite.query.template import OWN, column, multiplied, name, own, select, taken, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part, labelled, same
@@ -52,7 +52,7 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
     ends = [
         end
         for part, values in zip(parts, lists, strict=True)
-        for end in columns_read(part.ends(own(f"cell_{part.name}")), [values])
+        for end in ends_read(part, own(f"cell_{part.name}"), [values])
     ]
     source: exp.Expr = exp.Column(this=taken(latest))
     if numbered:

@@ -90,6 +90,9 @@ def tables_of(query: str) -> list[str]:
     for table in all_of(parse(query), exp.Table):
         if not isinstance(table.this, exp.Identifier) or step_of(table) is not None:
             continue
+        if not (table.args.get("db") or table.args.get("catalog")):
+            names.append(quoted(table.name) if table.this.quoted else table.name)
+            continue
         bare = copied(table)
         for key in ("alias", "joins", "pivots", "sample"):
             bare.set(key, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from sqlglot import exp
@@ -68,7 +69,7 @@ class TableInfo:
         """The name queries use."""
         return self.given or self.sql
 
-    @property
+    @cached_property
     def types(self) -> dict[str, str]:
         """Column name in lower case to type."""
         return {fold(column): kind for column, kind in self.columns}

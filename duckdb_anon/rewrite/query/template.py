@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import sqlglot
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import LEAVES, all_of
 
 OWN = "\0"
 """Marks a name as the rewriter's own: no identifier of SQL text can hold it."""
@@ -116,16 +116,19 @@ def truth(value: bool) -> exp.Boolean:
 
 def copied(node: Tree) -> Tree:
     """Copy a tree."""
-    made = node.__class__(
-        **{
-            key: copied(value)
-            if isinstance(value, exp.Expr)
-            else [copied(one) if isinstance(one, exp.Expr) else one for one in value]
-            if isinstance(value, list)
-            else value
-            for key, value in node.args.items()
-        }
-    )
+    if type(node) in LEAVES:
+        made = node.__class__(**node.args)
+    else:
+        made = node.__class__(
+            **{
+                key: copied(value)
+                if isinstance(value, exp.Expr)
+                else [copied(one) if isinstance(one, exp.Expr) else one for one in value]
+                if isinstance(value, list)
+                else value
+                for key, value in node.args.items()
+            }
+        )
     if node._meta is not None:
         made._meta = dict(node._meta)
     return made

@@ -11,7 +11,7 @@ Otherwise the values of a counted type are listed, once for each distinct box.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -133,40 +133,44 @@ class IntervalPart(Part):
         shown = counted(self.kind) if self._in_steps() else "{x}::double" if "HUGEINT" in self.kind else "{x}"
         bare = exp.Column(this=self.key.this)
         mine = exp.Column(this=(cell or self.key).this)
-        known = {
-            "low": tree(shown, x=tree("{cell}.lower", cell=mine)),
-            "high": tree(shown, x=tree("{cell}.upper", cell=mine)),
-            "least": tree(shown, x=tree("min({cell}.lower)", cell=bare)),
-            "most": tree(shown, x=tree("max({cell}.upper)", cell=bare)),
-            "cell": cell or self.key,
-            "unbounded": tree("{cell}.lower is null", cell=mine),
-            "missing": self._endless(),
+        known: dict[str, Callable[[], exp.Expr]] = {
+            "low": lambda: tree(shown, x=tree("{cell}.lower", cell=mine)),
+            "high": lambda: tree(shown, x=tree("{cell}.upper", cell=mine)),
+            "least": lambda: tree(shown, x=tree("min({cell}.lower)", cell=bare)),
+            "most": lambda: tree(shown, x=tree("max({cell}.upper)", cell=bare)),
+            "cell": lambda: cell or self.key,
+            "unbounded": lambda: tree("{cell}.lower is null", cell=mine),
+            "missing": self._endless,
         }
 
         def change(one: exp.Expr) -> exp.Expr | None:
             if isinstance(one, exp.Table) and one.name == name("every").this:
                 return plainly(self.release)
-            found = known.get(own_name(one)) if isinstance(one, exp.Column) and one.name.startswith(OWN) else None
-            return found if found is None or one.parent is None else kept_together(one.parent, one.arg_key, found)
+            made = known.get(own_name(one)) if isinstance(one, exp.Column) and one.name.startswith(OWN) else None
+            return None if made is None or one.parent is None else kept_together(one.parent, one.arg_key, made())
 
         return mapped(node, change)
 
-    def ends(self, cell: exp.Expr) -> list[exp.Expr]:
+    def ends(self, cell: exp.Expr, read: Collection[str]) -> list[exp.Expr]:
         """Low and high of a box; those of all boxes for one that could be anything."""
         bare = exp.Column(this=self.key.this)
         least = "coalesce(min({key}.lower), case when count({key}) > 0 then error({missing}) end)"
-        low, high = (
-            tree(
-                f"coalesce({{cell}}.{end}, (select {all_boxes} from {{release}}))",
-                cell=cell,
-                key=bare,
-                missing=self._endless(),
-                release=plainly(self.release),
-            )
-            for end, all_boxes in (("lower", least), ("upper", "max({key}.upper)"))
-        )
         return [
-            labelled(tree(self._shown(), x=one), f"{end}_{self.name}") for one, end in ((low, "low"), (high, "high"))
+            labelled(
+                tree(
+                    self._shown().format(x=f"coalesce({{cell}}.{end}, (select {all_boxes} from {{release}}))"),
+                    cell=cell,
+                    key=bare,
+                    missing=self._endless(),
+                    release=plainly(self.release),
+                ),
+                label,
+            )
+            for label, end, all_boxes in (
+                (f"low_{self.name}", "lower", least),
+                (f"high_{self.name}", "upper", "max({key}.upper)"),
+            )
+            if name(label).this in read
         ]
 
     def _told_apart(self, node: exp.Expr, cell: exp.Expr) -> exp.Expr:

@@ -11,7 +11,7 @@ form (intervals) skip the list. Both tables are as large as the distinct cells, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -118,11 +118,12 @@ class Part:
         """
         return None
 
-    def ends(self, cell: exp.Expr) -> list[exp.Expr]:
+    def ends(self, cell: exp.Expr, read: Collection[str]) -> list[exp.Expr]:
         """Columns that `of_row` and `opened` read beside a cell.
 
         Args:
             cell: the cell.
+            read: the own names that are read; others are left out.
         """
         return []
 

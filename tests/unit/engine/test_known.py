@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import duckdb
 import pytest
 
+from duckdb_anon import load
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
 from duckdb_anon.model.errors import ColumnError
@@ -22,8 +23,8 @@ class Listening:
         self.con = con
         self.asked: list[str] = []
 
-    @property
-    def cursor(self) -> Listening:
+    def cursor_for(self, relations: Iterable[Relation]) -> Listening:
+        assert list(relations)
         return self
 
     def execute(self, sql: str) -> Any:
@@ -85,3 +86,20 @@ def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: 
         original, release = relation(catalog, "people"), relation(catalog, "release")
         gone = Relation("gone", "gone", {"leaf": "VARCHAR"}, {})
         require_known_values("f", cast(Catalog, catalog), original, release, {"a": gone})
+
+
+@pytest.mark.parametrize("home", ["main", '"My ""own"" place"'])
+def test_texts_are_looked_for_in_the_tables_of_the_callers_own_schema(home: str) -> None:
+    """Both schemas have tables of these names, and the planner's cursor begins in `main`."""
+    away, people = "main" if home != "main" else "away", '"Odd ""people"'
+    query = f"select count(*) from {people} where region = 'x'"
+    with duckdb.connect() as con:
+        load(con)
+        for schema, regions in ((home, "['x', 'q']"), (away, "['x']")):
+            con.execute(f"create schema if not exists {schema}; use {schema}")
+            con.execute(f"create table {people} as select * from (values ('x'), ('y')) as t(region)")
+            con.execute(f"create table release as select {regions} as region")
+        assert con.execute("select rewrite_query($1, $2, 'release')", [query, people]).fetchone()
+        con.execute(f"use {home}")
+        with pytest.raises(duckdb.Error, match=r"1 distinct text\(s\) of 'region' in release"):
+            con.execute("select rewrite_query($1, $2, 'release')", [query, people])
