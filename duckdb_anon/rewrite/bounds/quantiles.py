@@ -34,6 +34,8 @@ from duckdb_anon.rewrite.shapes.parts import labelled
 POINTS = 32
 """Into how many equally likely values an interval is cut for the estimate."""
 
+_NO_NUMBERS = ("BIT", "BLOB", "UUID", "TEXT")
+
 
 @dataclass(frozen=True)
 class Quantile:
@@ -147,14 +149,16 @@ class Quantiles:
 
     @property
     def _kind(self) -> str:
-        column = self.asked.value.unnest()
-        kind = self.original.types.get(fold(column.name), "") if isinstance(column, exp.Column) else "DOUBLE"
+        value = self.asked.value.unnest()
+        if isinstance(value, exp.Cast):
+            return value.to.sql("duckdb").upper()
+        kind = self.original.types.get(fold(value.name), "") if isinstance(value, exp.Column) else "DOUBLE"
         return kind.upper()
 
     def _numeric(self, end: exp.Expr) -> exp.Expr:
         if self._kind == "DATE":
             return tree("epoch({x}) / 86400", x=end)
-        if is_moment(self._kind) or is_text(self._kind) or is_boolean(self._kind):
+        if is_moment(self._kind) or is_text(self._kind) or is_boolean(self._kind) or self._kind in _NO_NUMBERS:
             raise RewriteError(
                 f"quantiles of {plain(self.asked.value)}, {self._kind}, cannot be estimated; ask a number or date"
             )
