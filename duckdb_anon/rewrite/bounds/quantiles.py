@@ -118,7 +118,11 @@ class Quantiles:
 
     def read(self, keys: Sequence[exp.Expr]) -> None:
         """Ask the steps for what the quantile needs; before they are written."""
-        aggregate = Aggregate("avg", self.asked.value, self.asked.condition)
+        # of a value that is seen value by value the row that counts a cell may be the NULL it could be
+        spelt = self.steps.homes.of(self.asked.value) == BY_VALUE
+        aggregate = Aggregate(
+            "avg", self.asked.value, (self.asked.filtered or truth(True)) if spelt else self.asked.condition
+        )
         found = value_ends(aggregate, self.where, self.steps)
         condition = every([self.where, self.asked.condition]) if self.where is not None else self.asked.condition
         if found is None:
