@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
@@ -39,6 +39,7 @@ class _Sides:
     levels: tuple[exp.Expr, ...]
     made_of: tuple[exp.Expr, ...]
     limited: bool
+    told_apart: bool
     unseen: tuple[str, ...]
     notes: tuple[str, ...]
     unbounded: str
@@ -193,6 +194,7 @@ def _sides(
         levels,
         made_of,
         limited,
+        isinstance(tree, exp.Select) and bool(groups_of(tree).keys),
         tuple(last),
         estimate.notes,
         estimate.unbounded if bounds != "none" else "",
@@ -311,4 +313,18 @@ def _joined(sides: _Sides, keys: Sequence[int]) -> str:
     on = [f"o._c{number} is not distinct from e._c{number}" for number in keys]
     on += [f"o.{one} is not distinct from e.{one}" for one in sides.unseen]
     kind = "left" if sides.limited else "full"
-    return f"_original as o {kind} join _estimate as e on {' and '.join(on)}"
+    joined = f"_original as o {kind} join _estimate as e on {' and '.join(on)}"
+    if sides.told_apart:
+        return joined
+    # groups of a step below, or of several SELECTs, may look alike: which is which is not to be guessed
+    shown = ", ".join(f"_c{number}" for number in keys)
+    alike = " union all ".join(
+        f"select 1 from {side} group by {shown} having count(*) > 1" for side in ("_original", "_estimate")
+    )
+    return f"{joined} where case when exists ({alike}) then error({literal(when_run(_ALIKE))}) else true end"
+
+
+_ALIKE = (
+    "several rows of the answer have the same keys, so nothing tells which estimate is whose; show every key of GROUP "
+    "BY, and give each SELECT of a UNION a constant of its own"
+)

@@ -26,6 +26,8 @@ OUTER_ENDS = "MIN and MAX of several grouping sets at once are their outer ends,
 
 def why_unbounded(model: Model) -> str:
     """Why an answer from a release has no low and high."""
+    if model.release.of_another:
+        return "no bounds: the release says that it was made of a query or of another table"
     if any(isinstance(part, ItemPart) for part in model.parts):
         return "no bounds of this: a node may stand for several records of one person, whose other columns may differ"
     if any(isinstance(part, RetainedPart) for part in model.parts):

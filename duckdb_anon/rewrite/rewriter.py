@@ -83,8 +83,9 @@ def estimator(
     readers = [select for select in selects if reads_original(select)]
     for select in readers:
         refuse_single_rows(select)
-    # a condition that compares with an estimate moves with it, so it has no bounds of its own
-    bounds = bounds if len(readers) == 1 else "none"
+    # a condition that compares with an estimate moves with it, so it has no bounds of its own; nor has what is asked of
+    # another table than the release was made of
+    bounds = bounds if len(readers) == 1 and not release.of_another else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:
         return None if stands(select, model) else rewrite_select(select, model, original, bounds_of_groups(model))

@@ -309,7 +309,7 @@ def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bound
 def _is_generalized(model: Model) -> bool:
     """Whether cells were coarsened or randomized and nothing else was done, so that exact columns are true."""
     generalized = model.bounded and not any(part.signed for part in model.parts)
-    return bool(model.parts) and model.complete and (generalized or randomized_only(model))
+    return bool(model.parts) and model.complete and not model.edged and (generalized or randomized_only(model))
 
 
 def _append_ends(select: exp.Select, limits: Limits, joined: JoinedSteps) -> dict[int, float]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.functions_there import functions_there
+from duckdb_anon.model.description import QUERY, read_description, table_name
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.called import require_understood
 from duckdb_anon.rewrite.query.parse import tables_of
-from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo, same_name
 
 
 @contextmanager
@@ -66,4 +68,19 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     context.require_known(original, release, trees)
-    return info, context.release_info(release, trees, certain=bounds != "none"), tables
+    released = context.release_info(release, trees, certain=bounds != "none")
+    return info, replace(released, of_another=_is_of_another(context, original, release)), tables
+
+
+def _is_of_another(context: Any, original: Any, release: Any) -> bool:
+    """Whether a release says that it was made of a query, or of another table that is here too.
+
+    A table that is not here may have had another name then.
+    """
+    said = read_description(release.comment)
+    if said is None or not said.original or original.given.strip().startswith("("):
+        return False
+    if said.original == QUERY:
+        return True
+    asked = table_name(original.given)
+    return not same_name(said.original, asked) and bool(context.relation("original", said.original).visible)

@@ -108,8 +108,12 @@ class Limits:
         return self.groups.chosen([low for low, _ in known]), self.groups.chosen([high for _, high in known])
 
 
+_BY_ORDER = (exp.Mode, exp.ApproxQuantile, exp.ApproxTopK)
+"""Aggregates that depend on the order of rows, as the mode of equally frequent values does."""
+
+
 def append_answers(select: exp.Select) -> dict[int, float]:
-    """Append the bounds of a query on exact columns: both are its answer.
+    """Append the bounds of a query on exact columns: both are its answer, whatever the order of the rows.
 
     Args:
         select: the query.
@@ -120,7 +124,9 @@ def append_answers(select: exp.Select) -> dict[int, float]:
     found = []
     for number, projection in enumerate(list(select.expressions)):
         made_of = projection.unalias()
-        if isinstance(made_of, (exp.AggFunc, exp.Filter)) and not isinstance(made_of, exp.Grouping):
+        if isinstance(made_of, exp.Grouping) or made_of.find(*_BY_ORDER):
+            continue
+        if isinstance(made_of, (exp.AggFunc, exp.Filter)):
             found.append(number)
             for end in ("low", "high"):
                 name = f"{projection.alias_or_name}_{end}"

@@ -114,8 +114,9 @@ def _fewest_of_lists(aggregate: Aggregate, where: exp.Expr | None, steps: Steps)
         rows = steps.column("sum", literal(1))
         there = every([condition, tree("_weight >= 1")])
         return tree("coalesce(sum({rows}) filter (where {there}), 0)", rows=rows, there=there), exp.null()
-    fewest = steps.fewest(lists[0], condition if home == lists[0].name else None)
-    return tree("coalesce(sum({fewest}), 0)", fewest=fewest), exp.null()
+    of_lists = home == lists[0].name
+    fewest = tree("sum({x})", x=steps.fewest(lists[0], condition if of_lists else None))
+    return tree("coalesce({n}, 0)", n=fewest if of_lists else filtered(fewest, condition)), exp.null()
 
 
 def sample_interval(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:

@@ -34,6 +34,8 @@ from duckdb_anon.rewrite.shapes.parts import labelled
 POINTS = 32
 """Into how many equally likely values an interval is cut for the estimate."""
 
+_NO_NUMBERS = ("BIT", "BLOB", "UUID", "TEXT")
+
 
 @dataclass(frozen=True)
 class Quantile:
@@ -116,7 +118,11 @@ class Quantiles:
 
     def read(self, keys: Sequence[exp.Expr]) -> None:
         """Ask the steps for what the quantile needs; before they are written."""
-        aggregate = Aggregate("avg", self.asked.value, self.asked.condition)
+        # of a value that is seen value by value the row that counts a cell may be the NULL it could be
+        spelt = self.steps.homes.of(self.asked.value) == BY_VALUE
+        aggregate = Aggregate(
+            "avg", self.asked.value, (self.asked.filtered or truth(True)) if spelt else self.asked.condition
+        )
         found = value_ends(aggregate, self.where, self.steps)
         condition = every([self.where, self.asked.condition]) if self.where is not None else self.asked.condition
         if found is None:
@@ -147,14 +153,16 @@ class Quantiles:
 
     @property
     def _kind(self) -> str:
-        column = self.asked.value.unnest()
-        kind = self.original.types.get(fold(column.name), "") if isinstance(column, exp.Column) else "DOUBLE"
+        value = self.asked.value.unnest()
+        if isinstance(value, exp.Cast):
+            return value.to.sql("duckdb").upper()
+        kind = self.original.types.get(fold(value.name), "") if isinstance(value, exp.Column) else "DOUBLE"
         return kind.upper()
 
     def _numeric(self, end: exp.Expr) -> exp.Expr:
         if self._kind == "DATE":
             return tree("epoch({x}) / 86400", x=end)
-        if is_moment(self._kind) or is_text(self._kind) or is_boolean(self._kind):
+        if is_moment(self._kind) or is_text(self._kind) or is_boolean(self._kind) or self._kind in _NO_NUMBERS:
             raise RewriteError(
                 f"quantiles of {plain(self.asked.value)}, {self._kind}, cannot be estimated; ask a number or date"
             )

@@ -3,9 +3,9 @@
     SELECT mood, count(*) FROM t GROUP BY mood ORDER BY mood
     ... ORDER BY mood::ENUM('sad', 'ok', 'happy')
 
-DuckDB compares a value with a text as texts, which needs nothing; ORDER BY, MIN, MAX, GREATEST, LEAST and comparisons
-of one column with another go by the type, and functions of an ENUM (`enum_code`) take nothing else. Cost: one pass over
-the tree.
+DuckDB compares a value with a text as texts, which needs nothing; ORDER BY, MIN, MAX, quantiles, GREATEST, LEAST and
+comparisons with anything else go by the type, and functions of an ENUM (`enum_code`) take nothing else. Cost: one pass
+over the tree.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.query.whole_counts import made_of
 
 _COMPARES = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
+_ONE_OF = (exp.Coalesce, exp.Case, exp.If, exp.Nullif, exp.Greatest, exp.Least)
+_DECLARED = (exp.DType.ENUM, exp.DType.USERDEFINED)
+_OF_ONE = (exp.Ordered, exp.Min, exp.Max, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
 def keep_order(query: exp.Query, original: TableInfo) -> None:
@@ -35,15 +38,15 @@ def keep_order(query: exp.Query, original: TableInfo) -> None:
     kinds = {name: kind for name, kind in original.types.items() if is_enum(kind)}
     if not kinds:
         return
-    for node in all_of(query, exp.Ordered, exp.Min, exp.Max, exp.Greatest, exp.Least, *_COMPARES, exp.Anonymous):
+    for node in all_of(query, *_OF_ONE, exp.Greatest, exp.Least, *_COMPARES, exp.Anonymous):
         if isinstance(node, exp.Anonymous) and not fold(node.name).startswith("enum_"):
             continue
         read = [(one, _enum(one, kinds)) for one in _operands(node)]
-        alone = isinstance(node, (exp.Ordered, exp.Min, exp.Max))
-        if not alone and len({kind for _, kind in read}) > 1:
-            continue
+        texts = [one for one, kind in read if kind is None and isinstance(one.unnest(), exp.Literal)]
+        if texts and not isinstance(node, _OF_ONE) and not isinstance(node.args.get("this"), exp.Tuple):
+            continue  # compared as texts
         for one, kind in read:
-            if kind is not None:
+            if kind:
                 value = _projection(one) if isinstance(node, exp.Ordered) else None
                 to = exp.DataType.build(kind, dialect="duckdb")
                 one.replace(exp.Cast(this=copied(one if value is None else value), to=to))
@@ -54,14 +57,22 @@ def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
         value = node.args.get(key)
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, exp.Expr):
-                yield one
+                yield from one.expressions if isinstance(one, exp.Tuple) else [one]
 
 
 def _enum(node: exp.Expr, kinds: dict[str, str]) -> str | None:
-    """The ENUM type of a column, whatever subqueries it comes through; None for anything else."""
+    """The ENUM type of a value, whatever subqueries it comes through.
+
+    None for anything else, '' where another value decides: NULL, and what is cast to an ENUM by its texts or its name.
+    """
     node = node.unnest()
     if isinstance(node, exp.Alias):
         return _enum(node.this, kinds)
+    if isinstance(node, exp.Null) or (isinstance(node, exp.Cast) and node.to.this in _DECLARED):
+        return ""
+    if isinstance(node, _ONE_OF):
+        several = {_enum(one, kinds) for one in _picked(node)} - {""}
+        return several.pop() if len(several) == 1 else None if several else ""
     if not isinstance(node, exp.Column):
         return None
     if not node.table:
@@ -77,6 +88,20 @@ def _enum(node: exp.Expr, kinds: dict[str, str]) -> str | None:
                 return _enum(inner, kinds) if inner is not None else None
         select = select.find_ancestor(exp.Select)
     return None
+
+
+def _picked(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The values that an expression is one of."""
+    if isinstance(node, exp.Case):
+        yield from (one.args["true"] for one in node.args["ifs"])
+        if node.args.get("default") is not None:
+            yield node.args["default"]
+    elif isinstance(node, exp.If):
+        yield from (one for one in (node.args["true"], node.args.get("false")) if one is not None)
+    elif isinstance(node, exp.Nullif):
+        yield node.this
+    else:
+        yield from _operands(node)
 
 
 def _projection(node: exp.Expr) -> exp.Expr | None:

@@ -26,6 +26,7 @@ __all__ = [
     "box_type",
     "contents_of",
     "list_type",
+    "same_name",
     "same_table",
     "struct_fields",
 ]
@@ -51,6 +52,7 @@ class TableInfo:
             where the caller vouches for all of them.
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
         bucket_kinds: of a release, the column of numbers of buckets that tell their kinds (`model.kinds`), or ''.
+        of_another: of a release, whether it says that it stands for something else than the original that is asked of.
     """
 
     sql: str
@@ -63,6 +65,7 @@ class TableInfo:
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
     bucket_kinds: str = ""
+    of_another: bool = False
 
     @property
     def name(self) -> str:
@@ -102,12 +105,21 @@ def same_table(table: exp.Table, info: TableInfo) -> bool:
     given = [fold(part.name) for part in table.parts]
     if given == [fold(info.name)]:  # a file
         return True
-    for name in (info.name, info.sql):
-        known = _parts(name)
-        shared = min(len(known), len(given))
-        if shared > 0 and known[-shared:] == given[-shared:]:
-            return True
-    return False
+    return any(_alike(_parts(name), given) for name in (info.name, info.sql))
+
+
+def same_name(one: str, other: str) -> bool:
+    """Tell whether two names may be those of one table, comparing as many parts as both give.
+
+    >>> same_name("main.People", '"people"'), same_name("people", "visits")
+    (True, False)
+    """
+    return _alike(_parts(one), _parts(other))
+
+
+def _alike(one: list[str], other: list[str]) -> bool:
+    shared = min(len(one), len(other))
+    return shared > 0 and one[-shared:] == other[-shared:]
 
 
 _PART = re.compile(r'"(?:[^"]|"")*"|[^."]+')

@@ -26,6 +26,7 @@ class Model:
         missing: how many original rows were left out, where that is all that the weights say; None if not.
         bucket: a row's bucket; None where there are none.
         rate: the chance that an original row was released, where that is all that the weights say; None if not.
+        edged: whether sensitive values stand for others too, so that columns as released are not the original's.
     """
 
     release: TableInfo
@@ -38,6 +39,7 @@ class Model:
     missing: exp.Expr | None = None
     part_of: Mapping[str, Part] = field(default_factory=dict)
     bucket: exp.Expr | None = None
+    edged: bool = False
 
     def require(self, column: str, original: TableInfo) -> None:
         """Raise unless the release has something to say about a column."""

@@ -74,12 +74,13 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
         exact,
         tuple(parts),
         multiplied([_weight(weight, release) for weight in contents.weights]) if contents.weights else None,
-        contents.bounded and _generalized(contents, release, original),
+        contents.bounded and _generalized(contents, release, original) and not _numbers_persons(contents, original),
         contents.complete,
         field_of_row(alone["rate"]) if "rate" in alone else None,
         missing,
         {column: part for part in parts for column in part.columns},
         field_of_row(contents.bucket) if contents.bucket else None,
+        bool(contents.edges),
     )
 
 
@@ -100,6 +101,11 @@ def _generalized(contents: Contents, release: TableInfo, original: TableInfo) ->
     cells = contents.columns.values()
     # a release of values alone is asked elsewhere, by its weights
     return not any(content.cell == "node" for content in cells) or any(says_so(content) for content in cells)
+
+
+def _numbers_persons(contents: Contents, original: TableInfo) -> bool:
+    """Whether a release has a row a person and different value of hers: records that are alike are one row of it."""
+    return any(role == "person" and fold(name) in contents.columns for name, role in original.roles.items())
 
 
 def field_of_row(*path: str) -> exp.Expr:

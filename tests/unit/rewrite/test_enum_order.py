@@ -22,6 +22,16 @@ QUERIES = (
     "select m, row_number() over (order by m), count(*) from p group by m order by 2",
     "select other, count(*) from p group by other order by other",
     "select count(*) from p where m > 'sad'",
+    "select count(*) from p where m > 'ok'::mood",
+    "select count(*) from p where other <= 'ok'::enum('sad', 'ok', 'happy') and a >= 0",
+    "select count(*) from p where other > (select one from words)",
+    "select count(*) from p where case when a < 5 then other else 'sad'::mood end > 'ok'::mood",
+    "select count(*) from p where coalesce(m, 'sad'::mood) < 'happy'::mood",
+    "select count(*) from p where (other, a) > ('ok'::mood, 1)",
+    "select max(case when a < 5 then other end), min(nullif(other, 'sad')) from p",
+    "select max(coalesce(other, 'zzz')) from p",
+    "select median(other), quantile_disc(other, 0.2) from p",
+    "select if(a < 5, other, null) as x, count(*) from p group by x order by x",
 )
 # fmt: on
 
@@ -34,6 +44,7 @@ def con() -> duckdb.DuckDBPyConnection:
         "create table p as select (i // 30)::int as a, (['sad', 'ok', 'happy'])[1 + i % 3]::mood as m, "
         "(['sad', 'ok', 'happy'])[1 + i % 3]::mood as other from range(90) r(i)"
     )
+    made.execute("create table words as select 'ok'::mood as one")
     for name, call in RELEASES.items():
         made.execute(f"create table {name} as from {call}")
     return made

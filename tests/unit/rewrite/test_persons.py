@@ -246,3 +246,22 @@ def test_what_a_list_is_or_has_besides_is_refused_by_name(hospital: duckdb.DuckD
 )
 def test_a_list_that_has_a_value_is_asked_for_in_many_ways(hospital: duckdb.DuckDBPyConnection, condition: str) -> None:
     assert answered(hospital, f"select count(*) from persons where {condition}", "persons") == {(): 3}
+
+
+def test_no_rows_are_sure_where_a_constant_refuses_them(hospital: duckdb.DuckDBPyConnection):
+    several = "count(null), count(*) filter (where false), count_if(1 = 2), count(case when 1 = 0 then 1 end), count(*)"
+    found = asked(hospital, f"select {several} from visits")
+    assert [row[:3] for row in found[:4]] == [(0, 0, 0)] * 4
+    assert found[4][2] == 2 * 2 + 4
+
+
+def test_exploded_rows_are_not_the_originals(hospital: duckdb.DuckDBPyConnection):
+    hospital.execute("insert into visits select * from visits where name = 'Bob'")  # records that are alike
+    hospital.execute(
+        "create or replace table r as from one_to_m_generalize('visits', 1, 1, qi := ['age', 'gender'], "
+        "person := 'name', explode := true)"
+    )
+    query = "select count(*), sum(age), count(*) filter (where disease = 'a1') from visits"
+    rows = asked(hospital, query)
+    assert [row[0] for row in rows] != [row[1] for row in rows]
+    assert all(row[2:] == (None, None, None) for row in rows)

@@ -110,3 +110,75 @@ def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConn
             bounded(con, query, "words", "hidden")
     with pytest.raises(duckdb.Error, match=r"put w into SELECT, or leave DISTINCT out"):
         bounded(con, "select distinct upper(w) as k, count(*) as c from words group by w", "words", "hidden")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select age, n from (select age, c, count(*) as n from p group by all)",
+        "with s as (select age, c, count(*) as n from p group by all) select age, n + 1 as m from s where n > 0",
+        "select age, count(*) as n from p group by age union all select c, count(*) from p group by c",
+    ],
+)
+def test_groups_of_a_step_that_look_alike_are_not_compared(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    con.execute("create or replace table twice as from (values (5, 1), (5, 2), (6, 5), (6, 5)) t(age, c)")
+    con.execute("create or replace table boxes as select {lower: age, upper: age} as age, c from twice")
+    with pytest.raises(duckdb.Error, match="nothing tells which estimate is whose"):
+        con.execute("from relative_error(?, 'twice', 'boxes')", [query.replace(" p ", " twice ")]).fetchall()
+    rows = con.execute(
+        "select original, low, high from relative_error('select age, c, n from (select age, c, count(*) as n from "
+        "twice group by all)', 'twice', 'boxes')"
+    ).fetchall()
+    assert sorted(rows) == [(1, 1, 1), (1, 1, 1), (2, 2, 2)]
+
+
+def test_what_depends_on_the_order_of_rows_is_not_certain(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create or replace table ties as from (values (1, 7), (2, 8), (3, 7), (4, 8)) t(age, c)")
+    con.execute("create or replace table shuffled as select [age] as age, c from ties order by c desc")
+    query = "select mode(c), mode(c) filter (where c > 0), sum(c) from ties"
+    rows = con.execute(
+        "select low, high, confidence from relative_error(?, 'ties', 'shuffled', qi := ['age'])", [query]
+    ).fetchall()
+    assert rows == [(None, None, None), (None, None, None), (30, 30, 1)]
+
+
+def test_kept_columns_beside_randomized_ones_are_not_certain_where_their_values_stand_for_others() -> None:
+    with duckdb_anon.connect() as con:
+        con.execute(
+            "create table t as select i % 5 as a, case when i = 0 then 1000 else i % 3 end as v from range(24) r(i)"
+        )
+        roles = "qi := ['a'], sensitive := 'v'"
+        con.execute(f"create table r as from rr_distort('t', p := 0.8, scope := 'qi', sensitive_edges := 3, {roles})")
+        rows = con.execute(
+            f"select original, estimate, confidence from relative_error('select max(v) from t', 't', 'r', {roles})"
+        ).fetchall()
+        assert [row[0::2] for row in rows] == [(1000, None)]
+        assert rows[0][1] < 1000
+
+
+@pytest.mark.parametrize("value", ["x'00'::blob", "'101'::bit", "uuid()", "true", "'a'"])
+def test_quantiles_of_what_is_no_number_are_refused(value: str) -> None:
+    with duckdb_anon.connect() as con:
+        con.execute(f"create table t as select {value} as v, {value}::varchar as w, i % 3 as a from range(9) r(i)")
+        con.execute("create table r as from mondrian('t', 3, qi := ['a'], keep := ['v', 'w'])")
+        for asked in ("median(v)", "quantile_disc(v, 0.5)", "median(w::varchar)"):
+            query = f"select {asked} from t where a > 1"
+            with pytest.raises(duckdb.Error, match=r"quantiles of .* cannot be estimated"):
+                con.execute("from relative_error(?, 't', 'r', qi := ['a'], keep := ['v', 'w'])", [query]).fetchall()
+
+
+def test_quantiles_of_values_that_stand_value_by_value_reckon_with_boxes_without_ends() -> None:
+    with duckdb_anon.connect() as con:
+        con.execute("create table t as from (values (1, 1), (2, 5), (3, 9), (4, 50), (5, 60), (6, null)) v(age, cost)")
+        con.execute(
+            "create table r as select {lower: age, upper: age} as age, case when cost > 10 or cost = 1 then "
+            "{lower: null::int, upper: null::int} when cost > 0 then {lower: 3, upper: 9} end as cost from t"
+        )
+        query = "select quantile_cont(cost, 0.9), median(cost), count_if(age + cost = 17) from t"
+        rows = con.execute(
+            "select original, low, high, confidence from relative_error(?, 't', 'r')", [query]
+        ).fetchall()
+        assert [row[3] for row in rows[:2]] == [1, 1]
+        assert all(
+            (low is None or low <= truth) and (high is None or truth <= high) for truth, low, high, _ in rows[:2]
+        )

@@ -1,0 +1,52 @@
+"""What a release says of another table than the one that is asked of is not certain of that one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+ROLES = "qi := ['a', 'sex'], sensitive := 'ill', keep := ['v']"
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb_anon.connect() as con:
+        con.execute(
+            "create table t as select (i % 5)::int as a, (['F', 'M'])[1 + i % 2] as sex, (i % 4)::int as v, "
+            "case when i % 4 > 0 then (['flu', 'cold'])[1 + i % 2] end as ill from range(24) r(i)"
+        )
+        con.execute("create view part as from t where v > 1")
+        duckdb_anon.release(con, "permuted", f"muco('t', 0.3, {ROLES})")
+        duckdb_anon.release(con, "of_release", f"mondrian('permuted', 2, {ROLES})")
+        duckdb_anon.release(con, "of_view", f"mondrian('part', 2, {ROLES})")
+        duckdb_anon.release(con, "of_query", f"mondrian('(from t where v > 1)', 2, {ROLES})")
+        named = "(select * replace (coalesce(ill, ''unknown'') as ill) from t)"
+        duckdb_anon.release(con, "of_named", f"anatomy('{named}', 1, {ROLES})")
+        duckdb_anon.release(con, "of_t", f"mondrian('main.t', 2, {ROLES})")
+        yield con
+
+
+@pytest.mark.parametrize("release", ["of_release", "of_view", "of_query", "of_named"])
+def test_nothing_is_certain_of_another_table(con: duckdb.DuckDBPyConnection, release: str) -> None:
+    query = "select sex, sum(v), count(*), count(*) filter (where ill is null) from t where a > 1 group by sex"
+    for call in (
+        f"relative_error(?, 't', '{release}', {ROLES})",
+        f"relative_error(?, 't', '{release}', bounds := 'hard', {ROLES})",
+        f"estimate(?, '{release}', original := 't', {ROLES})",
+    ):
+        rows = con.execute(f"select low, high, confidence, note from {call}", [query]).fetchall()
+        assert {row[:3] for row in rows} == {(None, None, None)}
+    assert "made of a query or of another table" in rows[0][3]
+
+
+def test_a_release_is_certain_of_what_it_names(con: duckdb.DuckDBPyConnection) -> None:
+    for original, release in (("t", "of_t"), ("permuted", "of_release"), ("part", "of_view")):
+        rows = con.execute(
+            f"select original, low, high, confidence from relative_error('select count(*) from {original}', "
+            f"'{original}', '{release}', {ROLES})"
+        ).fetchall()
+        assert [(row[1], row[2], row[3]) for row in rows] == [(row[0], row[0], 1) for row in rows]
