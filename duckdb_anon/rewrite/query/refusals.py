@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 
 import sqlglot
 from sqlglot import TokenType, exp
@@ -38,7 +39,13 @@ _CHANGING = frozenset(
 
 
 _IN_LIST = re.compile(r"\bin\s*\[", re.IGNORECASE)
-_CONSTANTS = (TokenType.NUMBER, TokenType.STRING, TokenType.COMMA, TokenType.DASH, TokenType.TRUE, TokenType.FALSE)
+_CONSTANTS = (
+    *(TokenType.NUMBER, TokenType.STRING, TokenType.COMMA, TokenType.TRUE, TokenType.FALSE, TokenType.CURRENT_DATE),
+    *(TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.DPIPE, TokenType.L_PAREN, TokenType.R_PAREN),
+)
+_DIVISIONS = (TokenType.SLASH, TokenType.DIV, TokenType.MOD)
+_NEVER_NULL = frozenset("abs ceil floor lower make_date round today trim upper".split())
+"""Functions that are not NULL of what is not."""
 _GO_ON = (TokenType.L_BRACKET, TokenType.DPIPE, TokenType.DCOLON, TokenType.DOT)
 """What makes another list of the one before it."""
 
@@ -115,7 +122,7 @@ def refuse(query: exp.Expr) -> None:
 
 
 def refuse_lists(query: str) -> None:
-    """Raise for x IN [...] of more than constants.
+    """Raise for x IN [...] of more than constants and what is reckoned of them.
 
     It is read as x IN (...), which is the same of constants: NULL is no member of a list, and makes IN (...) NULL.
 
@@ -127,6 +134,7 @@ def refuse_lists(query: str) -> None:
 
     >>> refuse_lists("select [x for x in [a, b]] from t where c in ['x', 'y']")
     >>> refuse_lists("select 1 from t where d in [date '2000-01-01', '2000-01-02'::date]")
+    >>> refuse_lists("select 1 from t where c in [2 * 10, -5, 7 / 2, upper('f')]")
     """
     if not _IN_LIST.search(query):
         return
@@ -138,7 +146,7 @@ def refuse_lists(query: str) -> None:
         if place > 2 and kinds[place - 3] == TokenType.FOR:
             continue
         end = place + 1
-        while (wide := _width(kinds, end)) > 0:
+        while (wide := _width(kinds, end, tokens)) > 0:
             end += wide
         if kinds[end] != TokenType.R_BRACKET or kinds[end + 1] in _GO_ON:
             raise RewriteError(
@@ -147,15 +155,17 @@ def refuse_lists(query: str) -> None:
             )
 
 
-def _width(kinds: list[TokenType], place: int) -> int:
-    """How many tokens of a constant stand together: two in DATE '2000-01-01' and ::date; 0 where none does."""
-    two = kinds[place : place + 2]
-    if two[0] == TokenType.DCOLON or two in (
-        [TokenType.DATE, TokenType.STRING],
-        [TokenType.TIMESTAMPNTZ, TokenType.STRING],
-    ):
-        return 2
-    return int(two[0] in _CONSTANTS)
+def _width(kinds: list[TokenType], place: int, tokens: Sequence[sqlglot.Token]) -> int:
+    """How many tokens of a constant stand together: two in DATE '2000-01-01', ::date and / 2; 0 where none does."""
+    first, second = kinds[place : place + 2]
+    if first in _DIVISIONS:  # by 0 it may be NULL
+        return 2 * (second == TokenType.NUMBER and float(tokens[place + 1].text) != 0)
+    if first == TokenType.VAR:
+        return 2 * (second == TokenType.L_PAREN and fold(tokens[place].text) in _NEVER_NULL)
+    if first == TokenType.INTERVAL and second in (TokenType.NUMBER, TokenType.STRING):
+        return 2 + (kinds[place + 2] == TokenType.VAR)
+    typed = first in (TokenType.DATE, TokenType.TIMESTAMPNTZ) and second == TokenType.STRING
+    return 2 if typed or first == TokenType.DCOLON else int(first in _CONSTANTS)
 
 
 def _refuse_method(node: exp.Dot) -> None:

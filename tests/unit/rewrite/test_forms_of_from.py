@@ -64,6 +64,9 @@ ANSWERED = (
     "select count(*) as c from people where sex not in ['F', 'M'] and age in [20, 21, 25]",
     "select count(*) as c from people where born in ['1980-01-01'::date, date '1975-05-05', timestamp '1990-11-20 00:00:00']",
     "select count(*) as c from people where list_contains([20, null], age) is false",
+    "select count(*) as c from people where age not in [2 * 10, 45 % 100, -(-22), 42 // 2] and cost in [-5, (3 + 1) * 2, 40 / 2]",
+    "select count(*) as c from people where born in [date '1980-01-01' + interval 1 day, current_date - interval '1 day']",
+    "select region, count(*) as c from people where sex in [upper('f'), 'a' || 'M'] group by region",
 )  # fmt: skip
 
 
@@ -95,6 +98,10 @@ REFUSED = (
     ),
     ("select count(*) from people where age not in [20, null]", r"IN \[...\] of more than constants"),
     ("select count(*) from people where age in [x + 20 for x in [1, 2]]", r"IN \[...\] of more than constants"),
+    ("select count(*) from people where age in [20, 1 + null]", r"IN \[...\] of more than constants"),
+    ("select count(*) from people where age not in [20, 1 % 0]", r"IN \[...\] of more than constants"),
+    ("select count(*) from people where age in [20, nullif(1, 1)]", r"IN \[...\] of more than constants"),
+    ("select count(*) from people where age in [20, cost + 1]", r"IN \[...\] of more than constants"),
 )  # fmt: skip
 
 
