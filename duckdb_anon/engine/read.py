@@ -120,7 +120,13 @@ def _raw_columns(
         elif name in slices if slices is not None else _has_fields(kind):
             for j in range(kind.num_fields):
                 inner = spelled.get(fold(kind.field(j).name), kind.field(j).name)
-                columns[inner] = _raw(plain(array.field(j)), inner in trees, name)
+                field = plain(array.field(j))
+                if _has_fields(field.type):
+                    raise ColumnError(
+                        f"'{name}' holds STRUCTs of STRUCTs, as channels of a randomized release do; is a release in "
+                        "the place of its original?"
+                    )
+                columns[inner] = _raw(field, inner in trees, name)
         elif not _has_fields(kind):
             columns[known] = _raw(array, known in trees, "")
     return columns

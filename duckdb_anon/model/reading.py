@@ -14,12 +14,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import Contents
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 Shape = Literal["value", "interval", "set", "node", "counts"]
 BoolArray = NDArray[np.bool_]
+_SWAPPED = ", and a table of true values is asked for; is a release in the place of its original?"
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,10 @@ class ReadColumn:
         """Codes of a column of plain values.
 
         Raises:
-            TypeError: for any other shape.
+            ColumnError: for any other shape, which a table has that was given in another's place.
         """
         if self.shape != "value" or self.codes is None:
-            raise TypeError(f"column '{self.domain.name}' is {self.shape}, not plain values")
+            raise ColumnError(f"column '{self.domain.name}' holds no plain values{_SWAPPED}")
         return self.codes
 
 
@@ -115,6 +117,8 @@ class ReadTable:
 
     def buckets(self) -> IntArray:
         """Bucket of each row, numbered from 0 in their order; only where `contents.bucket` is."""
+        if not self.contents.bucket:
+            raise ColumnError(f"a table of slices has no buckets{_SWAPPED}")
         return self.numbers[self.contents.bucket].astype(np.int64)
 
     @property
