@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
@@ -85,7 +86,8 @@ def estimator(
         refuse_single_rows(select)
     # a condition that compares with an estimate moves with it, so it has no bounds of its own; nor has what is asked of
     # another table than the release was made of
-    bounds = bounds if len(readers) == 1 and not release.of_another else "none"
+    asked = {fold(column.name) for column in all_of(tree, exp.Column)} if release.binned else set()
+    bounds = bounds if len(readers) == 1 and not release.of_another and not release.binned & asked else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:
         return None if stands(select, model) else rewrite_select(select, model, original, bounds_of_groups(model))
@@ -104,7 +106,7 @@ def estimator(
     unrounded(tree)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
-    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model))
+    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, asked))
 
 
 def rewrite(

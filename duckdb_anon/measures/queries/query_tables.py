@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -69,7 +69,15 @@ def tables_around(
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     context.require_known(original, release, trees)
     released = context.release_info(release, trees, certain=bounds != "none")
-    return info, replace(released, of_another=_is_of_another(context, original, release)), tables
+    of_another = _is_of_another(context, original, release)
+    return info, replace(released, of_another=of_another, binned=_binned(release)), tables
+
+
+def _binned(release: Any) -> frozenset[str]:
+    """Columns of which a release says that their values were put into bins before they were randomized."""
+    said = read_description(release.comment)
+    bins = said.parameters.get("bins") if said is not None else None
+    return frozenset(map(fold, bins)) if isinstance(bins, Mapping) else frozenset()
 
 
 def _is_of_another(context: Any, original: Any, release: Any) -> bool:

@@ -53,6 +53,7 @@ class TableInfo:
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
         bucket_kinds: of a release, the column of numbers of buckets that tell their kinds (`model.kinds`), or ''.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
+        binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
 
     sql: str
@@ -66,6 +67,7 @@ class TableInfo:
     counted_rows: bool = False
     bucket_kinds: str = ""
     of_another: bool = False
+    binned: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:

@@ -50,3 +50,17 @@ def test_a_release_is_certain_of_what_it_names(con: duckdb.DuckDBPyConnection) -
             f"'{original}', '{release}', {ROLES})"
         ).fetchall()
         assert [(row[1], row[2], row[3]) for row in rows] == [(row[0], row[0], 1) for row in rows]
+
+
+def test_intervals_speak_of_the_original_and_not_of_its_bins(con: duckdb.DuckDBPyConnection) -> None:
+    """One value stands for each bin, so what is asked of others is off by more than the draws tell."""
+    call = "rr_distort('t', p := 0.8, bins := {'V': 2}, scope := 'qi', qi := ['sex', 'v'], keep := ['a'])"
+    duckdb_anon.release(con, "binned", call)
+    low_high_note = "select low, high, note from estimate(?, 'binned', original := 't')"
+    of_bins = con.execute(low_high_note, ["select sex, sum(v) from t group by sex"]).fetchall()
+    assert {row[:2] for row in of_bins} == {(None, None)}
+    assert {row[2] for row in of_bins} == {
+        "no bounds: values of v were binned before they were drawn, and one stands for all of its bin"
+    }
+    others = con.execute(low_high_note, ["select sex, count(*) from t group by sex"]).fetchall()
+    assert all(low <= high and note is None for low, high, note in others)
