@@ -317,3 +317,10 @@ def _commonest(fine: exp.Select, keys: int) -> exp.Select:
     if columns:
         found.set("group", exp.Group(expressions=[copied(one) for one in columns]))
     return found
+
+
+def counted_persons(select: exp.Select, model: Model, original: TableInfo) -> set[str]:
+    """The column of the person, where all that is asked of it is how many there are."""
+    persons = [column for column in all_of(select, exp.Column) if is_person(column, model, original)]
+    inside = all(isinstance(c.parent, exp.Distinct) and isinstance(c.parent.parent, exp.Count) for c in persons)
+    return {fold(column.name) for column in persons} if inside else set()

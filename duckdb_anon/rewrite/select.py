@@ -27,8 +27,9 @@ from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.numbers import add_numbers
 from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
 from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.estimate.unmatched_rows import UnmatchedRows
 from duckdb_anon.rewrite.estimate.value_steps import append_step, drop_unread
-from duckdb_anon.rewrite.joined_steps import JoinedSteps, is_person
+from duckdb_anon.rewrite.joined_steps import JoinedSteps, counted_persons
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
@@ -87,7 +88,7 @@ def rewrite_select(
     model = unnested(select, model, alias)
     if bounds == "none":
         model = with_own_counts(model)
-    for column in sorted(_columns_of(select, alias) - _counted_persons(select, model, original)):
+    for column in sorted(_columns_of(select, alias) - counted_persons(select, model, original)):
         model.require(column, original)
     _require_groups(select, original, outermost)
     if stands(select, model):
@@ -100,17 +101,21 @@ def rewrite_select(
     if select.args.get("distinct") is not None and not select.args.get("group") and lists_domain(select):
         select.set("distinct", None)
         select.set("group", exp.Group(expressions=[copied(e.unalias()) for e in select.expressions]))
+    nothing = UnmatchedRows.of(select, table, original)
     others = items_beside(from_items(select), table)
     homes = Homes(alias, model, others)
     joined = JoinedSteps.of(select, list(aggregate_nodes(select)), whole, original, rewrite_select, stands)
     nodes = [node for node in aggregate_nodes(select) if not joined.reads(node)]
     aggregates = [read_aggregate(node) for node in nodes]
+    beyond = {id(n) for n, one in zip(nodes, aggregates, strict=True) if nothing is not None and nothing.adds(one)}
     extremes = LikelyExtremes.of(select, nodes, aggregates, groups_of(select))
     _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
     joined.spell_out(homes)
     homes.spell_out(asked_of_counts(model, select, alias) if bounds == "none" else ())
     steps = Steps(homes)
     steps.conditions = (conditions := _split_where(select, homes)).exact
+    if nothing is not None:
+        nothing.require_conditions(conditions.exact, conditions.rest, joined.nodes)
     appended: dict[int, float] = {}
     limits = None
     if bounds != "none":
@@ -126,15 +131,19 @@ def rewrite_select(
             permuted(select, steps, groups),
             bounds,
         )
-        appended = _append_ends(select, limits, joined)
+        appended = _append_ends(select, limits, joined, beyond)
     joined.read(steps, conditions.rest, original)
     extremes.read(steps, conditions.rest, original, whole, rewrite_select, stands)
-    if not _optional(select, table) or conditions.rest is not None or conditions.by_value:
+    if nothing is None or conditions.rest is not None or conditions.by_value:
         alone = not any(select.args.get(key) for key in ("group", "joins")) and not joined.nodes
-        _filter_rows(select, conditions, steps, bool(appended) and not randomized_only(model), alone)
+        _filter_rows(
+            select, conditions, steps, bool(appended) and not randomized_only(model), alone, nothing is not None
+        )
     in_groups = select.args.get("joins") is None and () not in groups_of(select).sets
     for node, aggregate in zip(nodes, aggregates, strict=True):
         found = extremes.estimate(node) or estimate(aggregate, conditions.rest, steps, in_groups)
+        if nothing is not None and id(node) in beyond:
+            found = nothing.added_to(found, aggregate, conditions.rest, steps)
         node.replace(_in_place_of(node, found))
     steps.likely = rows_that_may(select, conditions.rest, conditions.by_value, steps)
     _replace_table(select, table, steps)
@@ -175,21 +184,10 @@ def _of_columns(select: exp.Select, alias: str) -> bool:
     return all(_columns_of(node, alias) for node in aggregate_nodes(select))
 
 
-def _optional(select: exp.Select, table: exp.Expr) -> bool:
-    return any(join.this is table and (join.side or "").upper() == "LEFT" for join in select.args.get("joins") or [])
-
-
 def _written(join: exp.Join) -> str:
     on = join.args.get("on")
     kind = f"{join.side or join.kind} JOIN"
     return f"{kind} ... ON {plain(on)}" if on is not None else kind
-
-
-def _counted_persons(select: exp.Select, model: Model, original: TableInfo) -> set[str]:
-    """The column of the person, where all that is asked of it is how many there are."""
-    persons = [column for column in all_of(select, exp.Column) if is_person(column, model, original)]
-    inside = all(isinstance(c.parent, exp.Distinct) and isinstance(c.parent.parent, exp.Count) for c in persons)
-    return {fold(column.name) for column in persons} if inside else set()
 
 
 def lists_domain(select: exp.Select) -> bool:
@@ -293,7 +291,9 @@ def _leaves(condition: exp.Expr, homes: Homes) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bounded: bool, alone: bool) -> None:
+def _filter_rows(
+    select: exp.Select, conditions: Conditions, steps: Steps, bounded: bool, alone: bool, filled: bool
+) -> None:
     """Keep the conditions on values and drop rows that stand for nothing, so that no empty group appears."""
     kept = [copied(c) for c in conditions.by_value]
     if conditions.rest is not None and alone:
@@ -302,7 +302,7 @@ def _filter_rows(select: exp.Select, conditions: Conditions, steps: Steps, bound
         test = not_zero(mass(conditions.rest, steps), steps)
         kept.append(some([test, possible(conditions.rest, steps)]) if bounded else test)
     elif steps.membership is None and any(part.signed or isinstance(part, NodePart) for part in steps.joined):
-        kept.append(tree("_weight <> 0"))
+        kept.append(tree("_weight is distinct from 0" if filled else "_weight <> 0"))
     select.set("where", exp.Where(this=every(kept)) if kept else None)
 
 
@@ -312,13 +312,13 @@ def _is_generalized(model: Model) -> bool:
     return bool(model.parts) and model.complete and not model.edged and (generalized or randomized_only(model))
 
 
-def _append_ends(select: exp.Select, limits: Limits, joined: JoinedSteps) -> dict[int, float]:
+def _append_ends(select: exp.Select, limits: Limits, joined: JoinedSteps, beyond: set[int]) -> dict[int, float]:
     found: dict[int, float] = {}
     ends: list[exp.Expr] = []
     for number, projection in enumerate(select.expressions):
         made_of = projection.unalias()
-        known = isinstance(made_of, exp.Grouping) or any(joined.reads(node) for node in made_of.walk())
-        both = None if known else limits.of(made_of)
+        apart = any(joined.reads(node) or id(node) in beyond for node in made_of.walk())
+        both = None if apart or isinstance(made_of, exp.Grouping) else limits.of(made_of)
         if both is not None:
             found[number] = both.confidence
             name = projection.alias_or_name
