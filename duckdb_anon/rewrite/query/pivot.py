@@ -78,11 +78,7 @@ def _select(
         for aggregate in aggregates:
             made_of = aggregate.unalias()
             long = len(aggregates) > 1 or isinstance(aggregate, exp.Alias)
-            tail = (
-                aggregate.alias
-                if isinstance(aggregate, exp.Alias)
-                else made_of.sql("duckdb", normalize_functions="lower")
-            )
+            tail = aggregate.alias if isinstance(aggregate, exp.Alias) else _called(made_of)
             filtered = exp.Filter(this=copied(made_of), expression=exp.Where(this=every(tests)))
             name = f"{label}_{tail}" if long else label
             columns.append(exp.Alias(this=filtered, alias=exp.to_identifier(name, quoted=True)))
@@ -90,6 +86,13 @@ def _select(
     if keys:
         found.set("group", exp.Group(expressions=[copied(key) for key in keys]))
     return found
+
+
+def _called(aggregate: exp.Expr) -> str:
+    """What DuckDB calls an aggregate among several."""
+    if isinstance(aggregate, exp.Count) and isinstance(aggregate.this, exp.Star):
+        return "count_star()"
+    return aggregate.sql("duckdb", normalize_functions="lower")
 
 
 def _label(value: exp.Expr) -> str:

@@ -47,6 +47,7 @@ ANSWERED = (
     "select left(region, 1) as k, count(*) as c from people group by all having k = 'n' and count(cost) > 0",
     "select count(*) as c from people group by all having sex = 'F'",
     "pivot people on sex in ('F', null) using count(*) group by region",
+    "pivot people on sex in ('F', 'M') using count(*), avg(age), sum(cost) as s group by region",
     # what an outer join fills with NULLs is NULL
     f"select k, count(*) as c {LEFT.format('1')} group by k",
     f"select k, count(*) as c {LEFT.format('coalesce(climate, name)')} group by k",
