@@ -320,7 +320,13 @@ def _commonest(fine: exp.Select, keys: int) -> exp.Select:
 
 
 def counted_persons(select: exp.Select, model: Model, original: TableInfo) -> set[str]:
-    """The column of the person, where all that is asked of it is how many there are."""
+    """The column of the person, where all that is asked of it is how many there are.
+
+    Args:
+        select: a bound SELECT.
+        model: what the release says.
+        original: the original.
+    """
     persons = [column for column in all_of(select, exp.Column) if is_person(column, model, original)]
     inside = all(isinstance(c.parent, exp.Distinct) and isinstance(c.parent.parent, exp.Count) for c in persons)
     return {fold(column.name) for column in persons} if inside else set()
