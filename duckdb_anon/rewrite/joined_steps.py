@@ -177,7 +177,7 @@ class JoinedSteps:
                 append_step(select, step, made_of)
             join_by_keys(select, one.step, self.keys)
             for place, projection in enumerate(select.expressions):
-                if projection.unalias() is one.node and one.bounded and bounded:
+                if projection.unalias() is one.node and one.bounded and bounded and not one.node.find(*_ABOUT):
                     appended[place] = HARD
                     for which in ("low", "high"):
                         label = exp.to_identifier(f"{projection.alias_or_name}_{which}", quoted=True)
@@ -187,6 +187,10 @@ class JoinedSteps:
         for end in ends:
             select.append("expressions", end)
         return appended
+
+
+_ABOUT = (exp.ApproxDistinct, exp.ApproxQuantile)
+"""What DuckDB gives about: the bounds are those of the exact answer."""
 
 
 def bounds_of_groups(model: Model) -> Bounds:

@@ -76,14 +76,12 @@ def rewrite_over_groups(
     where = [outer.args["where"].this] if outer.args.get("where") else []
     made: dict[exp.Expr, Triple] = {}
     for place in [*outer.expressions, *(outer.args[k] for k in ("having", "order") if outer.args.get(k))]:
-        for node in [one for one in place.walk() if is_aggregate(one)]:
-            if isinstance(node.parent, exp.Filter):
-                raise RewriteError(
-                    f"{plain(node.parent)} depends on which groups exist; write its condition into WHERE of a SELECT "
-                    "of its own"
-                )
+        for node in _over_groups(place):
             if node not in made:
-                found = function_of_groups(node, existing, where, counts)
+                among = [node.expression.this] if isinstance(node, exp.Filter) else []
+                found = function_of_groups(
+                    node.this if isinstance(node, exp.Filter) else node, existing, [*where, *among], counts
+                )
                 made[copied(node)] = found if most is None else Triple(*(_at_most(x, most) for x in _ends(found)))
     appended: dict[int, float] = {}
     ends: list[exp.Expr] = []
@@ -95,12 +93,18 @@ def rewrite_over_groups(
                 label = exp.to_identifier(f"{projection.alias_or_name}_{which}", quoted=True)
                 ends.append(exp.Alias(this=copied(end), alias=label))
     for place in [*outer.expressions, *(outer.args[k] for k in ("having", "order") if outer.args.get(k))]:
-        for node in [one for one in place.walk() if is_aggregate(one)]:
+        for node in _over_groups(place):
             node.replace(copied(made[node].middle))
     for end in ends:
         outer.append("expressions", end)
     outer.set("where", exp.Where(this=existing.chance(where).high))
     return appended
+
+
+def _over_groups(place: exp.Expr) -> list[exp.Expr]:
+    """The aggregates of a clause, each with its FILTER."""
+    found = [one for one in place.walk() if is_aggregate(one)]
+    return [one.parent if isinstance(one.parent, exp.Filter) else one for one in found]
 
 
 def _refuse_rows_of(inner: exp.Select, text: str) -> None:
@@ -137,7 +141,7 @@ def _limit(inner: exp.Select, outer: exp.Select, text: str) -> exp.Expr | None:
         or inner.args.get("offset")
         or outer.args.get("where")
         or outer.args.get("group")
-        or any(type(a) is not exp.Count for a in aggregates)
+        or any(type(a) is not exp.Count or isinstance(a.parent, exp.Filter) for a in aggregates)
     ):
         raise RewriteError(f"{text} depends on which groups come first; leave LIMIT and OFFSET of the groups out")
     inner.set("limit", None)

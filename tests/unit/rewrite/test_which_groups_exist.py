@@ -32,6 +32,12 @@ QUERIES = (
     f"SELECT avg(s) AS m FROM {GROUPED} AS g",
     f"SELECT sum(n) AS m FROM {GROUPED} AS g WHERE n > 1",
     f"SELECT b, count(*) AS m FROM {GROUPED} AS g GROUP BY b",
+    f"SELECT count(*) FILTER (WHERE n >= 2) AS m FROM {GROUPED} AS g",
+    f"SELECT b, count(*) FILTER (WHERE n = 1 OR a > 2) AS m FROM {GROUPED} AS g GROUP BY b",
+    f"SELECT sum(n) FILTER (WHERE b = 'x') AS m FROM {GROUPED} AS g WHERE n > 1",
+    f"SELECT avg(s) FILTER (WHERE n > 1) AS m FROM {GROUPED} AS g",
+    f"SELECT max(n) FILTER (WHERE a < 3) AS m FROM {GROUPED} AS g",
+    f"SELECT b, min(s) FILTER (WHERE n > 1) AS m FROM {GROUPED} AS g WHERE a > 1 GROUP BY b",
     "SELECT median(a) AS m FROM t",
     "SELECT quantile_disc(a, 0.25) AS m FROM t WHERE b = 'x'",
     "SELECT quantile_cont(a, 0.9) AS m FROM t WHERE a > 1",
@@ -136,3 +142,15 @@ def test_the_largest_values_are_not_taken_for_the_largest(con: duckdb.DuckDBPyCo
     con.execute("create table r as from mondrian('t', 4, qi := ['a'], sensitive := 's')")
     with pytest.raises(duckdb.Error, match=r"max\(a, 3\) cannot be estimated"):
         con.execute("from relative_error('select max(a, 3) from t', 't', 'r')")
+
+
+def test_what_duckdb_gives_about_is_not_told_for_certain(con: duckdb.DuckDBPyConnection) -> None:
+    """A sketch tells the numbers of the original, so bounds of the exact ones need not hold them."""
+    con.execute("create table t as select i as a, i // 4 as b, 'x' as s from range(1000) r(i)")
+    con.execute("create table r as select {lower: a - a % 2, upper: a - a % 2 + 1} as a, b, s from t")
+    for asked in ("approx_count_distinct(a)", "approx_quantile(a, 0.3)", "approx_count_distinct(b)"):
+        query = f"select s, {asked} as m from t where a > 10 group by s"
+        text = f"from relative_error('{query}', 't', 'r')"
+        rows = con.execute(f"select original, estimate, confidence {text}").fetchall()
+        assert all(confidence is None for *_, confidence in rows)
+        assert all(estimate == pytest.approx(original, rel=0.5) for original, estimate, _ in rows)
