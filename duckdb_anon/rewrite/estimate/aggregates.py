@@ -121,6 +121,20 @@ def estimate(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, in_grou
     return total if aggregate.kind == "sum" else tree("{total} / sum({mass})", total=total, mass=mass)
 
 
+def valued_rows(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> exp.Expr:
+    """How many original rows have a value to aggregate.
+
+    Args:
+        aggregate: what is estimated.
+        where: conditions of the query that are still to be satisfied, None if there are none.
+        steps: provides shares.
+    """
+    assert aggregate.value is not None  # noqa: S101 -- only COUNT has none
+    home_of = steps.homes.of
+    there = product(event(both(where, aggregate.condition), home_of), presence(aggregate.value, home_of))
+    return tree("coalesce(sum({rows}), 0)", rows=_sum(steps, there))
+
+
 def _told_by_null(there: list[Term], value: exp.Expr, steps: Steps) -> bool:
     """Whether a row's amount is NULL just where it stands for no original row that has a value."""
     if not _only_shares(steps):

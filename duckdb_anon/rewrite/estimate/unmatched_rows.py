@@ -15,7 +15,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, valued_rows
 from duckdb_anon.rewrite.estimate.expectation import split
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.parse import plain
@@ -83,8 +83,7 @@ class UnmatchedRows:
         total = tree("sum({value}) filter (where {among})", value=value, among=among)
         if aggregate.kind == "sum":
             return tree("coalesce({found} + {total}, {found}, {total})", found=found, total=total)
-        there = tree("{value} is not null", value=aggregate.value)
-        rows = estimate(Aggregate("count", None, every([aggregate.condition, there])), rest, steps)
+        rows = valued_rows(aggregate, rest, steps)
         return tree(
             "(coalesce({found} * {rows}, 0) + coalesce({total}, 0)) / "
             "nullif({rows} + count({value}) filter (where {among}), 0)",
