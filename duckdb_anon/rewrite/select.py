@@ -38,6 +38,7 @@ from duckdb_anon.rewrite.query.plain_from import items_beside
 from duckdb_anon.rewrite.query.refusals import misspelt
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
+from duckdb_anon.rewrite.query.unmatched import of_columns_or_rows
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
 from duckdb_anon.rewrite.shapes.own_counts import asked_of_counts, with_own_counts
@@ -167,21 +168,16 @@ def _the_original(select: exp.Select, original: TableInfo) -> exp.Table:
     assert isinstance(table, exp.Table)  # noqa: S101 -- checked by is_original
     for position, join in enumerate(select.args.get("joins") or []):
         side = (join.side or "").upper()
-        optional = join.this is table and side == "LEFT" and not _of_columns(select, table.alias_or_name)
+        optional = join.this is table and side == "LEFT" and not of_columns_or_rows(select, table.alias_or_name)
         optional |= side == "FULL"
         optional |= side == "RIGHT" and _place(select, table) <= position
         if optional or (join.this is table and (join.kind or "").upper() in ("SEMI", "ANTI")):
             raise RewriteError(
                 f"{original.name} stands on the optional side of {_written(join)}; put it on the side that keeps its "
-                f"rows, or write count({table.alias_or_name}.{original.columns[0][0]}): count(*), and count of a whole "
-                "row, count the rows that found none, too"
+                f"rows, or ask of its columns, as count({table.alias_or_name}.{original.columns[0][0]}) does: "
+                "constants are there beside rows that found none, too"
             )
     return table
-
-
-def _of_columns(select: exp.Select, alias: str) -> bool:
-    """Whether every aggregate speaks of columns of a table, so that a row without a match adds nothing."""
-    return all(_columns_of(node, alias) for node in aggregate_nodes(select))
 
 
 def _written(join: exp.Join) -> str:

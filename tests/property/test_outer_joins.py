@@ -57,9 +57,10 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def asked(rng: random.Random) -> tuple[str, int]:
     """A query, and how many of its columns are keys; `m` is its measure."""
-    kind = rng.choice(["sum", "count", "avg", "min", "max", "those", "sum of those"])
+    kind = rng.choice(["sum", "count", "avg", "min", "max", "those", "sum of those", "rows"])
     value, among = rng.choice(VALUES), rng.choice(CONDITIONS)
-    measure = {"those": f"count(*) filter (where {among})", "sum of those": f"sum({value}) filter (where {among})"}
+    measure = {"rows": rng.choice(["count(*)", "count(1)", "count(p)"]), "those": f"count(*) filter (where {among})"}
+    measure |= {"sum of those": f"sum({value}) filter (where {among})"}
     keys = rng.choice(KEYS)
     query = f"select {keys}{', ' if keys else ''}{measure.get(kind, f'{kind}({value})')} as m from dim d "
     query += f"left join people p on {rng.choice(ON)}"

@@ -15,7 +15,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.estimate.aggregates import Aggregate, valued_rows
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, valued_rows
 from duckdb_anon.rewrite.estimate.expectation import split
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.parse import plain
@@ -74,6 +74,9 @@ class UnmatchedRows:
         """
         among = every([tree("{key} is null", key=self.key), self._of(aggregate.condition)])
         if aggregate.value is None:
+            if not any(column.table == self.alias for column in all_of(aggregate.condition, exp.Column)):
+                there = tree("{key} is not null", key=self.key)  # of itself it would count rows without a match, too
+                found = estimate(Aggregate("count", None, every([aggregate.condition, there])), rest, steps)
             return tree("{found} + count(*) filter (where {among})", found=found, among=among)
         value = self._of(aggregate.value)
         if aggregate.kind in ("min", "max"):

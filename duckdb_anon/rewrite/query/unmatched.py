@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some
@@ -53,6 +54,24 @@ def unmatched(node: exp.Expr, alias: str, original: TableInfo) -> exp.Expr:
     )
     branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
     return found if branch else _worked_out(found)
+
+
+def of_columns_or_rows(select: exp.Select, alias: str) -> bool:
+    """Whether every aggregate asks of columns of a table, or counts rows.
+
+    Args:
+        select: the SELECT.
+        alias: the table's alias.
+    """
+
+    def counts_rows(node: exp.Expr) -> bool:
+        counted = node.this if isinstance(node, exp.Filter) else node
+        return isinstance(counted, exp.Count) and isinstance(counted.this, (exp.Star, exp.Literal))
+
+    return all(
+        counts_rows(node) or any(column.table == alias for column in all_of(node, exp.Column))
+        for node in aggregate_nodes(select)
+    )
 
 
 def is_null(node: exp.Expr | None) -> bool:

@@ -37,7 +37,7 @@ REFUSED = [
     ("SELECT weight, count(*) FROM people GROUP BY weight", "column 'weight' holds intervals of a continuous type"),
     ("SELECT sum(sqrt(weight)) FROM people", "column 'weight' holds intervals of a continuous type"),
     ("SELECT count(*) FROM people WHERE sqrt(weight) < 3", "column 'weight' holds intervals of a continuous type"),
-    ("SELECT count(*) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region WHERE p.age < 3", "optional side"),
+    ("SELECT sum(2) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region WHERE p.age < 3", "optional side"),
     ("SELECT count(nothing) FROM people", "there is no column 'nothing' in people; its columns are"),
     ("SELECT agee, count(*) FROM people GROUP BY 1", r"no column 'agee' in people \(did you mean 'age'\?\)"),
     ("SELECT p.agee, count(*) FROM people AS p GROUP BY 1", r"no column 'agee' in p \(did you mean 'age'\?\)"),
@@ -73,7 +73,7 @@ REFUSED = [
     ("SELECT p.sex.upper(), count(*) FROM people AS p GROUP BY 1", r"write upper\(p.sex, ...\)"),
     ("SELECT max(p) FROM people AS p", "p stands for whole rows of people"),
     (
-        "SELECT r.name, count(p) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region GROUP BY 1",
+        "SELECT r.name, sum(1) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region GROUP BY 1",
         r"count\(p.age\)",
     ),
     ("SELECT count(*) FROM nobody", "does not read the original people"),
