@@ -19,6 +19,7 @@ from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.existence import HARD, distinct_values, unlisted
+from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -280,16 +281,14 @@ def _of_group(one: _Joined, column: str) -> exp.Expr:
 
 def _distinct(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr | None]:
     """The argument of count(DISTINCT x), and its FILTER."""
-    inner = node.this if isinstance(node, exp.Filter) else node
-    where = node.expression.this if isinstance(node, exp.Filter) else None
+    inner, where = without_filter(node)
     if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
         return inner.this.expressions[0], where
     return (inner.this, where) if isinstance(inner, exp.ApproxDistinct) else (None, None)
 
 
 def _mode(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
-    inner = node.this if isinstance(node, exp.Filter) else node
-    where = node.expression.this if isinstance(node, exp.Filter) else None
+    inner, where = without_filter(node)
     return (inner.this, where) if isinstance(inner, exp.Mode) and inner.this is not None else None
 
 

@@ -18,15 +18,16 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import MOST_COLUMNS, NOISE
 from duckdb_anon.rewrite.bounds.delta_method import REACH
+from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.parse import from_items, is_original
 from duckdb_anon.rewrite.query.spelling import spell
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import column, copied, every, name, number, select, tree
+from duckdb_anon.rewrite.query.walking import columns_of
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.parts import ROW, aliased, labelled
 from duckdb_anon.rewrite.shapes.released import Model
@@ -96,11 +97,11 @@ def with_learnt_counts(
 
 def _counted(node: exp.Expr) -> exp.Expr | None:
     """The condition of a COUNT that is an output column; None for anything else."""
-    inner = node.this if isinstance(node, exp.Filter) else node
+    inner, among = without_filter(node)
     argument = inner.this
     if not isinstance(inner, exp.Count) or isinstance(argument, exp.Distinct) or inner.args.get("expressions"):
         return None
-    conditions = [node.expression.this] if isinstance(node, exp.Filter) else []
+    conditions = [] if among is None else [among]
     if isinstance(argument, exp.Expr) and not isinstance(argument, (exp.Star, exp.Literal)):
         conditions.append(tree("{x} is not null", x=argument))
     return every([copied(one) for one in conditions])
@@ -109,7 +110,7 @@ def _counted(node: exp.Expr) -> exp.Expr | None:
 def _randomized(query: exp.Select, model: Model) -> dict[str, RandomizedPart | None] | None:
     """The query's columns, and what randomized them; None where something else was done, or to fewer than two."""
     alias = from_items(query)[0].alias_or_name
-    used = sorted({fold(c.name) for c in query.find_all(exp.Column) if c.table == alias})
+    used = sorted(columns_of(query, alias))
     found: dict[str, RandomizedPart | None] = {}
     for one in used:
         part = model.part_of.get(one)

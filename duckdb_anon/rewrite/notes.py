@@ -27,17 +27,17 @@ NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_
 OUTER_ENDS = "MIN and MAX of several grouping sets at once are their outer ends, not the likely values"
 
 
-def why_unbounded(model: Model, asked: Collection[str] = ()) -> str:
+def why_unbounded(model: Model, binned: Collection[str] = ()) -> str:
     """Why an answer from a release has no low and high.
 
     Args:
         model: what the release says.
-        asked: the columns a query reads, in lower case.
+        binned: the columns a query reads whose values were put into bins.
     """
     if model.release.of_another:
         return "no bounds: the release says that it was made of a query or of another table"
-    if model.release.binned & set(asked):
-        columns = listed(sorted(model.release.binned & set(asked)))
+    if binned:
+        columns = listed(sorted(binned))
         return f"no bounds: values of {columns} were binned before they were drawn, and one stands for all of its bin"
     if any(isinstance(part, ItemPart) for part in model.parts):
         return "no bounds of this: a node may stand for several records of one person, whose other columns may differ"

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.existence import HARD, Existing, Rewrite, Triple, function_of_groups, unlisted
+from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain, reads_original
 from duckdb_anon.rewrite.query.refusals import is_aggregate
@@ -78,10 +79,8 @@ def rewrite_over_groups(
     for place in [*outer.expressions, *(outer.args[k] for k in ("having", "order") if outer.args.get(k))]:
         for node in _over_groups(place):
             if node not in made:
-                among = [node.expression.this] if isinstance(node, exp.Filter) else []
-                found = function_of_groups(
-                    node.this if isinstance(node, exp.Filter) else node, existing, [*where, *among], counts
-                )
+                function, among = without_filter(node)
+                found = function_of_groups(function, existing, where if among is None else [*where, among], counts)
                 made[copied(node)] = found if most is None else Triple(*(_at_most(x, most) for x in _ends(found)))
     appended: dict[int, float] = {}
     ends: list[exp.Expr] = []

@@ -85,9 +85,9 @@ def estimator(
     for select in readers:
         refuse_single_rows(select)
     # a condition that compares with an estimate moves with it, so it has no bounds of its own; nor has what is asked of
-    # another table than the release was made of
-    asked = {fold(column.name) for column in all_of(tree, exp.Column)} if release.binned else set()
-    bounds = bounds if len(readers) == 1 and not release.of_another and not release.binned & asked else "none"
+    # another table than the release was made of, or of values that stand for others
+    binned = release.binned & {fold(column.name) for column in all_of(tree, exp.Column)} if release.binned else set()
+    bounds = bounds if len(readers) == 1 and not release.of_another and not binned else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:
         return None if stands(select, model) else rewrite_select(select, model, original, bounds_of_groups(model))
@@ -106,7 +106,7 @@ def estimator(
     unrounded(tree)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
-    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, asked))
+    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned))
 
 
 def rewrite(

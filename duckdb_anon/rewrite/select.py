@@ -39,7 +39,7 @@ from duckdb_anon.rewrite.query.refusals import misspelt
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
 from duckdb_anon.rewrite.query.unmatched import of_columns_or_rows
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import all_of, columns_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
 from duckdb_anon.rewrite.shapes.own_counts import asked_of_counts, with_own_counts
 from duckdb_anon.rewrite.shapes.person_lists import unnested
@@ -61,7 +61,7 @@ class Conditions:
 def stands(select: exp.Select, model: Model) -> bool:
     """Whether a SELECT can stay as it is: it reads exact columns of whole rows only."""
     table = next(item for item in from_items(select) if is_original(item))
-    touched = any(column in model.part_of for column in _columns_of(select, table.alias_or_name))
+    touched = any(column in model.part_of for column in columns_of(select, table.alias_or_name))
     return not model.weight and not touched and not any(part.counted for part in model.parts)
 
 
@@ -89,7 +89,7 @@ def rewrite_select(
     model = unnested(select, model, alias)
     if bounds == "none":
         model = with_own_counts(model)
-    for column in sorted(_columns_of(select, alias) - counted_persons(select, model, original)):
+    for column in sorted(columns_of(select, alias) - counted_persons(select, model, original)):
         model.require(column, original)
     _require_groups(select, original, outermost)
     if stands(select, model):
@@ -142,7 +142,8 @@ def rewrite_select(
         )
     in_groups = select.args.get("joins") is None and () not in groups_of(select).sets
     for node, aggregate in zip(nodes, aggregates, strict=True):
-        found = extremes.estimate(node) or estimate(aggregate, conditions.rest, steps, in_groups)
+        matched = nothing.matched(aggregate) if nothing is not None and id(node) in beyond else aggregate
+        found = extremes.estimate(node) or estimate(matched, conditions.rest, steps, in_groups)
         if nothing is not None and id(node) in beyond:
             found = nothing.added_to(found, aggregate, conditions.rest, steps)
         node.replace(_in_place_of(node, found))
@@ -213,10 +214,6 @@ def _require_groups(select: exp.Select, original: TableInfo, outermost: bool) ->
 def _place(select: exp.Select, table: exp.Table) -> int:
     """Number of the FROM item: 0 for the first, k for the k-th join."""
     return next(i for i, item in enumerate(from_items(select)) if item is table)
-
-
-def _columns_of(node: exp.Expr, alias: str) -> set[str]:
-    return {fold(c.name) for c in all_of(node, exp.Column) if c.table == alias}
 
 
 def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.functions_there import functions_there
-from duckdb_anon.model.description import QUERY, read_description, table_name
+from duckdb_anon.model.description import QUERY, Description, read_description, table_name
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.called import require_understood
@@ -69,24 +69,24 @@ def tables_around(
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     context.require_known(original, release, trees)
     released = context.release_info(release, trees, certain=bounds != "none")
-    of_another = _is_of_another(context, original, release)
-    return info, replace(released, of_another=of_another, binned=_binned(release)), tables
-
-
-def _binned(release: Any) -> frozenset[str]:
-    """Columns of which a release says that their values were put into bins before they were randomized."""
     said = read_description(release.comment)
-    bins = said.parameters.get("bins") if said is not None else None
+    if said is not None:
+        released = replace(released, of_another=_is_of_another(context, original, said), binned=_binned(said))
+    return info, released, tables
+
+
+def _binned(said: Description) -> frozenset[str]:
+    """Columns of which a release says that their values were put into bins before they were randomized."""
+    bins = said.parameters.get("bins")
     return frozenset(map(fold, bins)) if isinstance(bins, Mapping) else frozenset()
 
 
-def _is_of_another(context: Any, original: Any, release: Any) -> bool:
+def _is_of_another(context: Any, original: Any, said: Description) -> bool:
     """Whether a release says that it was made of a query, or of another table that is here too.
 
     A table that is not here may have had another name then.
     """
-    said = read_description(release.comment)
-    if said is None or not said.original or original.given.strip().startswith("("):
+    if not said.original or original.given.strip().startswith("("):
         return False
     if said.original == QUERY:
         return True

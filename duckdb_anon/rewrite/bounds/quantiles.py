@@ -25,6 +25,7 @@ from duckdb_anon.rewrite.estimate.aggregates import Aggregate, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.steps import Steps
+from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, name, number, own, select, tree, truth
@@ -58,8 +59,7 @@ class Quantile:
 
 def read_quantile(node: exp.Expr) -> Quantile | None:
     """Read a median or quantile with its FILTER; None for other aggregates."""
-    where = [node.expression.this] if isinstance(node, exp.Filter) else []
-    inner = node.this if isinstance(node, exp.Filter) else node
+    inner, where = without_filter(node)
     order = None
     if isinstance(inner, exp.WithinGroup):
         order, inner = inner.expression.expressions[0], inner.this
@@ -83,9 +83,10 @@ def read_quantile(node: exp.Expr) -> Quantile | None:
         raise RewriteError(
             f"{plain(inner)} cannot be estimated from the release: ask for one share, a number, at a time"
         )
-    condition = every([*where, tree("{v} is not null", v=value)])
+    there = tree("{v} is not null", v=value)
+    condition = there if where is None else every([where, there])
     continuous = isinstance(inner, (exp.Median, exp.PercentileCont))
-    return Quantile(copied(value), copied(share), continuous, condition, copied(where[0]) if where else None)
+    return Quantile(copied(value), copied(share), continuous, condition, None if where is None else copied(where))
 
 
 def in_intervals(value: exp.Expr, homes: Homes) -> bool:

@@ -26,6 +26,7 @@ from duckdb_anon.rewrite.estimate.expectation import (
 from duckdb_anon.rewrite.estimate.step_names import label_of
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import are_lists
+from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import added, copied, every, own, some, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
@@ -58,8 +59,8 @@ def read_aggregate(node: exp.Expr) -> Aggregate:
     Raises:
         RewriteError: for an aggregate that cannot be estimated.
     """
-    inner = node.this if isinstance(node, exp.Filter) else node
-    where = node.expression.this if isinstance(node, exp.Filter) else truth(True)
+    inner, among = without_filter(node)
+    where = truth(True) if among is None else among
     if not isinstance(inner, _KNOWN):
         raise RewriteError(
             f"{plain(inner)} cannot be estimated from the release; estimated are count, count(DISTINCT), count_if, "

@@ -14,7 +14,7 @@ from sqlglot import exp
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, whens
 from duckdb_anon.rewrite.query.template import column, mapped
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import all_of, columns_of
 from duckdb_anon.rewrite.shapes.released import Model
 
 
@@ -35,7 +35,7 @@ class Homes:
 
     def columns(self, node: exp.Expr) -> set[str]:
         """Columns of the original in an expression, its subqueries included."""
-        return {fold(c.name) for c in all_of(node, exp.Column) if c.table == self.alias}
+        return columns_of(node, self.alias)
 
     def spell_out(self, columns: Iterable[str]) -> bool:
         """Spell columns out by value, with all others of their parts; tell whether that was news."""

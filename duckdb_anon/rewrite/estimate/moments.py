@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.template import copied, every, tree
 
 _ONE: dict[type[exp.Expr], str] = {
@@ -43,15 +44,15 @@ def as_sums(node: exp.Expr) -> exp.Expr | None:
         >>> as_sums(sqlglot.parse_one("regr_count(y, x)", dialect="duckdb")).sql("duckdb")
         'COUNT(*) FILTER(WHERE NOT x IS NULL AND NOT y IS NULL)'
     """
-    inner = node.this if isinstance(node, exp.Filter) else node
+    inner, among = without_filter(node)
     known = _ONE.get(type(inner)) or _TWO.get(type(inner))
     if known is None or isinstance(inner.this, exp.Distinct):
         return None
     y = inner.this
     x = inner.expression if type(inner) in _TWO else y
     tests = [tree("{v} is not null", v=v) for v in dict.fromkeys((x, y))]
-    if isinstance(node, exp.Filter):
-        tests.append(copied(node.expression.this))
+    if among is not None:
+        tests.append(copied(among))
 
     def total(template: str) -> Callable[[], exp.Expr]:
         return lambda: exp.Filter(this=tree(template, x=x, y=y), expression=exp.Where(this=every(tests)))

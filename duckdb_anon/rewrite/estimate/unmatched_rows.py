@@ -9,20 +9,20 @@ released row may match is taken to be matched, so what is answered so has no bou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, valued_rows
+from duckdb_anon.rewrite.estimate.aggregates import Aggregate, valued_rows
 from duckdb_anon.rewrite.estimate.expectation import split
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, tree
 from duckdb_anon.rewrite.query.unmatched import is_null, never_true, unmatched
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import columns_of
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,23 @@ class UnmatchedRows:
             return False
         return aggregate.value is None or not is_null(self._of(aggregate.value))
 
+    def matched(self, aggregate: Aggregate) -> Aggregate:
+        """An aggregate of the other rows: a count that asks of no column of the original would take them all."""
+        if aggregate.value is not None or columns_of(aggregate.condition, self.alias):
+            return aggregate
+        return replace(aggregate, condition=every([aggregate.condition, tree("{key} is not null", key=self.key)]))
+
     def added_to(self, found: exp.Expr, aggregate: Aggregate, rest: exp.Expr | None, steps: Steps) -> exp.Expr:
         """An estimate with what such rows add to it.
 
         Args:
             found: the estimate from rows that are matched.
-            aggregate: what is estimated.
+            aggregate: what is estimated, of all rows.
             rest: conditions of the query that are still to be satisfied.
             steps: steps of the rewritten query.
         """
         among = every([tree("{key} is null", key=self.key), self._of(aggregate.condition)])
         if aggregate.value is None:
-            if not any(column.table == self.alias for column in all_of(aggregate.condition, exp.Column)):
-                there = tree("{key} is not null", key=self.key)  # of itself it would count rows without a match, too
-                found = estimate(Aggregate("count", None, every([aggregate.condition, there])), rest, steps)
             return tree("{found} + count(*) filter (where {among})", found=found, among=among)
         value = self._of(aggregate.value)
         if aggregate.kind in ("min", "max"):
@@ -115,7 +118,7 @@ class UnmatchedRows:
                     f"{self.original.name} may count; ask it of a column alone"
                 )
         for one in [*exact, *([rest] if rest is not None else [])]:
-            if any(column.table == self.alias for column in all_of(one, exp.Column)):
+            if columns_of(one, self.alias):
                 raise RewriteError(
                     f"{plain(one)} may hold for rows that find none of {self.original.name}, on the optional side of a "
                     "join, which cannot be estimated; write NOT EXISTS for them, or ask WHERE ... IS NOT NULL of a "
@@ -125,8 +128,7 @@ class UnmatchedRows:
     def filters(self, where: exp.Expr | None) -> bool:
         """Whether a condition of WHERE leaves such rows out, so that the join may as well be an inner one."""
         parts = split(where) if where is not None else []
-        told = [one for one in parts if any(column.table == self.alias for column in all_of(one, exp.Column))]
-        return any(never_true(self._of(one)) for one in told)
+        return any(columns_of(one, self.alias) and never_true(self._of(one)) for one in parts)
 
     @cached_property
     def key(self) -> exp.Column:

@@ -32,6 +32,16 @@ def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from _outermost(child)
 
 
+def without_filter(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """An aggregate and the condition of its FILTER; None where it has none.
+
+    >>> from sqlglot import parse_one
+    >>> [one.sql() for one in without_filter(parse_one("sum(a) filter (where b > 1)"))]
+    ['SUM(a)', 'b > 1']
+    """
+    return (node.this, node.expression.this) if isinstance(node, exp.Filter) else (node, None)
+
+
 def window_parts(node: exp.Window) -> Iterator[exp.Expr]:
     """What a window function reads of each group: its arguments, its FILTER, PARTITION BY, ORDER BY and frame.
 

@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
-from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes, without_filter
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import columns_of
 
 _STRICT = (
     *(exp.Neg, exp.Not, exp.Cast, exp.Upper, exp.Lower, exp.Abs, exp.DateTrunc, exp.TimestampTrunc, exp.Year),
@@ -38,7 +38,7 @@ def unmatched(node: exp.Expr, alias: str, original: TableInfo) -> exp.Expr:
     """
     if isinstance(node, exp.Column):
         return _typed(node, original) if node.table == alias else copied(node)
-    if not any(one.table == alias for one in all_of(node, exp.Column)):
+    if not columns_of(node, alias):
         return copied(node)
     if isinstance(node, exp.Query):
         raise RewriteError(f"{plain(node)} reads the optional side of a join, which cannot be estimated")
@@ -65,13 +65,10 @@ def of_columns_or_rows(select: exp.Select, alias: str) -> bool:
     """
 
     def counts_rows(node: exp.Expr) -> bool:
-        counted = node.this if isinstance(node, exp.Filter) else node
+        counted, _ = without_filter(node)
         return isinstance(counted, exp.Count) and isinstance(counted.this, (exp.Star, exp.Literal))
 
-    return all(
-        counts_rows(node) or any(column.table == alias for column in all_of(node, exp.Column))
-        for node in aggregate_nodes(select)
-    )
+    return all(counts_rows(node) or columns_of(node, alias) for node in aggregate_nodes(select))
 
 
 def is_null(node: exp.Expr | None) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
+
 Node = TypeVar("Node", bound=exp.Expr)
 LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Var})
 """Half of all nodes: nothing is below them."""
@@ -45,6 +47,20 @@ def all_of(tree: exp.Expr, *kinds: type[Node]) -> list[Node]:
                 elif value:
                     nodes.append(value)
     return [node for node in nodes if isinstance(node, kinds)]
+
+
+def columns_of(tree: exp.Expr, alias: str) -> set[str]:
+    """Columns of a table that a tree reads, folded, its subqueries included.
+
+    Args:
+        tree: where to look.
+        alias: what the tree calls the table.
+
+    >>> from sqlglot import parse_one
+    >>> sorted(columns_of(parse_one("p.A + coalesce(p.b, d.c)"), "p"))
+    ['a', 'b']
+    """
+    return {fold(column.name) for column in all_of(tree, exp.Column) if column.table == alias}
 
 
 def leftmost(tree: exp.Query) -> exp.Select:

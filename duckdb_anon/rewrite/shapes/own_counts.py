@@ -19,7 +19,7 @@ from sqlglot import exp
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import bag_type
 from duckdb_anon.rewrite.query.template import some, tree
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import columns_of
 from duckdb_anon.rewrite.shapes.kind_counts import KindPart
 from duckdb_anon.rewrite.shapes.known_expressions import equal_to
 from duckdb_anon.rewrite.shapes.listed import BagPart
@@ -96,4 +96,4 @@ def asked_of_counts(model: Model, select: exp.Select, alias: str) -> set[str]:
     """
     alone = len(model.parts) == 1 and isinstance(model.parts[0], (OwnCountsPart, KindPart))
     counted = set(model.parts[0].columns) if alone else set()
-    return {fold(c.name) for c in all_of(select, exp.Column) if c.table == alias} & counted
+    return columns_of(select, alias) & counted
