@@ -39,6 +39,7 @@ _MEDIAN = "_rows / greatest(2, 1.4427 * _rows + 0.5573)"
 
 _BEYOND_DOUBLE = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
 """Whole numbers whose cells of length 1 may have none as a DOUBLE."""
+_LARGEST = {"BIGINT": 2**63 - 1, "UBIGINT": 2**64 - 1}
 _OF_DAY = ("TIME", "TIME_NS", "TIMETZ", "TIME WITH TIME ZONE")
 
 
@@ -260,4 +261,9 @@ def _typed(x: exp.Expr, one: _Extreme) -> exp.Expr:
         return tree("(date '1970-01-01' + ({x})::integer)", x=x)
     if is_timestamp(one.kind):
         return tree(timestamp(one.kind), x=tree("({x})::bigint", x=x))
-    return tree(f"({{x}})::{one.kind}", x=x) if one.keep_type else x
+    if not one.keep_type:
+        return x
+    if one.most and one.kind in _LARGEST:
+        # the number nearest to the largest is, as a DOUBLE, beyond it
+        return tree(f"coalesce(try_cast({{x}} as {one.kind}), {_LARGEST[one.kind]})", x=x)
+    return tree(f"({{x}})::{one.kind}", x=x)

@@ -96,7 +96,7 @@ def rewrite_select(
         return append_answers(select) if bounds != "none" and _is_generalized(model) else {}
     add_numbers(select, original, model)
     for node in list(aggregate_nodes(select)):
-        formula = as_sums(node)
+        formula = as_sums(node, alias, original.types)
         if formula is not None:
             node.replace(_in_place_of(node, formula))
     if select.args.get("distinct") is not None and not select.args.get("group") and lists_domain(select):

@@ -10,12 +10,14 @@ Generalized cells count with their spread inside: E[x^2] of a box, not its middl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.template import copied, every, tree
+from duckdb_anon.rewrite.query.walking import all_of
 
 _ONE: dict[type[exp.Expr], str] = {
     exp.VariancePop: "{vx} / {n}",
@@ -36,8 +38,20 @@ _TWO: dict[type[exp.Expr], str] = {
 """Formulas of y (first argument) and x (second): sums of squares about the mean vx and vy, of products c."""
 
 
-def as_sums(node: exp.Expr) -> exp.Expr | None:
+_SQUARES = {
+    **dict.fromkeys(("TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER"), "bigint"),
+    **dict.fromkeys(("UINTEGER", "BIGINT"), "hugeint"),
+}
+"""By type of whole numbers: the type that holds a product of two. In their own type 12 * 12 is too much for TINYINT."""
+
+
+def as_sums(node: exp.Expr, alias: str = "", types: Mapping[str, str] | None = None) -> exp.Expr | None:
     """Write a variance, correlation or regression, with its FILTER, as a formula of COUNT and SUM; None for others.
+
+    Args:
+        node: an aggregate.
+        alias: how its columns name the original.
+        types: DuckDB types of the original's columns, by lower-case name.
 
     Example:
         >>> import sqlglot
@@ -50,7 +64,7 @@ def as_sums(node: exp.Expr) -> exp.Expr | None:
         return None
     y = inner.this
     x = inner.expression if type(inner) in _TWO else y
-    tests = [tree("{v} is not null", v=v) for v in dict.fromkeys((x, y))]
+    tests = [tree("{v} is not null", v=v) for v in dict.fromkeys([*_needed(x), *_needed(y)])]
     if among is not None:
         tests.append(copied(among))
 
@@ -63,7 +77,13 @@ def as_sums(node: exp.Expr) -> exp.Expr | None:
         return tree("nullif({n}, 0)::double", n=rows())
 
     sx, sy = total("sum({x})"), total("sum({y})")
-    sxx, syy, sxy = total("sum({x} * {x})"), total("sum({y} * {y})"), total("sum({x} * {y})")
+    kinds = {"x": _wider(x, alias, types or {}), "y": _wider(y, alias, types or {})}
+
+    def products(a: str, b: str) -> Callable[[], exp.Expr]:
+        kind = max(kinds[a], kinds[b]) if kinds[a] and kinds[b] else ""
+        return total(f"sum({{{a}}}::{kind} * {{{b}}})" if kind else f"sum({{{a}}} * 1e0 * {{{b}}})")
+
+    sxx, syy, sxy = products("x", "x"), products("y", "y"), products("x", "y")
 
     def about(squares: Callable[[], exp.Expr], a: Callable[[], exp.Expr], b: Callable[[], exp.Expr]) -> exp.Expr:
         return tree("({s} - {a} * {b} / {n})", s=squares(), a=a(), b=b(), n=n())
@@ -78,3 +98,17 @@ def as_sums(node: exp.Expr) -> exp.Expr | None:
         vy=tree("greatest({v}, 0)", v=about(syy, sy, sy)),
         c=about(sxy, sx, sy),
     )
+
+
+def _needed(value: exp.Expr) -> list[exp.Expr]:
+    """What must not be NULL for a value to be none: its columns, where it is a sum or product of them."""
+    known = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul)
+    columns: list[exp.Expr] = list(all_of(value, exp.Column))
+    return columns if columns and all(isinstance(node, known) for node in value.walk()) else [value]
+
+
+def _wider(value: exp.Expr, alias: str, types: Mapping[str, str]) -> str:
+    """The type that holds squares of a column of whole numbers; '' for anything else, where DOUBLE has to."""
+    if not isinstance(value, exp.Column) or value.table != alias:
+        return ""
+    return _SQUARES.get(types.get(fold(value.name), "").upper(), "")

@@ -13,16 +13,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_timestamp, spread_of
-from duckdb_anon.rewrite.query.template import (
-    added,
-    every,
-    multiplied,
-    number,
-    own,
-    some,
-    tree,
-    truth,
-)
+from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, some, tree, truth
+from duckdb_anon.rewrite.shapes.known_expressions import Quadratic
 from duckdb_anon.rewrite.shapes.moment_units import timestamp
 from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, whole
 from duckdb_anon.rewrite.shapes.whole_boxes import NARROW, OF_ALL, WholeBoxes, all_values, line_of, of_all_boxes
@@ -183,20 +175,35 @@ class Form:
         other = truth(null) if null == unbounded else tree("_cell is null" if null else "_cell is not null")
         return tree("coalesce({known}, {other})", known=known, other=other)
 
-    def mean(self, slope: Fraction, shift: Fraction) -> exp.Expr:
-        """Mean of slope * value + shift where the value is asked for, 0 elsewhere."""
+    def mean(self, wanted: Quadratic) -> exp.Expr:
+        """Mean of square * value ** 2 + slope * value + shift where the value is asked for, 0 elsewhere.
+
+        The mean of the squares of all numbers from l to h is (l ** 2 + l * h + h ** 2) / 3, that of the whole ones
+        (h - l) / 6 more.
+        """
+        square, slope, shift = wanted
+        # a size times such sums would leave the 38 digits that DuckDB reckons in
+        narrow = self.kind.upper() in NARROW or not (is_integer(self.kind) or decimal_type(self.kind))
+        total = "{low} + {high}" if narrow else "({low} + {high})::double"
+        more = " + ({high} - {low}) / 2" if self.discrete else ""
+        squares = f"({{low}}::double ** 2 + {{low}}::double * {{high}} + {{high}}::double ** 2{more}) / 3"
         sums = []
         for piece in self.pieces():
-            # a size times such sums would leave the 38 digits that DuckDB reckons in
-            narrow = self.kind.upper() in NARROW or not (is_integer(self.kind) or decimal_type(self.kind))
-            middle = tree(
-                "{low} + {high}" if narrow else "({low} + {high})::double", low=self._low(piece), high=self._high(piece)
-            )
-            sums.append(multiplied([self._size(piece), line_of(slope / 2, middle, shift)]))
+            low, high = self._low(piece), self._high(piece)
+            line = line_of(slope / 2, tree(total, low=low, high=high), shift)
+            mean = self._with_squares(square, tree(squares, low=low, high=high), line)
+            sums.append(multiplied([self._size(piece), mean]))
         if not self.discrete:
-            at = multiplied([self._inside_point(), line_of(slope, own("low"), shift)])
-            return self._unless_null(number(0), self._point_or(at, sums))
+            mean = self._with_squares(square, tree("_low::double ** 2"), line_of(slope, own("low"), shift))
+            return self._unless_null(number(0), self._point_or(multiplied([self._inside_point(), mean]), sums))
         return self._unless_null(number(0), tree(f"{{sums}} / {_SIZE}", sums=added([(1, one) for one in sums])))
+
+    @staticmethod
+    def _with_squares(factor: Fraction, squares: exp.Expr, line: exp.Expr) -> exp.Expr:
+        if not factor:
+            return line
+        scaled = multiplied([number(factor), squares])
+        return scaled if line == number(0) else tree("({squares} + {line})", squares=scaled, line=line)
 
     def possible(self) -> exp.Expr:
         """Whether some value of the box is asked for."""
@@ -241,6 +248,27 @@ class Form:
             f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::{kind} "
             "else {line} end",
             line=line,
+        )
+
+    def extreme_of_squares(self, wanted: Quadratic, least: bool) -> exp.Expr:
+        """The same of square * value ** 2 + slope * value + shift, of a continuous type."""
+        square, slope, shift = wanted
+
+        def at(x: exp.Expr) -> exp.Expr:
+            factor = multiplied([number(square), tree("{x} ** 2", x=x)])
+            return tree("{squares} + {line}", squares=factor, line=line_of(slope, x, shift))
+
+        pieces = self.pieces() or EVERYTHING.intervals  # where none is asked for no row counts
+        low, high = self._low(pieces[0]), self._high(pieces[-1])
+        if (square > 0) == least:
+            vertex = number(-slope / (2 * square))
+            found = at(tree("least(greatest({low}, {vertex}), {high})", low=low, vertex=vertex, high=high))
+        else:
+            found = tree(f"{'least' if least else 'greatest'}({{a}}, {{b}})", a=at(low), b=at(high))
+        return tree(
+            f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::double "
+            "else {x} end",
+            x=found,
         )
 
     def _flag(self, known: exp.Expr, unbounded: bool) -> exp.Expr:

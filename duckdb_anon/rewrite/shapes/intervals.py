@@ -34,11 +34,13 @@ from duckdb_anon.rewrite.query.template import (
     truth,
 )
 from duckdb_anon.rewrite.shapes.interval_forms import WHOLE, Form
-from duckdb_anon.rewrite.shapes.known_expressions import constants, is_number, linear
+from duckdb_anon.rewrite.shapes.known_expressions import Quadratic, constants, is_number, linear, nearly, quadratic
 from duckdb_anon.rewrite.shapes.moment_units import counted
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
 from duckdb_anon.rewrite.shapes.value_ranges import read
 from duckdb_anon.rewrite.shapes.whole_boxes import NARROW
+
+_ITSELF = Fraction(0), Fraction(1), Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,8 @@ class IntervalPart(Part):
 
     def boundable(self, value: exp.Expr) -> bool:
         """Whether ends are known of a value in a box that could be anything: numbers only."""
+        if spread_of(self.kind) == "continuous" and not is_moment(self.kind):
+            return self._reckoned(value) is not None or constants(value) is not None
         numeric = spread_of(self.kind) != "nominal" and not is_moment(self.kind)
         return linear(value) is not None or constants(value) is not None or (numeric and is_number(value))
 
@@ -313,15 +317,25 @@ class IntervalPart(Part):
         wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
         if wanted is None:
             return None
-        line = None if request.value is None else linear(request.value)
-        if request.value is not None and line is None:
-            return None
         form = Form(self.kind, wanted)
         if request.wanted == "possible":
             return form.possible()
         if request.wanted == "certain":
             return form.certain()
+        if request.wanted == "mean" and request.value is None:
+            return form.share()
+        assert request.value is not None  # noqa: S101 -- least and most are asked of a value
         if request.wanted == "mean":
-            return form.share() if line is None else form.mean(*line)
-        assert line is not None  # noqa: S101 -- least and most are asked of a value
-        return form.extreme(*line, least=request.wanted == "least")
+            squares = quadratic(nearly(request.value), self.kind)
+            return form.mean(squares) if squares is not None and (self.even or not squares[0]) else None
+        known, least = self._reckoned(request.value), request.wanted == "least"
+        if known is None or (known[0] and form.discrete):
+            return None
+        return form.extreme_of_squares(known, least) if known[0] else form.extreme(*known[1:], least=least)
+
+    def _reckoned(self, value: exp.Expr) -> Quadratic | None:
+        """A value as `quadratic` reads it, where numbers tell what SQL reckons, which rounds FLOATs and squares."""
+        found = quadratic(value, self.kind)
+        if found is None or spread_of(self.kind) == "discrete" or found == _ITSELF:
+            return found
+        return None if self.kind.upper() == "FLOAT" or (found[0] and self.kind.upper() != "DOUBLE") else found

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isinf
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from duckdb_anon.model.shapes.types import is_integer
 
+Quadratic: TypeAlias = tuple[Fraction, Fraction, Fraction]
+"""Factors of the square and of the value itself, and what is added."""
 _ENDS = 2**63 - 1
 _NUMBERS = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
@@ -93,27 +96,62 @@ def counted_if(value: exp.Expr) -> CountedIf | None:
 
 def linear(value: exp.Expr) -> tuple[Fraction, Fraction] | None:
     """Read an expression of one column as slope * column + shift; None if it is anything else."""
+    found = quadratic(value)
+    return None if found is None or found[0] else found[1:]
+
+
+def quadratic(value: exp.Expr, kind: str = "") -> Quadratic | None:
+    """Read an expression of one column as a * column ** 2 + b * column + c; None if it is anything else.
+
+    Args:
+        value: an expression of numbers.
+        kind: type of the column: one of whole numbers stays as it is where it is cast to another one.
+
+    >>> from sqlglot import parse_one
+    >>> [int(x) for x in quadratic(parse_one("(2 * a - 1) * a + 3"))]
+    [2, -1, 3]
+    >>> quadratic(parse_one("a * a * a"))
+    """
     value = value.unnest()
     if isinstance(value, exp.Column):
-        return Fraction(1), Fraction(0)
+        return Fraction(0), Fraction(1), Fraction(0)
     if isinstance(value, exp.Literal) and not value.is_string and not isinf(float(value.this)):
-        return Fraction(0), Fraction(value.this)
+        return Fraction(0), Fraction(0), Fraction(value.this)
     if isinstance(value, exp.Neg):
-        inner = linear(value.this)
-        return (-inner[0], -inner[1]) if inner else None
-    if isinstance(value, exp.Cast) and value.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
-        return linear(value.this)
+        inner = quadratic(value.this, kind)
+        return None if inner is None else (-inner[0], -inner[1], -inner[2])
+    if isinstance(value, exp.Cast) and (value.to.this == exp.DType.DOUBLE or (_is_whole(value) and is_integer(kind))):
+        return quadratic(value.this, kind)
     if not isinstance(value, (exp.Add, exp.Sub, exp.Mul)):
         return None
-    left, right = linear(value.left), linear(value.right)
+    left, right = quadratic(value.left, kind), quadratic(value.right, kind)
     if left is None or right is None:
         return None
     if isinstance(value, exp.Mul):
-        if left[0] and right[0]:
-            return None
-        return left[0] * right[1] + right[0] * left[1], left[1] * right[1]
+        (a, b, c), (d, e, f) = left, right
+        return None if a * d or a * e or b * d else (a * f + b * e + c * d, b * f + c * e, c * f)
     sign = 1 if isinstance(value, exp.Add) else -1
-    return left[0] + sign * right[0], left[1] + sign * right[1]
+    return left[0] + sign * right[0], left[1] + sign * right[1], left[2] + sign * right[2]
+
+
+def nearly(value: exp.Expr) -> exp.Expr:
+    """An expression that is not rounded to FLOAT anywhere: the same but for its last digits.
+
+    >>> from sqlglot import parse_one
+    >>> nearly(parse_one("cast(a as float) + 1", dialect="duckdb")).sql("duckdb")
+    'CAST(a AS DOUBLE) + 1'
+    """
+    if value.find(exp.Cast) is None:
+        return value
+    found = value.copy()
+    for cast in found.find_all(exp.Cast):
+        if cast.to.this == exp.DType.FLOAT:
+            cast.to.set("this", exp.DType.DOUBLE)
+    return found
+
+
+def _is_whole(cast: exp.Cast) -> bool:
+    return cast.to.this in (exp.DType.BIGINT, exp.DType.INT128)
 
 
 def equal_to(condition: exp.Expr, kind: str) -> list[exp.Expr] | None:

@@ -18,7 +18,7 @@ from duckdb_anon.model.shapes.types import is_integer, is_number, is_timestamp
 from duckdb_anon.rewrite.query.template import number, own, select, tree, truth
 from duckdb_anon.rewrite.shapes.interval_forms import WHOLE, Form
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.known_expressions import linear
+from duckdb_anon.rewrite.shapes.known_expressions import linear, nearly
 from duckdb_anon.rewrite.shapes.listed import NodePart, SetPart
 from duckdb_anon.rewrite.shapes.parts import Request, labelled
 from duckdb_anon.rewrite.shapes.value_ranges import ValueInterval, read
@@ -106,7 +106,7 @@ class LearntIntervals(IntervalPart):
     def _learnt(self, request: Request) -> exp.Expr | None:
         """What is learnt of every cell, over a row of `_lists`; None where it takes the list of values."""
         wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
-        line = None if request.value is None else linear(request.value)
+        line = None if request.value is None else linear(nearly(request.value))
         if request.wanted != "mean" or wanted is None or (request.value is not None and line is None):
             return None
         form = Form(self.kind, wanted)

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.shapes.types import is_moment
 from duckdb_anon.rewrite.query.template import number
+from duckdb_anon.rewrite.shapes.known_expressions import nearly, quadratic
 
 Number = Fraction
 
@@ -122,7 +123,10 @@ def _is(condition: exp.Is, kind: str) -> Truth | None:
             return None
         true = inner[0] if condition.expression.this else inner[1]
         return true, true.without()
-    if isinstance(condition.expression, exp.Null) and isinstance(condition.this.unnest(), exp.Column):
+    if not isinstance(condition.expression, exp.Null) or condition.this.find(exp.Column) is None:
+        return None
+    # what is reckoned of a column by +, - and * is NULL where the column is
+    if quadratic(nearly(condition.this), kind) is not None:
         return ValueRanges((), True), EVERYTHING
     return None
 

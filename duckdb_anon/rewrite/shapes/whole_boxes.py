@@ -108,5 +108,7 @@ def line_of(slope: Fraction, at: exp.Expr, shift: Fraction) -> exp.Expr:
         at: a number.
         shift: what is added.
     """
+    if not slope:
+        return number(shift)
     scaled = multiplied([number(slope), at])
     return tree("{scaled} + {shift}", scaled=scaled, shift=number(shift)) if shift else scaled

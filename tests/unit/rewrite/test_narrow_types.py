@@ -1,0 +1,125 @@
+"""Numbers that fill their type: what an estimate reckons with them must not be too much for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import duckdb_anon
+
+MOMENTS = (
+    "stddev(a)",
+    "var_pop(a)",
+    "corr(a, b)",
+    "covar_samp(a, b)",
+    "regr_slope(a, b)",
+    "regr_intercept(b, a)",
+    "stddev(a) filter (where s = 'x')",
+    "regr_slope(a, c)",
+)
+
+
+def asked(kind: str, values: str, query: str, bounds: str = "none") -> tuple[Any, Any]:
+    """The answer of an original with column `a` of some type, and of a release of it whose boxes are single values."""
+    con = duckdb_anon.connect()
+    con.execute(
+        f"create table people as select unnest([{values}])::{kind} as a, unnest(range(1, 7))::{kind} as b, "
+        "unnest(range(6)) / 4 as c, unnest(['x', 'y', 'x', 'x', 'y', 'x']) as s"
+    )
+    con.execute("create table r as select {lower: a, upper: a} as a, {lower: b, upper: b} as b, c, s from people")
+    asking = "select rewrite_query($1, 'people', 'r', qi := ['a', 'b'], bounds := $2)"
+    text = con.execute(asking, [query, bounds]).fetchall()[0][0]
+    return con.execute(query).fetchall(), con.execute(text).fetchall()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("TINYINT", "127, 12, 100, -128, 5, 90"),
+        ("UTINYINT", "255, 0, 200, 16, 5, 90"),
+        ("SMALLINT", "32767, -32768, 182, 0, 5, 90"),
+        ("INTEGER", "2147483647, -2147483648, 46341, 0, 5, 90"),
+        ("UINTEGER", "4294967295, 0, 65536, 1, 5, 90"),
+        ("BIGINT", "4000000000000, -4000000000000, 46341, 0, 5, 90"),
+        ("UBIGINT", "18446744073709551615, 0, 46341, 0, 5, 90"),
+        ("DOUBLE", "1e100, -1e99, 0.25, 0, 5, 90"),
+        ("DOUBLE", "0.1, -20.5, 0.25, 0, 5, 90"),
+        ("DECIMAL(18, 3)", "999999999999999.999, 0, 46341, 0, 5, 90"),
+    ],
+)
+def test_moments_are_not_too_much_for_a_type(kind: str, values: str, moment: str) -> None:
+    truth, found = asked(kind, values, f"select {moment} from people")
+    assert found[0][0] == pytest.approx(truth[0][0], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("BIGINT", "9223372036854775807, -9223372036854775808, 3, 4, 5, 6"),
+        ("UBIGINT", "18446744073709551615, 0, 3, 4, 5, 6"),
+    ],
+)
+def test_the_largest_number_of_a_type_is_a_likely_maximum(kind: str, values: str) -> None:
+    truth, found = asked(kind, values, "select min(a), max(a) from people")
+    assert found == truth
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "value", "bounded"),
+    [
+        ("INTEGER", "16777217, 16777219, 16777221, 1, 2, 3", "a::float", False),
+        ("DOUBLE", "16777217, 0.1, 33554433, 1, 2, 3", "a::float", False),
+        ("DOUBLE", "16777217, 0.1, 33554433, 1, 2, 3", "a::float + 0.5", False),
+        ("FLOAT", "0.1, 0.2, 0.3, 1, 2, 3", "a * a", False),
+        ("DECIMAL(12,2)", "0.1, 0.2, 0.3, 1, 2, 3", "a * a - a", False),
+        ("DOUBLE", "0.1, -0.2, 0.3, 1, 2, 3", "a * a - a", True),
+        ("SMALLINT", "5, -2, 0, 1, 2, 3", "a * a - a", True),
+    ],
+)
+def test_sums_that_sql_rounds_are_not_called_certain(kind: str, values: str, value: str, bounded: bool) -> None:
+    (truth,), (found,) = asked(kind, values, f"select sum({value}) from people", "sure")
+    assert found[0] == pytest.approx(float(truth[0]), rel=1e-6)
+    assert len(found) == (3 if bounded else 1)
+    if bounded:
+        assert found[1] <= float(truth[0]) + 1e-9
+        assert found[2] >= float(truth[0]) - 1e-9
+
+
+@pytest.mark.parametrize("value", ["a * a", "(a - 3) * a + 1", "-2 * a * a + 5", "(a - 10) * (a - 20)"])
+@pytest.mark.parametrize("where", ["", "where a > 4", "where a between 2 and 30", "where a is null or a < 9"])
+@pytest.mark.parametrize("kind", ["DOUBLE", "INTEGER", "BIGINT", "DECIMAL(9,3)"])
+def test_squares_of_boxes_are_the_mean_over_the_box(kind: str, where: str, value: str) -> None:
+    """Against boxes cut into many small ones; bounds against what the values of a box can be."""
+    con = duckdb_anon.connect()
+    con.execute(f"create table people as select 1::{kind} as a, 'x' as s")
+    con.execute(
+        f"create table r as select case when i <> 7 then {{lower: (i * i % 23)::{kind}, "
+        f"upper: (i * i % 23 + i * 5)::{kind}}} end as a, 'x' as s from range(12) t(i)"
+    )
+    step = 1 if kind in ("INTEGER", "BIGINT") else 1 / 256
+    shift = 0 if step == 1 else step / 2
+    # whole numbers, or the middles of small pieces: off by the square of a piece's length
+    con.execute(
+        "create table fine as select unnest(case when a is null then [null] "
+        f"when a.lower = a.upper then [a.lower::double] else list_transform(generate_series(0, "
+        f"((a.upper::double - a.lower) / {step})::bigint - {int(step < 1)}), lambda i: a.lower + i * {step} + {shift}) "
+        "end) as a, row_number() over () as row from r"
+    )
+    expected, low, high = con.execute(
+        f"select sum(mean), sum(least), sum(most) from (select sum(x) filter (where asked) / count(*) as mean, "
+        f"case when bool_and(asked) then min(x) else least(0, min(x) filter (where asked)) end as least, "
+        f"case when bool_and(asked) then max(x) else greatest(0, max(x) filter (where asked)) end as most from "
+        f"(select row, {value} as x, coalesce({where.removeprefix('where ') or 'true'}, false) as asked from fine) "
+        "group by row)"
+    ).fetchall()[0]
+    query = f"select sum({value}) as x from people {where}"
+    text = con.execute("select rewrite_query($1, 'people', 'r', qi := ['a'], bounds := 'sure')", [query]).fetchall()
+    found = con.execute(text[0][0]).fetchall()[0]
+    near = 1e-9 if step == 1 else 2e-3
+    assert found[0] == pytest.approx(expected, rel=near, abs=1e-2 if step < 1 else 1e-9)
+    if len(found) > 1:
+        assert found[1] <= low + near * abs(low) + near
+        assert found[2] >= high - near * abs(high) - near
+        assert kind != "DECIMAL(9,3)"
