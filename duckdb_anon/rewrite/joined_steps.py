@@ -301,6 +301,8 @@ def finer(select: exp.Select, keys: Sequence[exp.Expr], value: exp.Expr, where: 
         value: what else to group by; never NULL.
         where: what a row must satisfy beside the query's conditions.
     """
+    if value.find(exp.Column) is None:
+        value = tree("coalesce({v})", v=value)  # GROUP BY 3 means the third column
     tests = [select.args["where"].this] if select.args.get("where") else []
     tests += [one for one in (where, tree("{v} is not null", v=value)) if one is not None]
     columns = [labelled(copied(key), f"key_{i}") for i, key in enumerate(keys)]

@@ -21,7 +21,9 @@ def value(rng: random.Random, depth: int) -> str:
             f"coalesce({a}, {b})", f"least({a}, {b})", f"greatest({a}, {rng.randint(-5, 50)})", f"round({a})",
             f"nullif({a}, {rng.randint(0, 9)})", f"({a} * {b})", f"floor({a} / 3)", f"sign({a})",
             f"case when {condition(rng, depth - 1)} then {a} else {b} end", f"case when {condition(rng, depth - 1)} then {a} end",
-            "datediff('day', born, date '1980-06-01')", "date_part('month', born)",
+            "datediff('day', born, date '1980-06-01')", "date_part('month', born)", f"({a} * {a})", f"ceil({a} / 4)",
+            f"({a})::{rng.choice(('integer', 'float', 'double', 'bigint', 'decimal(12,1)'))}", f"trunc({a})", f"length(({a})::varchar)",
+            f"try_cast({a} as {rng.choice(('tinyint', 'utinyint', 'integer'))})", f"({a} // {rng.randint(-3, 4)})",
         )
     )  # fmt: skip
 
@@ -50,6 +52,8 @@ def condition(rng: random.Random, depth: int) -> str:
             "region in ('n1', 's2')", "region is null", "region not in ('s3', 'n2')", "disease = 'flu'", "disease <> 'cold'",
             "disease is null", "disease in ('gout', 'flu')", f"cost {sign} {n}", "cost is null", f"cost {sign} age",
             f"age + cost {sign} {n}", f"abs(age - {n}) < 5", f"coalesce(age, {n}) {sign} {m}", "upper(sex) = 'F'",
+            f"age::float {sign} {n}.5", f"weight::integer {sign} {n}", f"({n}, 'F') = (age, sex)", f"born::varchar {sign} '1971'",
+            f"age is {rng.choice(('', 'not '))}distinct from {n}", f"weight ** 2 {sign} {n}", f"born - date '1971-01-01' {sign} {n}",
             f"year(born) {sign} {rng.randint(1970, 1974)}", f"nullif(age, {n}) {sign} {m}", f"{value(rng, min(depth, 1))} {sign} {n}",
         )
     )  # fmt: skip

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
-from duckdb_anon.rewrite.query.refusals import is_aggregate
+from duckdb_anon.rewrite.query.refusals import has_aggregate, is_aggregate
 from duckdb_anon.rewrite.query.result_names import ResultNames, items_of
 from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.walking import all_of
@@ -51,7 +51,7 @@ def spell_out_all(select: exp.Select) -> None:
     if not group or not group.args.get("all"):
         return
     group.set("all", None)
-    keys = [copied(e.unalias()) for e in select.expressions if not e.find(exp.AggFunc)]
+    keys = [copied(e.unalias()) for e in select.expressions if not has_aggregate(e)]
     having = select.args.get("having")
     keys += [copied(one) for one in dict.fromkeys(_outside_aggregates(having)) if one not in keys] if having else []
     if keys:

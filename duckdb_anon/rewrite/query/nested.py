@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.query.aggregate_nodes import window_parts
 from duckdb_anon.rewrite.query.parse import from_items, is_original, reads_original, tell_apart
-from duckdb_anon.rewrite.query.refusals import is_aggregate
+from duckdb_anon.rewrite.query.refusals import has_aggregate, is_aggregate
 from duckdb_anon.rewrite.query.template import copied, every, mapped, tree
 from duckdb_anon.rewrite.query.walking import all_of
 
@@ -84,7 +84,7 @@ def _merge(outer: exp.Select) -> bool:
         isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)) for one in (grouped.expressions if grouped else [])
     ):
         return False
-    if not grouped and not any(e.find(exp.AggFunc) for e in inner.expressions):
+    if not grouped and not any(map(has_aggregate, inner.expressions)):
         return False
     merge = _Merge(outer, inner, subquery.alias)
     return merge.rows() if merge.of_rows else merge.groups()

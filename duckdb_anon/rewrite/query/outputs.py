@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, build_scope
 
+from duckdb_anon.rewrite.query.refusals import has_aggregate
 from duckdb_anon.rewrite.query.result_names import ResultNames
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 
@@ -63,7 +64,7 @@ def _flags(scope: Scope) -> list[bool]:
 
 
 def _is_measure(projection: exp.Expr, inner: dict[str, dict[str, bool]]) -> bool:
-    if projection.find(exp.AggFunc, exp.Query) is not None:
+    if projection.find(exp.Query) is not None or has_aggregate(projection):
         return True
     columns = all_of(projection, exp.Column)
     return any(inner.get(column.table, {}).get(column.name, False) for column in columns)

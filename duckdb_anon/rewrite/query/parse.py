@@ -31,7 +31,7 @@ from duckdb_anon.rewrite.query.plain_from import (
     with_own_names,
     without_parentheses,
 )
-from duckdb_anon.rewrite.query.refusals import refuse, refuse_lists
+from duckdb_anon.rewrite.query.refusals import has_aggregate, refuse, refuse_lists
 from duckdb_anon.rewrite.query.result_names import ResultNames
 from duckdb_anon.rewrite.query.scoping import step_of
 from duckdb_anon.rewrite.query.tables import TableInfo, same_table
@@ -292,7 +292,7 @@ def tell_apart(tree: exp.Query, columns: Collection[str] = ()) -> None:
 def _aggregates(select: exp.Select) -> bool:
     if any(select.args.get(key) for key in ("group", "distinct", "limit", "offset", "qualify")):
         return True
-    return any(e.find(exp.AggFunc, exp.Window) for e in select.expressions)
+    return any(e.find(exp.Window) or has_aggregate(e) for e in select.expressions)
 
 
 def _call_values(select: exp.Select) -> None:

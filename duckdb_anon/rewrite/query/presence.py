@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.rewrite.query.parse import reads_original
-from duckdb_anon.rewrite.query.refusals import is_aggregate
+from duckdb_anon.rewrite.query.refusals import has_aggregate
 from duckdb_anon.rewrite.query.template import copied, tree
 from duckdb_anon.rewrite.query.walking import all_of
 
@@ -41,4 +41,4 @@ def presence(query: exp.Query) -> bool:
 
 
 def _grouped(select: exp.Select) -> bool:
-    return bool(select.args.get("group")) or any(is_aggregate(n) for e in select.expressions for n in e.walk())
+    return bool(select.args.get("group")) or any(map(has_aggregate, select.expressions))

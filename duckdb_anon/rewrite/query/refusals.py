@@ -57,6 +57,11 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and fold(node.name) in AGGREGATES
 
 
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression has an aggregate in it, its subqueries included."""
+    return any(map(is_aggregate, node.walk()))
+
+
 def is_changing(node: exp.Expr) -> bool:
     """Whether a node is a function that gives something else at every call."""
     named = isinstance(node, exp.Anonymous) and fold(node.name) in _CHANGING

@@ -168,6 +168,11 @@ QUERIES = (
     "select sex, count(*) from p where case a when 1 then b = 1 when n then sex = 1 else null end group by sex",
     "select sum(n) filter (where case when a > 3 then b = 1 else b = 2 end) from p where case when a > b then 1 else 0 end",
     "select sum(case when case when a > 3 then b = 1 else n = 1 end then w else n end) from p",
+    "select count(distinct (3)), count(distinct -1) from p where a > 2",
+    "select count(distinct a), count(distinct 3) from p where a < 4",
+    "select sex, mode(1) from p where a > 2 group by sex",
+    "select s, favg(length(s)) as f, count(*) as c from p group by all",
+    "select fsum(length(s)) / 2 as h, s from p group by all",
 )
 # fmt: on
 
