@@ -65,6 +65,24 @@ class ColumnScale:
         middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
         return self.mass[at] + mass, self.moment[at] + mass * middle
 
+    def squares_before(self, ends: Ends) -> FloatArray:
+        """Mass times squared distance from `starts[0]` of all values less than each end.
+
+        Args:
+            ends: any places on the number line.
+        """
+        width = np.diff(self.starts).astype(np.float64)
+        middle = (self.starts[:-1] - self.starts[0]).astype(np.float64) + (width - self.step) / 2
+        each = np.diff(self.mass) * (middle**2 + (width**2 - self.step) / 12)
+        inside = np.clip(ends, self.starts[0], self.starts[-1])
+        at = np.clip(np.searchsorted(self.starts, inside, side="right") - 1, 0, len(self.starts) - 2)
+        into = (inside - self.starts[at]).astype(np.float64)
+        middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
+        mass = np.diff(self.mass)[at] * into / width[at]
+        whole = np.concatenate([[0.0], np.cumsum(each)])[at]
+        found: FloatArray = whole + mass * (middle**2 + (into**2 - self.step) / 12)
+        return found
+
 
 def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int = ROUNDS) -> ColumnScale | None:
     """Learn how the values of an ordered column are spread.
@@ -156,16 +174,23 @@ class Boxes:
         return replace(self, lower=lower, upper=upper)
 
     def means(
-        self, pieces: Ends, slope: float, shift: float, null: bool, scale: ColumnScale | None = None
+        self,
+        pieces: Ends,
+        slope: float,
+        shift: float,
+        null: bool,
+        scale: ColumnScale | None = None,
+        square: float = 0.0,
     ) -> FloatArray:
-        """Mean of slope * value + shift over each cell, 0 for values outside all pieces.
+        """Mean of square * value ** 2 + slope * value + shift over each cell, 0 for values outside all pieces.
 
         Args:
             pieces: asked values, lowest and highest of each interval, both inside, disjoint, shape (pieces, 2).
             slope: factor of the value.
             shift: what is added.
-            null: whether NULL is asked for; it adds the shift where the slope is 0, nothing elsewhere.
+            null: whether NULL is asked for; it adds the shift where nothing is asked of the value, nothing elsewhere.
             scale: what `scale()` gave, where it is known already.
+            square: factor of the value's square.
 
         Returns:
             Shape (cells,).
@@ -174,8 +199,8 @@ class Boxes:
         boxes = self.filled()
         total = np.zeros(len(self.lower))
         for low, high in pieces:
-            total += boxes._mean(low, high, slope, shift, scale)
-        of_null = shift if null and not slope else 0.0
+            total += boxes._mean(low, high, (square, slope, shift), scale)
+        of_null = shift if null and not slope and not square else 0.0
         if self.step:  # NULL is one more value of a cell that could be anything
             size = (boxes.upper - boxes.lower).astype(np.float64) + 1
             total = np.where(self.unknown, (total * size + of_null) / (size + 1), total)
@@ -185,11 +210,11 @@ class Boxes:
         self,
         low: np.int64 | np.float64,
         high: np.int64 | np.float64,
-        slope: float,
-        shift: float,
+        factors: tuple[float, float, float],
         scale: ColumnScale | None,
     ) -> FloatArray:
         """The same of one piece."""
+        square, slope, shift = factors
         first, last = np.maximum(self.lower, low), np.minimum(self.upper, high)
         ends = [self.lower.astype(np.float64), self.upper.astype(np.float64)]
         missing = np.isnan(ends[0])
@@ -206,6 +231,8 @@ class Boxes:
         share = np.where(point, np.where(missing, float(high == np.inf), inside[0]), share)
         value = np.where(finite, middle, np.where(inside[0] > 0, ends[0], ends[1]))
         value = np.where(point, ends[0], value)
+        # how far the values of a piece lie from their mean, squared
+        apart = np.where(finite & ~point, np.maximum(size**2 - self.step, 0) / 12, 0.0)
         if scale is not None:
             held = scale.before(self.upper + self.step)[0] - scale.before(self.lower)[0]
             # where no row is, as noisy counts may have it, nothing is learnt
@@ -216,10 +243,18 @@ class Boxes:
                 share = np.where(learnt, np.clip(part / held, 0, 1), share)
                 middle = float(scale.starts[0]) + (upto_moment - after_moment) / part
                 value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
-        return share * shift + (np.where(share > 0, share * slope * value, 0.0) if slope else 0.0)
+                if square:
+                    far = (scale.squares_before(last + self.step) - scale.squares_before(first)) / part
+                    wide = np.clip(far - (middle - float(scale.starts[0])) ** 2, 0, (last - first).astype(float) ** 2)
+                    apart = np.where(learnt & (part > 0), wide, apart)
+        of_value = np.where(share > 0, share * slope * value, 0.0) if slope else 0.0
+        of_square = np.where(share > 0, share * square * (value**2 + apart), 0.0) if square else 0.0
+        return share * shift + of_value + of_square
 
     def sizes(self, most: int) -> IntArray:
         """How many values each cell of a counted type has, NULL among them; 0 where they are more than `most`.
+
+        None has any where all of them together have more than ten times as many: their list would fill the memory.
 
         Args:
             most: greatest number of values of a cell that are listed.
@@ -230,8 +265,8 @@ class Boxes:
         # an infinite date is alone in its box, or with the other one
         infinite = np.full(len(size), self.dated) & ~self.known & ~self.unknown
         size = np.where(infinite, np.where(boxes.lower == boxes.upper, 1, 2), size)
-        size = np.where(self.null, 1, np.where(size > most, 0, size + self.unknown))
-        return size.astype(np.int64)
+        size = np.where(self.null, 1, np.where(size > most, 0, size + self.unknown)).astype(np.int64)
+        return size if size.sum() <= 10 * most else np.zeros_like(size)
 
     def values(self, most: int) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
         """The values of each cell of whole numbers.

@@ -217,7 +217,12 @@ class IntervalPart(Part):
 
     def too_many(self) -> exp.Literal:
         """What a query says that meets a box of too many values."""
-        return exp.Literal.string(when_run(f"a box of {self.columns[0]} has over {MOST_LISTED} values"))
+        return exp.Literal.string(
+            when_run(
+                f"a box of {self.columns[0]} has over {MOST_LISTED} values, or all of them ten times as many, too many "
+                "to list; compare it with constants, or ask for its SUM, AVG or STDDEV"
+            )
+        )
 
     def shares(self, requests: Sequence[Request], labels: Sequence[str]) -> exp.Select:
         """Closed forms where all requests have one, the list of values otherwise."""
@@ -327,7 +332,7 @@ class IntervalPart(Part):
         assert request.value is not None  # noqa: S101 -- least and most are asked of a value
         if request.wanted == "mean":
             squares = quadratic(nearly(request.value), self.kind)
-            return form.mean(squares) if squares is not None and (self.even or not squares[0]) else None
+            return None if squares is None else form.mean(squares)
         known, least = self._reckoned(request.value), request.wanted == "least"
         if known is None or (known[0] and form.discrete):
             return None

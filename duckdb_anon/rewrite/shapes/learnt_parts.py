@@ -18,7 +18,7 @@ from duckdb_anon.model.shapes.types import is_integer, is_number, is_timestamp
 from duckdb_anon.rewrite.query.template import number, own, select, tree, truth
 from duckdb_anon.rewrite.shapes.interval_forms import WHOLE, Form
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
-from duckdb_anon.rewrite.shapes.known_expressions import linear, nearly
+from duckdb_anon.rewrite.shapes.known_expressions import nearly, quadratic
 from duckdb_anon.rewrite.shapes.listed import NodePart, SetPart
 from duckdb_anon.rewrite.shapes.parts import Request, labelled
 from duckdb_anon.rewrite.shapes.value_ranges import ValueInterval, read
@@ -106,22 +106,20 @@ class LearntIntervals(IntervalPart):
     def _learnt(self, request: Request) -> exp.Expr | None:
         """What is learnt of every cell, over a row of `_lists`; None where it takes the list of values."""
         wanted = WHOLE if request.condition is None else read(request.condition, self.kind)
-        line = None if request.value is None else linear(nearly(request.value))
-        if request.wanted != "mean" or wanted is None or (request.value is not None and line is None):
+        squares = None if request.value is None else quadratic(nearly(request.value), self.kind)
+        if request.wanted != "mean" or wanted is None or (request.value is not None and squares is None):
             return None
-        form = Form(self.kind, wanted)
-        asked = exp.Array(expressions=[_piece(piece, form.discrete) for piece in form.pieces()])
-        if line is None:
+        ranges = Form(self.kind, wanted)
+        asked = exp.Array(expressions=[_piece(piece, ranges.discrete) for piece in ranges.pieces()])
+        if squares is None:
             return tree(
                 "unnest(box_shares(list(_cell), list(_size), {asked}, {null}))", asked=asked, null=truth(wanted.null)
             )
-        slope, shift = (number(one) for one in line)
-        return tree(
-            "unnest(box_means(list(_cell), list(_size), {asked}, {slope}, {shift}))",
-            asked=asked,
-            slope=slope,
-            shift=shift,
-        )
+        square, slope, shift = (number(one) for one in squares)
+        form = "means(list(_cell), list(_size), {asked}, {slope}, {shift})"
+        if squares[0]:
+            form = "squares(list(_cell), list(_size), {asked}, {square}, {slope}, {shift})"
+        return tree(f"unnest(box_{form})", asked=asked, square=square, slope=slope, shift=shift)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import duckdb
 import numpy as np
 import pytest
@@ -40,6 +42,31 @@ def test_boxes_are_learnt_as_their_values_one_by_one_are() -> None:
     asked = {3, 4, 5, 9}
     for (low, _), mine, found in zip(CELLS, expected, means, strict=True):
         assert found == pytest.approx(sum(w * (2 * (low + i) + 1) for i, w in enumerate(mine) if low + i in asked))
+
+
+@pytest.mark.parametrize("pieces", [[[0, 9]], [[3, 5], [9, 9]], [[4, 4]], [[-5, 2]]])
+def test_squares_of_boxes_are_those_of_their_values_one_by_one(pieces: list[list[int]]) -> None:
+    weights, offsets = boxes(CELLS, ROWS).weights(100)
+    found = boxes(CELLS, ROWS).means(np.array(pieces), -2.0, 1.0, False, square=3.0)
+    for k, (low, high) in enumerate(CELLS):
+        value = np.arange(low, high + 1)
+        asked = np.any([(value >= a) & (value <= b) for a, b in pieces], axis=0)
+        mine = weights[offsets[k] : offsets[k + 1]]
+        assert found[k] == pytest.approx(np.sum(mine * asked * (3 * value**2 - 2 * value + 1)))
+
+
+def test_squares_of_measured_boxes_are_those_of_many_small_ones() -> None:
+    cells = np.array([(0, 10), (2.5, 4), (3, 9), (7, 7), (-4, 2)], dtype=np.float64)
+    rows, nothing = np.array([4.0, 2, 9, 1, 3]), np.zeros(len(cells), dtype=bool)
+    whole = Boxes(cells[:, 0], cells[:, 1], nothing, nothing, rows, 0)
+    found = whole.means(np.array([[1.0, 8.0]]), 0.5, -1.0, False, square=2.0)
+    ends = np.linspace(1, 8, 7001)
+    middles = (ends[1:] + ends[:-1]) / 2
+    each = [whole.means(np.array([[low, np.nextafter(high, 0)]]), 0.0, 1.0, False) for low, high in pairwise(ends)]
+    expected = np.sum([share * (2 * x * x + 0.5 * x - 1) for share, x in zip(each, middles, strict=True)], axis=0)
+    assert np.allclose(found[:3], expected[:3], rtol=1e-6)
+    assert np.allclose(found[4], expected[4], rtol=1e-6)
+    assert found[3] == pytest.approx(2 * 49 + 3.5 - 1)
 
 
 def test_sets_are_learnt_as_their_members_one_by_one_are() -> None:

@@ -1,0 +1,40 @@
+"""Boxes of more values than can be listed: moments are told by their ends, what needs a list is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    con = duckdb_anon.connect()
+    con.execute("select setseed(0.3)")
+    con.execute(
+        "create table people as select (random() * 5e9)::bigint as w, (random() * 1e7)::int as i, random() * 1e6 as x, "
+        "(random() * 90)::int as a, 'xyz'[1 + (random() * 2)::int] as s from range(3000)"
+    )
+    duckdb_anon.release(con, "r", "mondrian('people', 5, qi := ['w', 'i', 'x'], sensitive := 's', keep := ['a'])")
+    yield con
+    con.close()
+
+
+@pytest.mark.parametrize("spread", ["learnt", "uniform"])
+@pytest.mark.parametrize("moment", ["stddev(w)", "var_pop(i)", "stddev(x)", "stddev(2 * i - 7)"])
+def test_moments_of_wide_boxes_are_near(con: duckdb.DuckDBPyConnection, moment: str, spread: str) -> None:
+    ((truth,),) = con.execute(f"select {moment} from people").fetchall()
+    asked = f"select estimate from estimate('select {moment} from people', 'r', spread := '{spread}')"
+    ((found,),) = con.execute(asked).fetchall()
+    assert found == pytest.approx(truth, rel=0.02)
+
+
+@pytest.mark.parametrize("value", ["i % 10", "ln(i + 1)", "ln(w + 1)"])
+def test_what_would_list_them_all_is_refused(con: duckdb.DuckDBPyConnection, value: str) -> None:
+    with pytest.raises(
+        duckdb.Error, match=r"estimate: a box of [iw] has over 1000000 values, or all of them ten times"
+    ):
+        con.execute(f"from estimate('select avg({value}) from people', 'r')").fetchall()
