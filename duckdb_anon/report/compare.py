@@ -164,7 +164,7 @@ MEASURE = Query(
     example="FROM compare('people', ['release', 'boxes', 'buckets'], n := 100)",
     parameters=(
         Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
-        Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED),
+        Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED, repeated=True),
         Parameter("n", "queries of the workload", "integer", 1000, low=1, high=100_000),
         Parameter(
             "dims", "quasi-identifiers with a predicate in each query (default: 4, or all if fewer)", "integer", low=1

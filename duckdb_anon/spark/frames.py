@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.calls import argument_text, on_table
+from duckdb_anon.engine.calls import on_table
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, recording
 from duckdb_anon.engine.whole import planned_only
 from duckdb_anon.functions import connect
-from duckdb_anon.model.description import value_text
+from duckdb_anon.model.description import argument_text, value_text
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.parts.work import told
