@@ -92,7 +92,7 @@ def planned(
             found = recorded()
             described = con.execute(f"describe from {whole}").fetchall()
     except duckdb.Error as error:
-        raise AnonError(told(error, call.partition("(")[0].strip())) from error
+        raise AnonError(told(error, call.partition("(")[0].strip(), whole)) from error
     if found is None:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
