@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon import __version__, connect
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
 from duckdb_anon.shell import demo, release_command, report, run_command
@@ -58,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StopScript:
         return 1
     except (AnonError, duckdb.Error) as error:
-        print(f"duckdb-anon: {error}", file=sys.stderr)
+        said = of_function(given[0], error) if given and given[0] in COMMANDS else str(error)
+        print(f"duckdb-anon: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -29,7 +29,7 @@ from duckdb_anon.engine.plan import parameters_of, plan, task_function
 from duckdb_anon.engine.quoting import ident, planned
 from duckdb_anon.engine.sqlfiles import macro_statements
 from duckdb_anon.model.entries import Entry, Method, PureSql, Query, Report, Task
-from duckdb_anon.model.errors import AnonError, unexpected
+from duckdb_anon.model.errors import AnonError, of_function, unexpected
 from duckdb_anon.model.progress import call_flag
 from duckdb_anon.registry import ENTRIES, PURE_FILES
 
@@ -230,7 +230,7 @@ def _done(entry: Task, call: pa.StructArray) -> dict[str, Any]:
         with interrupt.interrupting(load(con), (number, asker), interrupt.begun(planned)):
             return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
-        return {"error": str(error).removeprefix("Invalid Input Error: "), "rows": None}
+        return {"error": of_function(entry.name, error), "rows": None}
     except Exception as error:  # a traceback would show paths, the message might show data
         return {"error": unexpected(entry.name, error), "rows": None}
     finally:
@@ -279,7 +279,7 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
             failing.keep(text)
         return text
     except AnonError as error:
-        return f"!{error}"
+        return f"!{of_function(entry.name, error)}"
     except Exception as error:  # a traceback would show paths, the message might show data
         return f"!{unexpected(entry.name, error)}"
 

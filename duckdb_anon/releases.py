@@ -35,6 +35,7 @@ from duckdb_anon.model.entries import Method
 from duckdb_anon.model.errors import AnonError, ParameterError, nearest
 from duckdb_anon.parts.duck import Bounds, Finished, Run, said_of, within
 from duckdb_anon.parts.place import Place, place_of
+from duckdb_anon.parts.work import told
 from duckdb_anon.registry import ENTRIES
 
 _PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
@@ -96,7 +97,7 @@ def release(
         con.execute("commit")
     except duckdb.Error as error:
         con.execute("rollback")
-        raise AnonError(_message(error, method)) from error
+        raise AnonError(told(error, method.name, call)) from error
     except BaseException:
         con.execute("rollback")
         raise
@@ -152,7 +153,7 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
             con.execute(f"describe from {call}")
             found = recorded()
     except duckdb.Error as error:
-        raise AnonError(_message(error, method)) from error
+        raise AnonError(told(error, method.name, call)) from error
     if found is None:
         raise ParameterError(f"release: {call!r} is not one call of a method, such as muco('people', 0.2)")
     return found
@@ -192,7 +193,7 @@ def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
         )
     if "Out of Memory" in text or isinstance(error, duckdb.OutOfMemoryException):
         return f"release: {text.splitlines()[0]}; nothing was written. Give more memory, or a smaller part_rows"
-    return _message(error, method)
+    return told(error, method.name)
 
 
 def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
@@ -333,10 +334,3 @@ def _method_of(con: duckdb.DuckDBPyConnection, call: str) -> Method:
 def _target(name: str) -> str:
     """The table's name as SQL writes it: parts as they are, anything else as one quoted name."""
     return name if _QUALIFIED.fullmatch(name) else ident(name)
-
-
-def _message(error: duckdb.Error, method: Method) -> str:
-    """The planner's own words, without DuckDB's frame around them."""
-    first = str(error).split("\n\n", 1)[0].split("\nLINE", 1)[0]
-    at = first.find(f"{method.name}: ")
-    return first[at:] if at >= 0 else f"release: {first}"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from datetime import date, datetime
 from typing import Any
 
 from duckdb_anon.engine.recording import Recorded
-from duckdb_anon.model.description import value_text
+from duckdb_anon.model.description import argument_text, value_text
 from duckdb_anon.model.entries import Roles
 from duckdb_anon.model.shapes.types import kind_of_type
 
@@ -79,16 +78,3 @@ def seed_of_part(seed: int | None, part: int) -> int | None:
     if seed is None:
         return None
     return int.from_bytes(hashlib.sha256(f"{seed} of part {part}".encode()).digest()) % _MOST_SEED
-
-
-def argument_text(value: Any) -> str:
-    """An argument as SQL writes it, days and times among them."""
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value}'"
-    if isinstance(value, date):
-        return f"DATE '{value}'"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{value_text(str(key))}: {argument_text(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(argument_text(item) for item in value) + "]"
-    return value_text(value)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from duckdb_anon.engine import interrupt
 from duckdb_anon.engine.catalog_rows import PART, QUALIFIED, CatalogRows
 from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.model.description import COLUMN_KEY, KEY, field_comments
+from duckdb_anon.model.description import COLUMN_KEY, KEY, argument_text, field_comments
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
 
@@ -137,7 +137,7 @@ class Catalog:
         """
         if not isinstance(given, str) or not given.strip():
             raise ParameterError(
-                f"{function}: {parameter} := {given!r} is not a table; give a table or view name, a file "
+                f"{function}: {parameter} := {argument_text(given)} is not a table; give a table or view name, a file "
                 "such as 'people.parquet', or '(SELECT ...)'"
             )
         text = given.strip()

@@ -65,7 +65,7 @@ def code_column(
         kind = "ordered" if orderable else "nominal"
     if kind == "ordered" and not orderable and not pa.types.is_null(array.type):
         raise ColumnError(
-            f"{function}: column '{name}' is {array.type} and has no order; name it in categorical := ['{name}']"
+            f"{function}: column '{name}' is {text} and has no order; name it in categorical := ['{name}']"
         )
     encoded = array.dictionary_encode() if encoded is None else encoded
     tick()

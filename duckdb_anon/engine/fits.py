@@ -14,13 +14,12 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.calls import argument_text
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.memory import INLINED, needed, size_of, written
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.whole import will_run
 from duckdb_anon.model.cells import Channel, Counts, Interval, ValueSet
-from duckdb_anon.model.description import value_text
+from duckdb_anon.model.description import argument_text, value_text
 from duckdb_anon.model.entries import ColumnPlan, Method, Roles
 from duckdb_anon.model.errors import RequirementError
 

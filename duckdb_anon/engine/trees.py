@@ -170,8 +170,8 @@ def tree_leaves(
     missing = [label for label in labels if label not in leaf_number]
     if missing:
         raise ColumnError(
-            f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves "
-            f"(first column) of hierarchy '{tree.name}', such as '{tree.leaf_labels[0]}'; add a row for each"
+            f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves (first column) "
+            f"of hierarchy '{tree.name}', which has labels such as '{tree.leaf_labels[0]}'; add a row for each value"
         )
     if has_null and NULL_LEAF in hierarchy.labels[:-1]:
         raise ColumnError(

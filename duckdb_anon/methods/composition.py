@@ -24,6 +24,7 @@ from duckdb_anon.kernels.slicing.chance import ESTIMATE, CommonValue, Population
 from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sampled_rows
 from duckdb_anon.methods.cuts import cutting
 from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
+from duckdb_anon.model.description import argument_text
 from duckdb_anon.model.entries import Cutting, Method, Parameter, Params
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.shapes import RATE
@@ -76,7 +77,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     rate = params["rho"]
     number = isinstance(rate, (int, float)) and not isinstance(rate, bool) and 0 < rate <= 1
     if rate != "auto" and not number:
-        raise ParameterError(f"composition: rho := {rate!r} is neither a number in (0, 1] nor 'auto'")
+        raise ParameterError(f"composition: rho := {argument_text(rate)} is neither a number in (0, 1] nor 'auto'")
     return params
 
 

@@ -50,7 +50,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
         params["l"] = float(least)
     if params["l"] < 1 / params["delta"] - 1e-9:
         raise ParameterError(
-            f"muco: l := {params['l']:g} is below 1/delta = {float(1 / params['delta']):g}; groups would be too small "
+            f"l := {params['l']:g} is below 1/delta = {float(1 / params['delta']):g}; groups would be too small "
             f"for delta. Take l := {least} or more, or a larger delta"
         )
     return params

@@ -93,9 +93,10 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
         fakes = len(records.qi_row) - records.real
         if fakes == 0:
             raise
-        raise RequirementError(
-            f"{error}; {fakes} fakes are counted, whose values are drawn at random: ask for fewer, or for a smaller l"
-        ) from error
+        counted = (
+            "1 fake is counted, whose values are" if fakes == 1 else f"{fakes} fakes are counted, whose values are"
+        )
+        raise RequirementError(f"{error}; {counted} drawn at random: ask for fewer, or for a smaller l") from error
 
 
 def rules_of(table: CodedTable, params: Params) -> ValidityRules:

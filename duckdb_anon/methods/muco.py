@@ -51,6 +51,7 @@ from duckdb_anon.methods import linear_tables
 from duckdb_anon.methods.cuts import cutting, whole_persons_by
 from duckdb_anon.model import cells, progress
 from duckdb_anon.model.cells import Cells
+from duckdb_anon.model.description import argument_text
 from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Report, Roles
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.progress import tick
@@ -94,8 +95,8 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
     for name in linear_tables.DEFAULTS:
         if params.get(name) is not None:
             raise ParameterError(
-                f"{function}: {name} := {params[name]!r} belongs to the paper's random output tables; say tables := "
-                "'linear' with it, or leave it out"
+                f"{function}: {name} := {argument_text(params[name])} belongs to the paper's random output tables; say "
+                "tables := 'linear' with it, or leave it out"
             )
     if params["repair"] is None:
         params["repair"] = True
@@ -163,9 +164,8 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
         most = table.rows / max((int(np.bincount(a.codes).max()) for a in table.sensitive), default=1)
         if table.rows < ceil(1 / params["delta"]):
             raise RequirementError(f"{error}; delta := 1/{table.rows} is the strictest it can have") from error
-        raise RequirementError(
-            f"{error}; say l := {floor(most * 1000 + 1e-6) / 1000:g}, or l := 1 to leave sensitive values as they fall"
-        ) from error
+        reached = f"l := {floor(most * 1000 + 1e-6) / 1000:g}, or " if most > 1 else ""
+        raise RequirementError(f"{error}; say {reached}l := 1 to leave sensitive values as they fall") from error
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCover]:

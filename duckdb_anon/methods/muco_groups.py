@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cover.unchanged import require_movable
 from duckdb_anon.methods.muco import GROUPING, METHOD, PAPER, groups_of, refine
 from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.table import CodedTable, IntArray
@@ -49,6 +50,8 @@ def count_groups(tables: Sequence[CodedTable], params: Params, rng: np.random.Ge
     groups = groups_of(table, params, NAME)
     sizes, varied = np.bincount(groups), varying(table, groups)
     linear = params["tables"] == "linear"
+    if linear:
+        require_movable(table.qi, params["min_changed"])
     moved = int(sizes[varied < int(params["min_changed"])].sum()) if linear else 0
     return {
         "rows": [table.rows],

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -206,6 +207,23 @@ def value_text(value: Any) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(value_text(v) for v in value) + "]"
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def argument_text(value: Any) -> str:
+    """An argument as SQL writes it, days and times among them.
+
+    >>> argument_text([None, True, date(2020, 1, 31)])
+    "[NULL, true, DATE '2020-01-31']"
+    """
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value}'"
+    if isinstance(value, date):
+        return f"DATE '{value}'"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{value_text(str(key))}: {argument_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(argument_text(item) for item in value) + "]"
+    return value_text(value)
 
 
 def _quoted(name: str) -> str:

@@ -41,13 +41,13 @@ def unexpected(function: str, error: Exception) -> str:
     return f"{function}: internal error ({type(error).__name__} at {trail}); nothing was written. Please report it"
 
 
-def of_function(function: str, error: AnonError) -> str:
-    """Message of an error, with the function's name first, which kernels below it do not know.
+def of_function(function: str, error: Exception) -> str:
+    """Message of an error, with the function's name first, which what lies below it does not know.
 
     >>> of_function('muco', AnonError('the table is empty')), of_function('muco', AnonError('muco: no rows'))
     ('muco: the table is empty', 'muco: no rows')
     """
-    text = str(error)
+    text = str(error).removeprefix("Invalid Input Error: ")
     return text if re.match(r"\w+: ", text) else f"{function}: {text}"
 
 

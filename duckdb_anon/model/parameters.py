@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from duckdb_anon.model.description import argument_text
 from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.folding import fold
 
 REQUIRED = object()
 _MOST = {"integer": 2**31 - 1, "number": 1e9}  # beyond any number of rows, and safe to multiply by one
@@ -27,11 +29,12 @@ class Parameter:
         name: its SQL name.
         doc: one line: meaning, unit, range.
         kind: 'number' float, 'fraction' exact (0.2 and 1/6 alike), 'integer', 'text', 'boolean', 'names'
-            (a list of column names; one name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked).
+            (a list of names; one name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked).
         default: value when not given; REQUIRED has none.
         choices: allowed texts, for kind 'text'.
         low, high: inclusive range for numbers; without `high` an integer is below 2^31 and a
             number at most 1e9; `above` excludes its own value.
+        repeated: whether a list may have a name twice; of columns that would count one of them twice.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Parameter:
     low: float | None = None
     high: float | None = None
     above: float | None = None
+    repeated: bool = False
 
     def check(self, function: str, given: Any) -> Any:
         """Return `given` as this parameter's type, or raise a ParameterError that says what is allowed."""
@@ -53,13 +57,15 @@ class Parameter:
             value = _CONVERT[self.kind](given)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise ParameterError(
-                f"{function}: {self.name} := {_shown(given)} is not {_ARTICLE[self.kind]}; {self.doc}"
+                f"{function}: {self.name} := {argument_text(given)} is not {_ARTICLE[self.kind]}; {self.doc}"
             ) from error
         if self.choices and value not in self.choices:
             raise ParameterError(
-                f"{function}: {self.name} := {_shown(given)} is none of {listed(self.choices)}"
+                f"{function}: {self.name} := {argument_text(given)} is none of {listed(self.choices)}"
                 f"{nearest(str(given), self.choices)}"
             )
+        if self.kind == "names" and not self.repeated and (repeated := _repeated(value)):
+            raise ParameterError(f"{function}: {self.name} := [...] names {listed(repeated)} twice; name each once")
         self._check_range(function, given, value)
         return value
 
@@ -76,13 +82,14 @@ class Parameter:
             ends = (("above", self.above), ("at least", self.low), ("at most", self.high if high else most))
             allowed = " and ".join(f"{word} {_plainly(end)}" for word, end in ends if end is not None) or "finite"
             raise ParameterError(
-                f"{function}: {self.name} := {_shown(given)} is out of range, it must be {allowed}; {self.doc}"
+                f"{function}: {self.name} := {argument_text(given)} is out of range, it must be {allowed}; {self.doc}"
             )
 
 
-def _shown(given: Any) -> str:
-    """A given value as a user would write it."""
-    return str(given) if isinstance(given, Decimal) else repr(given)
+def _repeated(names: Sequence[str]) -> list[str]:
+    """The names that are there twice, as DuckDB compares names."""
+    folded = [fold(name) for name in names]
+    return [name for place, name in enumerate(names) if folded[place] in folded[:place]]
 
 
 def _plainly(end: float) -> str:
@@ -167,7 +174,7 @@ _ARTICLE = {
     "integer": "a whole number",
     "text": "a text",
     "boolean": "true or false",
-    "names": "a list of column names",
+    "names": "a list of names",
     "mapping": "a MAP or STRUCT",
     "any": "allowed",
 }

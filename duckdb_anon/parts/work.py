@@ -13,6 +13,7 @@ import duckdb
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.recording import Recorded
 from duckdb_anon.engine.whole import NUMBER, WholeTable, part_of
+from duckdb_anon.misnamed import explained
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.table import IntArray
@@ -64,9 +65,15 @@ def numbered_columns(recorded: Recorded) -> list[int]:
     return [k for k, plan in enumerate(recorded.layout) if plan.name in (BUCKET.key, person) and not plan.column]
 
 
-def told(error: duckdb.Error, name: str) -> str:
-    """The method's own words, without DuckDB's frame around them."""
-    first = str(error).split("\n\n", 1)[0].split("\nLINE", 1)[0]
+def told(error: duckdb.Error, name: str, call: str = "") -> str:
+    """The method's own words, without DuckDB's frame around them.
+
+    Args:
+        error: what DuckDB raised.
+        name: the method.
+        call: its call, whose arguments the binder may have refused.
+    """
+    first = explained(str(error), f"from {call}").split("\n\n", 1)[0].split("\nLINE", 1)[0]
     at = first.find(f"{name}: ")
     return first[at:] if at >= 0 else f"release: {first}"
 

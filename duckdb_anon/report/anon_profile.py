@@ -28,7 +28,7 @@ from duckdb_anon.model.entries import Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes.types import is_integer, is_number
 from duckdb_anon.model.table import IntArray
-from duckdb_anon.report.profile.looks import looks_like, require_libraries
+from duckdb_anon.report.profile.looks import country_of, looks_like, require_libraries
 from duckdb_anon.report.profile.names import hinted
 from duckdb_anon.report.profile.suggestions import Facts, Suggestion, suggested
 
@@ -63,7 +63,7 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     told = {
         "table": relation.given,
         "columns": [[name, kind, relation.comments.get(name) or ""] for name, kind in relation.columns.items()],
-        "country": params["country"].upper(),
+        "country": country_of(context.function, params["country"]),
     }
     facts = f"(select list(_anon_f) from (select count(*) as n{counted} from {relation.sql}) as _anon_f)"
     return told, {"facts": facts, "sample": f"(select list({{{row}}}) from {sampled})"}

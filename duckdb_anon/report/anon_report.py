@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Task
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.report.gather import Plan
 from duckdb_anon.report.release_context import read_context
@@ -18,9 +19,15 @@ from duckdb_anon.report.write import write_page
 
 
 def _plan(context: Any, params: Params) -> tuple[dict[str, Any], dict[str, str]]:
+    if not params["releases"]:
+        raise ParameterError(f"{context.function}: releases := [] names none; say releases := ['a', 'b']")
+    original = context.relation("original")
+    releases = [context.relation("releases", name) for name in params["releases"]]
+    for relation in (original, *releases):  # a connection of its own sees nothing else
+        context.table_info(relation)
     told = {
-        "original": context.relation("original").given,
-        "releases": [context.relation("releases", name).given for name in params["releases"]],
+        "original": original.given,
+        "releases": [release.given for release in releases],
         **{name: params[name] for name in ("path", "targets", "queries", "seed", "context", "edition")},
     }
     return told, {}
@@ -28,7 +35,7 @@ def _plan(context: Any, params: Params) -> tuple[dict[str, Any], dict[str, str]]
 
 def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, str]]:
     plan = Plan(told["original"], tuple(told["releases"]), told["targets"], told["queries"], told["seed"])
-    write_page(con, plan, told["path"], context=read_context(told["context"]), edition=told["edition"])
+    write_page(con, plan, told["path"], context=read_context(told["context"], "anon_report"), edition=told["edition"])
     return [{"path": told["path"]}]
 
 

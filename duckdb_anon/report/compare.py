@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.one_row_each import check_described, refusing
-from duckdb_anon.engine.quoting import literal
+from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
 from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
 from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
-from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.shapes import EVERY
@@ -149,7 +149,13 @@ def _plan(context: Any, params: Params) -> str:
     original = context.table_info(relation, relations)
     releases = [context.table_info(relation) for relation in relations]
     select = plan_compare(original, releases, params)
-    person = context.roles(relation, nested=True).person
+    roles = context.roles(relation, nested=True)
+    if not roles.qi:
+        raise ColumnError(
+            f"compare: no column of {relation.given} is labelled as quasi-identifier; COMMENT ON COLUMN "
+            f"{relation.sql}.{ident(next(iter(relation.columns)))} IS 'anon: quasi'"
+        )
+    person = roles.person
     for table in (relation, *relations) if person is None else ():
         check_described(MEASURE, table)
     # rows of a release of lists are persons, rows of others are counted as persons by what is asked of them
@@ -164,7 +170,7 @@ MEASURE = Query(
     example="FROM compare('people', ['release', 'boxes', 'buckets'], n := 100)",
     parameters=(
         Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
-        Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED),
+        Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED, repeated=True),
         Parameter("n", "queries of the workload", "integer", 1000, low=1, high=100_000),
         Parameter(
             "dims", "quasi-identifiers with a predicate in each query (default: 4, or all if fewer)", "integer", low=1

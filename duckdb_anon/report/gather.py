@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.interrupt import stoppable
-from duckdb_anon.engine.quoting import idents, literal
+from duckdb_anon.engine.quoting import ident, idents, literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.checks import Checks, comments
 
@@ -103,7 +103,8 @@ def gather(con: duckdb.DuckDBPyConnection, plan: Plan, checks: Checks, say: Call
     sensitive = tuple(name for name, _, comment in labelled if "anon: sensitive" in comment)
     if not qi:
         raise AnonError(
-            f"report: no column of {plan.original} is labelled; COMMENT ON COLUMN {plan.original}.age IS 'anon: quasi'"
+            f"no column of {plan.original} is labelled as quasi-identifier; COMMENT ON COLUMN "
+            f"{plan.original}.{ident(labelled[0][0])} IS 'anon: quasi'"
         )
     exposed = con.execute(
         f"select rows, sample_uniques from reidentification_risk({literal(plan.original)})"

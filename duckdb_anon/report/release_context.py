@@ -54,8 +54,12 @@ TEXTS = ("purpose", "recipients", "release_model", "safeguards", "expert", "deci
 _LISTS, _NUMBERS = ("queries", "impossible"), ("threshold", "sampling_fraction")
 
 
-def read_context(path: str | None) -> HoldersContext:
+def read_context(path: str | None, function: str = "report") -> HoldersContext:
     """Read a context file; None gives an empty context.
+
+    Args:
+        path: a TOML file.
+        function: who reads it, for messages.
 
     Raises:
         AnonError: the file cannot be read, is no TOML, or has a field that there is not.
@@ -65,14 +69,19 @@ def read_context(path: str | None) -> HoldersContext:
     try:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise AnonError(f"report: {path}: {error.strerror}") from error
+        raise AnonError(f"{function}: {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AnonError(f"report: {path} is no TOML file: {error}") from error
-    return context_of(given, path)
+        raise AnonError(f"{function}: {path} is no TOML file: {error}") from error
+    return context_of(given, path, function)
 
 
-def context_of(given: Mapping[str, Any], path: str) -> HoldersContext:
+def context_of(given: Mapping[str, Any], path: str, function: str = "report") -> HoldersContext:
     """Check the fields of a context.
+
+    Args:
+        given: the fields.
+        path: their file, for messages.
+        function: who reads it, for messages.
 
     >>> context_of({"purpose": "research"}, "c.toml").threshold
     0.09
@@ -82,15 +91,15 @@ def context_of(given: Mapping[str, Any], path: str) -> HoldersContext:
     for name, value in given.items():
         if name not in known:
             raise AnonError(
-                f"report: {path} has no field '{name}'{nearest(name, known)}; it takes {listed(sorted(known))}"
+                f"{function}: {path} has no field '{name}'{nearest(name, known)}; it takes {listed(sorted(known))}"
             )
         if name in _LISTS:
             if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-                raise AnonError(f"report: {path}: {name} is a list of texts")
+                raise AnonError(f"{function}: {path}: {name} is a list of texts")
             checked[name] = tuple(value)
         elif name in _NUMBERS:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-                raise AnonError(f"report: {path}: {name} = {value!r} is no number in (0, 1]")
+                raise AnonError(f"{function}: {path}: {name} = {value!r} is no number in (0, 1]")
             checked[name] = float(value)
         else:
             checked[name] = str(value)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.calls import argument_text, on_table
+from duckdb_anon.engine.calls import on_table
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, recording
 from duckdb_anon.engine.whole import planned_only
 from duckdb_anon.functions import connect
-from duckdb_anon.model.description import value_text
+from duckdb_anon.model.description import argument_text, value_text
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.parts.work import told
@@ -92,7 +92,7 @@ def planned(
             found = recorded()
             described = con.execute(f"describe from {whole}").fetchall()
     except duckdb.Error as error:
-        raise AnonError(told(error, call.partition("(")[0].strip())) from error
+        raise AnonError(told(error, call.partition("(")[0].strip(), whole)) from error
     if found is None:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from duckdb_anon.engine.calls import argument_text
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.functions import connect
+from duckdb_anon.model.description import argument_text
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.parts.work import told
 

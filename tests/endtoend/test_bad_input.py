@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-ROWS = "select range % 40 as age, range % 2 as sex, range % 9 as disease from range(360)"
+ROWS = "select range % 40 as age, range % 2 as sex, range % 9 as disease, 1 as one from range(360)"
 
 
 @pytest.fixture
@@ -53,6 +53,30 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("workload('people', aggregate := 'max(age)', qi := ['age'])", ["max(age)", "count(*)"]),
         ("k_anonymity('people', ['agee'])", ["agee"]),
         ("l_diversity('people', ['age'], 'diseas')", ["diseas"]),
+        ("k_anonymity(NULL)", ["k_anonymity: tbl := NULL is not a table"]),
+        ("muco('people', date '2020-01-31', qi := ['age'])", ["muco: delta := DATE '2020-01-31' is not a number"]),
+        ("compare('people', {'a': 1})", ["compare: releases := {'a': 1} is not a list of names"]),
+        ("distribution_distance('people', 'people', columns := ['age', 'AGE'])", ["columns", "AGE twice"]),
+        ("correlation('people', columns := ['age', 'sex', 'age'])", ["correlation: columns", "age twice"]),
+        ("muco('people', 0.2, qi := ['age'], sensitive := 'sex', l := 99)", ["l = 99", "l := 2, or l := 1"]),
+        ("muco('people', 0.2, qi := ['age'], sensitive := 'one', l := 2)", ["can meet is 1; say l := 1 to leave"]),
+        ("rr_distort('people', l := 2, min_count := 99, qi := ['age'], sensitive := 'sex')",
+         ["rr_distort: min_count := 99", "more than 9 rows"]),
+        ("rr_risk('people', p := 0.5, min_count := 99, qi := ['age'], sensitive := 'sex')", ["rr_risk: min_count := 99"]),
+        ("rr_distort('people', p := [], qi := ['age'])", ["rr_distort: p names no column"]),
+        ("muco_groups('people', 0.2, qi := ['age'], tables := 'linear', min_changed := 9)",
+         ["muco_groups: min_changed := 9", "at most 1"]),
+        ("muco_groups('people', 0.2, qi := ['age'], tables := 'linear', l := 2)", ["muco_groups: l := 2", "l := 5"]),
+        ("workload_error('people', 'people', qi := ['age'], dims := 3)", ["workload_error: dims := 3", "from 1 to 1"]),
+        ("workload_error('people', 'people', qi := ['age'], aggregate := 'max(age)')", ["workload_error: aggregate"]),
+        ("workload('people', qi := ['age'], predicate_on_sensitive := true)", ["workload: predicate_on_sensitive"]),
+        ("anon_report('peple', ['people'], 'x.html')", ["anon_report: 'peple'", "did you mean 'people'"]),
+        ("anon_report('people', ['peple'], 'x.html')", ["anon_report: 'peple'", "did you mean 'people'"]),
+        ("anon_report('people', ['people'], 'x.html')", ["anon_report: no column of people is labelled", "people.age"]),
+        ("compare('people', ['people'])", ["compare: no column of people is labelled", "people.age"]),
+        ("anon_report('people', [], 'x.html')", ["anon_report: releases := [] names none"]),
+        ("anon_report('people', ['people'], 'x.html', context := 'no.toml')", ["anon_report: no.toml"]),
+        ("anon_profile('people', country := 'XX')", ["anon_profile: country := 'XX'", "'US'"]),
         ("anon_sample('cenus')", ["cenus", "did you mean 'census'"]),
     ],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from duckdb_anon import __version__
@@ -245,3 +246,34 @@ def test_time_of_a_statement_stays_out_of_its_result(run: Run) -> None:
     done = run("--mode", "csv", stdin=".timer on\nselect 1 as a;\n")
     assert done.stdout == "a\n1\n"
     assert done.stderr.startswith("Run Time: ")
+
+
+@pytest.mark.parametrize("parts", [[], ["--part-rows", "1000"]])
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        ("muco('people', 0.2, qis := ['age'])", "muco: there is no parameter 'qis' (did you mean 'qi'?)"),
+        ("muco('people', 0.2, 1, 2, 3, 4, 5, 6, 7, 8, 9, [], [], [], [], [], [], [], [], [], [], [])", "muco: "),
+    ],
+)
+def test_release_names_the_argument_that_there_is_not(
+    parts: list[str], call: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = str(tmp_path / "base.duckdb")
+    main([base, "-c", "create table people as select range % 40 as age from range(2000)"])
+    assert main(["release", base, "released", call, *parts]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"duckdb-anon: {said}")
+    assert "Binder" not in told
+    with duckdb.connect(base) as con:
+        assert con.execute("show tables").fetchall() == [("people",)]
+
+
+def test_a_command_names_itself_in_what_duckdb_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = str(tmp_path / "base.duckdb")
+    main([base, "-c", "create table people as select range % 40 as age from range(2000)"])
+    assert main(["report", base, "--original", "peple", "--release", "people", "-o", str(tmp_path / "page.html")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("duckdb-anon: report: ")
+    assert "peple" in told
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["base.duckdb"]

@@ -61,7 +61,7 @@ def randomize_unchanged(
     if not covers or min_changed <= 0:
         return [codes.copy() for codes in published], 0
     if stuck == "nearest":
-        _require_movable(covers, min_changed)
+        require_movable([c.attribute for c in covers], min_changed)
     wanted = np.full(len(published[0]), int(min_changed))
     wanted[covers[0].classes.rows] += rng.random(len(wanted)) < min_changed % 1
     codes = np.stack(published)
@@ -82,12 +82,13 @@ def randomize_unchanged(
     return list(codes), int(is_stuck.sum())
 
 
-def _require_movable(covers: Sequence[MutualCover], min_changed: float) -> None:
-    movable = sum(c.attribute.domain > 1 for c in covers)
+def require_movable(qi: Sequence[Attribute], min_changed: float) -> None:
+    """Raise a RequirementError where fewer than `min_changed` attributes have two different values."""
+    movable = sum(attribute.domain > 1 for attribute in qi)
     if min_changed > movable:
         raise RequirementError(
-            f"muco: min_changed is {min_changed:g}, but only {movable} quasi-identifiers have two different "
-            f"values or more; set min_changed to at most {movable}"
+            f"min_changed := {min_changed:.10g} is too many: only {movable} quasi-identifiers have two different "
+            f"values or more; take at most {movable}"
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from duckdb_anon.model.description import argument_text
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.folding import fold
@@ -57,6 +58,8 @@ def _plain_p(function: str, given: Any) -> float | dict[str, float] | None:
     try:
         if isinstance(given, Mapping) or (isinstance(given, Sequence) and not isinstance(given, str)):
             named = {str(name): float(p) for name, p in dict(given).items()}
+            if not named:
+                raise ParameterError(f"{function}: p names no column; give one number, or {{'age': 0.8, ...}}")
             _check_shares(function, named.values())
             return named
         if isinstance(given, (bool, str)):
@@ -65,7 +68,7 @@ def _plain_p(function: str, given: Any) -> float | dict[str, float] | None:
         return float(given)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"{function}: p := {given!r} is neither a number nor a MAP or STRUCT from column to number"
+            f"{function}: p := {argument_text(given)} is neither a number nor a MAP or STRUCT from column to number"
         ) from error
 
 

@@ -93,6 +93,12 @@ def choose(table: CodedTable, params: Params, function: str, with_risk: bool = T
         model = RiskModel(tables, params["prior"])
         limit = 1.0 / level if level else 1.0
         problem = Problem(model, limit, params["scope"], params["target"], params["min_count"])
+        if not any(covered.any() for covered in problem.included()):
+            raise RequirementError(
+                f"{function}: min_count := {params['min_count']} leaves every row outside the bound, so nothing would "
+                f"be randomized for it: no QI cell has more than {max(t.cell_count.max() for t in tables)} rows; take "
+                "at most that"
+            )
     if params["p"] is None:
         if problem is None:
             raise ColumnError(f"{function}: l bounds the risk of a sensitive column; say sensitive := '...'")

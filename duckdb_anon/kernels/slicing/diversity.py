@@ -74,5 +74,5 @@ class ConditionalDiversity(Requirement):
         best = 1 / float(self._worst(whole).max())
         return (
             f"l = {self.l:g} is asked of the sensitive value among the rows that agree on the attributes of its "
-            f"column; the largest l this table can meet is {best:.4g}. A sensitive column of its own asks for less"
+            f"column; the largest l this table can meet is {best:.4g}. With sensitive_column := 'alone' less is asked"
         )

@@ -21,6 +21,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.roles import column_of
+from duckdb_anon.model.description import argument_text
 from duckdb_anon.model.entries import Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.shapes.types import is_integer, is_moment, is_number
@@ -298,7 +299,9 @@ def _breaks(given: Any) -> list[float]:
     except (TypeError, ValueError):
         breaks = []
     if not all(map(math.isfinite, breaks)) or not breaks or breaks != sorted(set(breaks)) or len(breaks) > 1000:
-        raise ParameterError(f"{NAME}: breaks := {given!r} is no list of rising numbers, such as [18, 40, 65]")
+        raise ParameterError(
+            f"{NAME}: breaks := {argument_text(given)} is no list of rising numbers, such as [18, 40, 65]"
+        )
     return breaks
 
 

@@ -100,7 +100,8 @@ class Intervals:
                 after, after_moment = scale.before(first)
                 upto, upto_moment = scale.before(last + self.step)
                 part = np.where(last < first, 0.0, upto - after)
-                learnt = np.isfinite(upper - lower) & (upper + self.step > lower)
+                # where no row is, as noisy counts may have it, nothing is learnt
+                learnt = np.isfinite(upper - lower) & (all_ > start)
                 share = np.where(learnt, np.clip(part / (all_ - start), 0, 1), share)
                 if self.valued:
                     middle = float(scale.starts[0]) + (upto_moment - after_moment) / part
@@ -112,15 +113,14 @@ class Intervals:
         weight: FloatArray = self.positions if self.valued else np.ones(len(self.positions))
         if not self.step:
             return np.zeros((len(boxes.lower), len(asked)))
-        if scale is None:
-            total = boxes.upper - boxes.lower + 1
-        else:
+        with np.errstate(all="ignore"):
+            even = self._members(asked * weight, boxes.lower, boxes.upper) / (boxes.upper - boxes.lower + 1)[:, None]
+            if scale is None:
+                return np.asarray(even, dtype=np.float64)
             finite = np.where(np.isfinite(self.positions), self.positions, scale.starts[0])
             weight = weight * (scale.before(finite + 1)[0] - scale.before(finite)[0])
-            total = scale.before(boxes.upper + 1)[0] - scale.before(boxes.lower)[0]
-        with np.errstate(all="ignore"):
-            found: FloatArray = self._members(asked * weight, boxes.lower, boxes.upper) / total[:, None]
-        return found
+            total = (scale.before(boxes.upper + 1)[0] - scale.before(boxes.lower)[0])[:, None]
+            return np.where(total > 0, self._members(asked * weight, boxes.lower, boxes.upper) / total, even)
 
     def _members(self, matches: BoolArray | FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         before = np.zeros((matches.shape[0], matches.shape[1] + 1))

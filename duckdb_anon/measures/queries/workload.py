@@ -88,17 +88,16 @@ def draw(
     """
     if not 1 <= spec.dims <= len(qi):
         raise ParameterError(
-            f"workload: dims := {spec.dims} is not possible with {len(qi)} quasi-identifier(s); "
-            f"give a number from 1 to {len(qi)}"
+            f"dims := {spec.dims} is not possible with {len(qi)} quasi-identifier(s); give a number from 1 to {len(qi)}"
         )
     if spec.sensitive and sensitive is None:
-        raise ParameterError("workload: sensitive := true needs a sensitive column; name one or label it")
+        raise ParameterError("predicate_on_sensitive := true needs a sensitive column; name one or label it")
     attributes = [*qi, sensitive] if spec.sensitive and sensitive is not None else list(qi)
     asked = np.array([askable(attribute) > 0 for attribute in qi])
     if asked.sum() < spec.dims or (spec.sensitive and askable(attributes[-1]) == 0):
         empty = [a.name for a in attributes if askable(a) == 0]
         raise ParameterError(
-            f"workload: nothing can be asked of {listed(empty)}, NULL or not finite in every row; name other columns "
+            f"nothing can be asked of {listed(empty)}, NULL or not finite in every row; name other columns "
             f"in qi and sensitive, or lower dims := {spec.dims}"
         )
     used = np.zeros((spec.n, len(attributes)), dtype=bool)

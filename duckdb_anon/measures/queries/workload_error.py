@@ -53,7 +53,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     found = _AGGREGATE.fullmatch(params["aggregate"])
     if not found:
         raise ParameterError(
-            f"workload: aggregate := '{params['aggregate']}' is neither count(*) nor sum(column); for other "
+            f"aggregate := '{params['aggregate']}' is neither count(*) nor sum(column); for other "
             "aggregates write the queries and use relative_error"
         )
     quoted = found.group(3).replace('""', '"') if found.group(3) else None

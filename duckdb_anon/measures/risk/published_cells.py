@@ -157,7 +157,10 @@ def published_cells(column: ReadColumn, rows: int) -> PublishedCells:
         ColumnError: when it holds counts, or something else that no value can be compared with.
     """
     if column.shape == "counts":
-        raise ColumnError(f"column '{column.domain.name}' of the release holds counts, not values or boxes")
+        raise ColumnError(
+            f"column '{column.domain.name}' of the release holds counts, not values or boxes; "
+            "name the columns to look at, without it"
+        )
     keys = keys_of([cell_numbers(column)])
     return PublishedCells(column, keys.first, keys.of_row)
 

@@ -116,5 +116,6 @@ MEASURE = Report(
         "dis": "DOUBLE",
     },
     compute=special_uniques,
+    labelled="tbl",  # an original: with a hierarchy its texts are values, no nodes
     reads="tables",
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.report.profile.shaped import shaped
 
 ENOUGH = 0.85
@@ -94,6 +94,16 @@ def require_libraries(function: str) -> None:
             f"{function}: needs python-stdnum and phonenumbers, which know what numbers of people look like; "
             "pip install 'duckdb-anon[profile]'"
         )
+
+
+def country_of(function: str, given: str) -> str:
+    """The code of a country whose telephone numbers are known, in capitals."""
+    code = given.strip().upper()
+    if code not in import_module("phonenumbers").SUPPORTED_REGIONS:
+        raise ParameterError(
+            f"{function}: country := '{given}' is no two-letter code of a country, such as 'US', 'DE' or 'GB'"
+        )
+    return code
 
 
 def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:

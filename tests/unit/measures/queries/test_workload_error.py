@@ -191,3 +191,23 @@ def test_rewritten_text_runs_without_the_package(people: duckdb.DuckDBPyConnecti
             (keys["sex"], round(estimate)) for keys, estimate in expected
         )
         assert sorted(plain.execute(text).fetchall()) == sorted(people.execute(text).fetchall())
+
+
+def test_boxes_that_noise_has_emptied_are_spread_evenly(people: duckdb.DuckDBPyConnection) -> None:
+    con = people.cursor()
+    con.execute("create or replace temp table drawn as select (range % 8)::double as a from range(80)")
+    con.execute(
+        "create or replace table noisy as select {lower: low::double, upper: low::double + 2} as a, n as noisy_count "
+        "from (values (0, 30::bigint), (2, -6::bigint), (4, 40::bigint), (6, 0::bigint)) as t(low, n)"
+    )
+    con.execute("create or replace table exact as from drawn")
+    told = "workload_error('exact', 'noisy', qi := ['a'], n := 40, dims := 1, selectivity := 0.3, seed := 1"
+    found = con.execute(f"select query, estimate from {told})").fetchall()
+    even = con.execute(f"select query, estimate from {told}, spread := 'uniform')").fetchall()
+    assert any(value < 0 for _, value in even)
+    for (query, value), (_, plain) in zip(found, even, strict=True):
+        one = con.execute(
+            "select estimate from relative_error($q, 'exact', 'noisy', qi := ['a'])", {"q": query}
+        ).fetchall()
+        assert value == pytest.approx(one[0][0] or 0, abs=1e-9), query
+        assert value == pytest.approx(plain, abs=1e-9), query

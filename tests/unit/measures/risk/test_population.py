@@ -222,3 +222,14 @@ def test_a_model_that_does_not_fit_says_so(con: duckdb.DuckDBPyConnection) -> No
     # a column that tells everybody apart hides nobody: the estimate must not fall to nothing
     found = con.execute("select share_of_sample_uniques from population_uniqueness('t', 0.1, qi := ['a'])").fetchall()
     assert found[0][0] > 0.9
+
+
+def test_special_uniques_of_a_table_with_a_hierarchy_are_those_without(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select 'b' || (hash(range) % 40) as a, hash(range, 1) % 9 as b from range(90)")
+    con.execute("create table tree as select distinct a as leaf, left(a, 2) || '..' as middle, '*' as root from t")
+    plain = con.execute("from special_uniques('t', qi := ['a', 'b'])").fetchall()
+    assert plain
+    assert con.execute("from special_uniques('t', qi := ['a', 'b'], hierarchies := {'a': 'tree'})").fetchall() == plain
+    con.execute("create table r as from mondrian('t', 3, qi := ['a', 'b'], hierarchies := {'a': 'tree'}, seed := 1)")
+    with pytest.raises(duckdb.Error, match="release in the place of its original"):
+        con.execute("from special_uniques('r', qi := ['a', 'b'], hierarchies := {'a': 'tree'})")
