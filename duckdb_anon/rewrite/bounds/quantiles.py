@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import is_boolean, is_moment, is_text
+from duckdb_anon.model.shapes.types import decimal_type, is_boolean, is_moment, is_text
 from duckdb_anon.rewrite.bounds.hard_bounds import value_ends
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT
@@ -251,6 +251,10 @@ class Quantiles:
         return [(rows, source), (points, spread), (self.label, final)]
 
     def _typed(self, x: exp.Expr, rounded: str = "round") -> exp.Expr:
+        decimal = decimal_type(self._kind)
+        if decimal is not None and self.asked.continuous and rounded == "round":
+            # DuckDB drops what lies beyond a DECIMAL's last digit; first what doubles add or lack there
+            return tree(f"trunc(round({{x}} * 1e{decimal[1]}, 6)) / 1e{decimal[1]}", x=x)
         if self._kind != "DATE":
             return x
         if self.asked.continuous:  # between two dates, and so a TIMESTAMP, on the original too

@@ -205,3 +205,25 @@ def test_an_exact_release_answers_as_the_original(tables: duckdb.DuckDBPyConnect
     text = tables.execute("select rewrite_query($1, 'p', 'r')", [query]).fetchone()
     assert text is not None
     assert_same([row[:width] for row in tables.execute(text[0]).fetchall()], truth)
+
+
+@pytest.mark.parametrize(
+    "quantile",
+    [
+        "median(c)", "median(z)", "quantile_cont(c, 0.3)", "quantile_disc(c, 0.3)", "median(z::decimal(5, 1))", "median(i::decimal(5, 0))",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("sign", [1, -1])
+def test_quantiles_of_decimals_have_the_digits_of_the_column(quantile: str, sign: int) -> None:
+    con = duckdb_anon.connect()
+    con.execute(
+        f"create table o as select ({sign} * i * 1.01)::decimal(9, 2) as c, ({sign} * (i * 3 + 1))::decimal(9, 0) as z, "
+        f"{sign} * i * 3 as i from range(4) t(i)"
+    )
+    con.execute(
+        "create table r as select {lower: c, upper: c} as c, {lower: z, upper: z} as z, {lower: i, upper: i} as i from o"
+    )
+    query = f"select {quantile} from o"
+    text = con.execute("select rewrite_query($1, 'o', 'r')", [query]).fetchone()
+    assert text is not None
+    assert_same(con.execute(text[0]).fetchall(), con.execute(query).fetchall())
