@@ -8,13 +8,14 @@ numeric predictors need `bounds`, all other columns a hierarchy. With `domain :=
 and count as public knowledge. How epsilon is spent: `diffgen_plan`; what the mechanisms did spend is composed and
 checked before anything is released. Counts are whole, and may be negative: noise is OpenDP's discrete Laplace, choices
 its noisy max (extra `dp`). `seed` imitates them for tests and protects nothing. Departure: split points are
-chosen among the ends of 1,024 equal parts of a domain, not among values that occur, which would not be private.
+chosen among the ends of 1,024 equal parts of a domain (moved halfway between two whole numbers where the column holds
+such), not among values that occur, which would not be private.
 Cost: O(d n) a round, plus 10 microseconds for each released cell.
 """
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, floor, prod
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,15 @@ from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, 
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import COUNT
-from duckdb_anon.model.shapes.types import is_moment
+from duckdb_anon.model.shapes.types import is_integer, is_moment
 from duckdb_anon.model.table import FARTHEST, Attribute, CodedTable, IntArray
 
 SPENDING = (
     Parameter("epsilon", "privacy budget, for tables that differ by one row more or less", "number", REQUIRED, above=0),
     Parameter("specializations", "number of specializations, h", "integer", 10, low=0, high=1000),
 )
+
+_WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT")
 
 
 def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Predictor:
@@ -59,7 +62,15 @@ def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Pr
             f"categorical := ['{attribute.name}']"
         )
     low, high = bounds or (float(attribute.positions[0]), float(attribute.positions[-1]))
-    return Predictor(np.clip(attribute.positions, low, high)[attribute.codes], low, high, numeric=True)
+    whole = attribute.scale is not None and attribute.scale.line == "integer"
+    if whole:
+        low, high = ceil(low), floor(high)
+        if low > high:
+            raise ParameterError(f"diffgen: there is no whole number within the bounds of '{attribute.name}'")
+    values = np.clip(attribute.positions, low, high)[attribute.codes]
+    # a whole number is the middle of a cell of length 1
+    room = 0.5 if whole else 0.0
+    return Predictor(values, low - room, high + room, numeric=True, whole=whole)
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -125,6 +136,9 @@ def _boxes(attribute: Attribute, predictor: Predictor, place: IntArray) -> Cells
     """The cut's node of each released cell."""
     if predictor.numeric:
         low, high = (np.array([getattr(node, end) for node in predictor.cut]) for end in ("low", "high"))
+        if predictor.whole:
+            first, last = np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
+            return Struct({"lower": Whole(first[place]), "upper": Whole(last[place])})
         return Struct({"lower": Real(low[place]), "upper": Real(high[place])})
     if predictor.tree is not None:
         return Node(predictor.tree.labels, np.array([n.label for n in predictor.cut], dtype=np.int32), place)
@@ -141,13 +155,17 @@ def _class_cells(sensitive: Attribute, place: IntArray) -> Cells:
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes (of DOUBLE for numbers), the sensitive column, `noisy_count`; checks that domains are declared."""
+    """Boxes (BIGINT for whole numbers, else DOUBLE), the sensitive column, `noisy_count`; checks its domains."""
     roles.one_sensitive("diffgen")
     _check_bounds(roles, params)
     if params["domain"] == "declared":
         _check_declared(roles, params)
-    ends = (ColumnPlan("lower", Real), ColumnPlan("upper", Real))
-    numeric = {info.name: ColumnPlan(info.name, Struct, fields=ends) for info in roles.qi if info.kind == "ordered"}
+    numeric = {
+        info.name: ColumnPlan(info.name, Struct, fields=(ColumnPlan("lower", kind), ColumnPlan("upper", kind)))
+        for info in roles.qi
+        if info.kind == "ordered"
+        for kind in (Whole if is_integer(info.type) else Real,)
+    }
     in_tree = {i.name: ColumnPlan(i.name, Node, frame="class") for i in roles.sensitive if i.kind == "hierarchy"}
     planned = cell_layout("diffgen", roles)
     framed = {p.name: ColumnPlan(p.name, p.cells, frame=p.name) for p in box_plans("diffgen", roles.qi)}
@@ -168,6 +186,13 @@ def _check_bounds(roles: Roles, params: Params) -> None:
     dates = [info.name for info in ordered.values() if _is_time(info)]
     if dates:
         raise ColumnError(f"diffgen: {listed(dates)} are dates or times; turn them into numbers, such as a year")
+    wide = next((info for info in ordered.values() if info.type in _WIDE), None)
+    if wide is not None:
+        name = '"' + wide.name.replace('"', '""') + '"'
+        raise ColumnError(
+            f"diffgen: '{wide.name}' is {wide.type}, whose numbers may be too far apart to be cut; cast it to BIGINT "
+            f"or DOUBLE, as (SELECT * REPLACE ({name}::BIGINT AS {name}) FROM ...)"
+        )
 
 
 def _is_time(info: ColumnInfo) -> bool:

@@ -81,6 +81,7 @@ class Predictor:
         high: upper end; the number of leaves for categorical predictors.
         tree: the taxonomy, None for numeric predictors and for flat domains.
         numeric: whether it is cut into intervals.
+        whole: whether values are whole numbers, which are cut halfway between two of them.
         cut: the nodes that now cover the domain.
         node_of_record: place of each record's node in `cut`.
     """
@@ -90,6 +91,7 @@ class Predictor:
     high: float
     tree: Hierarchy | None = None
     numeric: bool = False
+    whole: bool = False
     cut: list[CutNode] = field(init=False)
     node_of_record: IntArray = field(init=False)
 
@@ -101,6 +103,8 @@ class Predictor:
     def points_in(self, node: CutNode) -> FloatArray:
         """Points of the grid inside an interval, where it can be split."""
         grid = self.low + (self.high - self.low) * (np.arange(1, GRID) / GRID)
+        if self.whole:
+            grid = np.floor(grid) + 0.5
         return np.unique(grid[(grid > node.low) & (grid < node.high)])
 
     def children(self, node: CutNode) -> list[CutNode]:

@@ -52,7 +52,7 @@ def test_all_combinations_of_the_cuts_and_classes_are_released(people: duckdb.Du
     span = people.execute("select min(age.lower), max(age.upper) from r").fetchone()
     assert span == (0, 120)
     gaps = """select count(*) from (select distinct age from r) a
-        where age.upper < 120 and not exists (from r where r.age.lower = a.age.upper)"""
+        where age.upper < 120 and not exists (from r where r.age.lower = a.age.upper + 1)"""
     assert people.execute(gaps).fetchone() == (0,)
 
 
@@ -63,7 +63,7 @@ def test_counts_are_right_up_to_noise_of_the_documented_scale(people: duckdb.Duc
     original = people.execute("select age, job, class from people").fetchall()
     noise = []
     for low, high, job, label, noisy in rows:
-        true = sum(low <= a < high and job in tree[j] and label == c for a, j, c in original)
+        true = sum(low <= a <= high and job in tree[j] and label == c for a, j, c in original)
         noise.append(noisy - true)
     assert abs(np.mean(np.abs(noise)) - 2.0) < 1.0  # Laplace of scale 2 / epsilon
     assert len(noise) >= 24
@@ -92,6 +92,46 @@ def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection, arguments: str
     with pytest.raises(duckdb.Error) as caught:
         people.execute(f"from diffgen('people', {arguments})").fetchall()
     assert message in str(caught.value)
+
+
+def test_whole_numbers_are_cut_between_two_of_them(people: duckdb.DuckDBPyConnection) -> None:
+    """So a box holds the numbers that were counted for it, and none of them but those."""
+    people.execute("create table coded as select 1 + age % 2 as sex, age, age / 4.0::double as w, class from people")
+    call = "diffgen('coded', 50.0, qi := ['sex', 'age', 'w'], sensitive := 'class', domain := 'observed', seed := 3)"
+    people.execute(f"create table r as from {call}")
+    types = dict(people.execute("select column_name, column_type from (describe r)").fetchall())
+    assert types["sex"] == types["age"] == "STRUCT(lower BIGINT, upper BIGINT)"
+    assert types["w"] == "STRUCT(lower DOUBLE, upper DOUBLE)"
+    assert people.execute("select distinct sex from r order by 1").fetchall() in (
+        [({"lower": 1, "upper": 1},), ({"lower": 2, "upper": 2},)],
+        [({"lower": 1, "upper": 2},)],
+    )
+    assert people.execute("select bool_and(age.lower <= age.upper) from r").fetchone() == (True,)
+    people.execute(
+        "create table taxed as from diffgen('coded', 90.0, qi := ['sex'], sensitive := 'class', domain := 'observed', "
+        "specializations := 1, seed := 3)"
+    )
+    counted = "select sex.lower, sex.upper, sum(noisy_count) from taxed group by all order by 1"
+    truth = people.execute("select sex, sex, count(*) from coded group by all order by 1").fetchall()
+    assert people.execute(counted).fetchall() == truth
+    text = people.execute(
+        "select rewrite_query('select sex, count(*) as n from coded group by 1 order by 1', 'coded', 'taxed', "
+        "qi := ['sex'], sensitive := 'class')"
+    ).fetchone()
+    assert text is not None
+    assert [tuple(map(int, row)) for row in people.execute(text[0]).fetchall()] == [row[1:] for row in truth]
+
+
+@pytest.mark.parametrize("kind", ["UBIGINT", "HUGEINT", "UHUGEINT"])
+def test_numbers_that_may_be_too_far_apart_are_refused_by_their_type(
+    people: duckdb.DuckDBPyConnection, kind: str
+) -> None:
+    people.execute(f"create table wide as select age::{kind} as age, class from people")
+    with pytest.raises(duckdb.Error, match=f"diffgen: 'age' is {kind}, whose numbers may be too far apart"):
+        people.execute("from diffgen('wide', 1.0, qi := ['age'], sensitive := 'class', domain := 'observed')")
+    with pytest.raises(duckdb.Error, match="there is no whole number within the bounds of 'age'"):
+        roles = "qi := ['age'], sensitive := 'class', domain := 'observed', bounds := {'age': [0.2, 0.8]}"
+        people.execute(f"from diffgen('people', 1.0, {roles})").fetchall()
 
 
 def test_numbers_that_are_null_and_dates_are_refused(people: duckdb.DuckDBPyConnection) -> None:
