@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from sqlglot import exp
 
@@ -36,6 +37,9 @@ POINTS = 32
 """Into how many equally likely values an interval is cut for the estimate."""
 
 _NO_NUMBERS = ("BIT", "BLOB", "UUID", "TEXT")
+
+_DROP = "floor" if version("duckdb").startswith("1.") else "trunc"
+"""How DuckDB drops digits of quantiles of DECIMALs: 1.5 from what lies above the lower neighbour."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +258,7 @@ class Quantiles:
         decimal = decimal_type(self._kind)
         if decimal is not None and self.asked.continuous and rounded == "round":
             # DuckDB drops what lies beyond a DECIMAL's last digit; first what doubles add or lack there
-            return tree(f"trunc(round({{x}} * 1e{decimal[1]}, 6)) / 1e{decimal[1]}", x=x)
+            return tree(f"{_DROP}(round({{x}} * 1e{decimal[1]}, 6)) / 1e{decimal[1]}", x=x)
         if self._kind != "DATE":
             return x
         if self.asked.continuous:  # between two dates, and so a TIMESTAMP, on the original too
