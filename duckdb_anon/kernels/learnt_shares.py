@@ -79,9 +79,8 @@ class ColumnScale:
         into = (inside - self.starts[at]).astype(np.float64)
         middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
         mass = np.diff(self.mass)[at] * into / width[at]
-        whole = np.concatenate([[0.0], np.cumsum(each)])[at]
-        found: FloatArray = whole + mass * (middle**2 + (into**2 - self.step) / 12)
-        return found
+        before = np.concatenate([[0.0], np.cumsum(each)])
+        return np.asarray(before[at] + mass * (middle**2 + (into**2 - self.step) / 12))
 
 
 def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int = ROUNDS) -> ColumnScale | None:
@@ -231,8 +230,10 @@ class Boxes:
         share = np.where(point, np.where(missing, float(high == np.inf), inside[0]), share)
         value = np.where(finite, middle, np.where(inside[0] > 0, ends[0], ends[1]))
         value = np.where(point, ends[0], value)
-        # how far the values of a piece lie from their mean, squared
-        apart = np.where(finite & ~point, np.maximum(size**2 - self.step, 0) / 12, 0.0)
+        apart = np.zeros(len(value))  # how far the values of a piece lie from their mean, squared
+        if square:
+            with np.errstate(all="ignore"):
+                apart = np.where(finite & ~point, np.maximum(size**2 - self.step, 0) / 12, apart)
         if scale is not None:
             held = scale.before(self.upper + self.step)[0] - scale.before(self.lower)[0]
             # where no row is, as noisy counts may have it, nothing is learnt
@@ -245,10 +246,12 @@ class Boxes:
                 value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
                 if square:
                     far = (scale.squares_before(last + self.step) - scale.squares_before(first)) / part
-                    wide = np.clip(far - (middle - float(scale.starts[0])) ** 2, 0, (last - first).astype(float) ** 2)
-                    apart = np.where(learnt & (part > 0), wide, apart)
+                    length = last.astype(np.float64) - first.astype(np.float64)
+                    wide = np.clip(far - (middle - float(scale.starts[0])) ** 2, 0, length**2)
+                    apart = np.where(learnt & (part > 0) & np.isfinite(far), wide, apart)
         of_value = np.where(share > 0, share * slope * value, 0.0) if slope else 0.0
-        of_square = np.where(share > 0, share * square * (value**2 + apart), 0.0) if square else 0.0
+        with np.errstate(all="ignore"):
+            of_square = np.where(share > 0, share * square * (value**2 + apart), 0.0) if square else 0.0
         return share * shift + of_value + of_square
 
     def sizes(self, most: int) -> IntArray:

@@ -72,8 +72,8 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("workload('people', qi := ['age'], predicate_on_sensitive := true)", ["workload: predicate_on_sensitive"]),
         ("anon_report('peple', ['people'], 'x.html')", ["anon_report: 'peple'", "did you mean 'people'"]),
         ("anon_report('people', ['peple'], 'x.html')", ["anon_report: 'peple'", "did you mean 'people'"]),
-        ("anon_report('people', ['people'], 'x.html')", ["anon_report: no column of people is labelled", "people.age"]),
-        ("compare('people', ['people'])", ["compare: no column of people is labelled", "people.age"]),
+        ("anon_report('people', ['people'], 'x.html')", ["anon_report: no column of people is labelled", '"age" IS']),
+        ("compare('people', ['people'])", ["compare: no column of people is labelled", '"age" IS \'anon: quasi\'']),
         ("anon_report('people', [], 'x.html')", ["anon_report: releases := [] names none"]),
         ("anon_report('people', ['people'], 'x.html', context := 'no.toml')", ["anon_report: no.toml"]),
         ("anon_profile('people', country := 'XX')", ["anon_profile: country := 'XX'", "'US'"]),
@@ -81,6 +81,8 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     ],
 )  # fmt: skip
 def test_wrong_calls_say_what_is_wrong(people: duckdb.DuckDBPyConnection, call: str, said: list[str]) -> None:
+    if call.startswith("anon_report('people', ['people']"):
+        pytest.importorskip("altair", reason="the report extra is not installed")
     with pytest.raises(duckdb.Error) as caught:
         people.execute(f"create table release as from {call}")
     message = str(caught.value)
