@@ -39,6 +39,8 @@ SPENDING = (
 )
 
 _WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT")
+_FARTHEST_WHOLE = 2.0**52
+"""Beyond it a number halfway between two whole ones is none of float64."""
 
 
 def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Predictor:
@@ -62,7 +64,7 @@ def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Pr
             f"categorical := ['{attribute.name}']"
         )
     low, high = bounds or (float(attribute.positions[0]), float(attribute.positions[-1]))
-    whole = attribute.scale is not None and attribute.scale.line == "integer"
+    whole = _is_whole(attribute)
     if whole:
         low, high = ceil(low), floor(high)
         if low > high:
@@ -71,6 +73,10 @@ def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Pr
     # a whole number is the middle of a cell of length 1
     room = 0.5 if whole else 0.0
     return Predictor(values, low - room, high + room, numeric=True, whole=whole)
+
+
+def _is_whole(attribute: Attribute) -> bool:
+    return attribute.scale is not None and attribute.scale.line == "integer"
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -115,9 +121,10 @@ def _check_reach(attribute: Attribute, bounds: tuple[float, float] | None) -> No
     farthest = max(map(abs, bounds)) if bounds else 0.0
     if bounds is None and attribute.kind == "ordered" and attribute.scale is not None:
         farthest = float(np.abs(attribute.positions[: attribute.special_from]).max(initial=0.0))
-    if farthest >= FARTHEST:
+    limit = _FARTHEST_WHOLE if _is_whole(attribute) else FARTHEST
+    if farthest >= limit:
         raise ColumnError(
-            f"diffgen: column '{attribute.name}' reaches beyond {FARTHEST:g}, where numbers cannot be told apart; give "
+            f"diffgen: column '{attribute.name}' reaches beyond {limit:g}, where numbers cannot be told apart; give "
             f"bounds := {{'{attribute.name}': [low, high]}} nearer to 0, or name it in categorical := [...]"
         )
 

@@ -134,6 +134,17 @@ def test_numbers_that_may_be_too_far_apart_are_refused_by_their_type(
         people.execute(f"from diffgen('people', 1.0, {roles})").fetchall()
 
 
+def test_whole_numbers_that_have_no_halves_want_bounds(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute(
+        "create table far as select case when age = 20 then 9223372036854775807 else age end as n, class from people"
+    )
+    call = "from diffgen('far', 1.0, qi := ['n'], sensitive := 'class', domain := 'observed'"
+    with pytest.raises(duckdb.Error, match=r"diffgen: column 'n' reaches beyond 4.5036e\+15, .* give bounds"):
+        people.execute(f"{call})").fetchall()
+    ends = people.execute(f"select min(n.lower), max(n.upper) {call}, bounds := {{'n': [0, 100]}})").fetchone()
+    assert ends == (0, 100)
+
+
 def test_numbers_that_are_null_and_dates_are_refused(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("insert into people values (null, 'a', 'p')")
     with pytest.raises(duckdb.Error, match="NULL or not finite"):
