@@ -45,6 +45,8 @@ class Packer:
     def column(self, plan: ColumnPlan, cells: Any) -> None:
         """Add the lists of one released column, in the order `Decoder.column` asks for them."""
         tick()
+        if plan.cells is c.Real and isinstance(cells, c.Whole):
+            cells = c.Real(cells.values.astype(np.float64))
         if not isinstance(cells, plan.cells):
             raise TypeError(f"column '{plan.name}' was planned as {plan.cells.__name__}, got {type(cells).__name__}")
         attribute = plan.column or plan.name

@@ -39,6 +39,7 @@ SPENDING = (
 )
 
 _WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT")
+"""Whole numbers that a BIGINT may not hold; the ends of their boxes are of DOUBLE."""
 _FARTHEST_WHOLE = 2.0**52
 """Beyond it a number halfway between two whole ones is none of float64."""
 
@@ -76,7 +77,8 @@ def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Pr
 
 
 def _is_whole(attribute: Attribute) -> bool:
-    return attribute.scale is not None and attribute.scale.line == "integer"
+    scale = attribute.scale
+    return scale is not None and (scale.line == "integer" or (scale.line == "decimal" and not scale.digits))
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -162,7 +164,7 @@ def _class_cells(sensitive: Attribute, place: IntArray) -> Cells:
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes (BIGINT for whole numbers, else DOUBLE), the sensitive column, `noisy_count`; checks its domains."""
+    """Boxes (BIGINT for most whole numbers, else DOUBLE), the sensitive column, `noisy_count`; checks its domains."""
     roles.one_sensitive("diffgen")
     _check_bounds(roles, params)
     if params["domain"] == "declared":
@@ -171,7 +173,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
         info.name: ColumnPlan(info.name, Struct, fields=(ColumnPlan("lower", kind), ColumnPlan("upper", kind)))
         for info in roles.qi
         if info.kind == "ordered"
-        for kind in (Whole if is_integer(info.type) else Real,)
+        for kind in (Whole if is_integer(info.type) and info.type not in _WIDE else Real,)
     }
     in_tree = {i.name: ColumnPlan(i.name, Node, frame="class") for i in roles.sensitive if i.kind == "hierarchy"}
     planned = cell_layout("diffgen", roles)
@@ -193,13 +195,6 @@ def _check_bounds(roles: Roles, params: Params) -> None:
     dates = [info.name for info in ordered.values() if _is_time(info)]
     if dates:
         raise ColumnError(f"diffgen: {listed(dates)} are dates or times; turn them into numbers, such as a year")
-    wide = next((info for info in ordered.values() if info.type in _WIDE), None)
-    if wide is not None:
-        name = '"' + wide.name.replace('"', '""') + '"'
-        raise ColumnError(
-            f"diffgen: '{wide.name}' is {wide.type}, whose numbers may be too far apart to be cut; cast it to BIGINT "
-            f"or DOUBLE, as (SELECT * REPLACE ({name}::BIGINT AS {name}) FROM ...)"
-        )
 
 
 def _is_time(info: ColumnInfo) -> bool:
