@@ -19,7 +19,7 @@ from duckdb_anon.kernels.differential_privacy.budget import Budget
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
 from duckdb_anon.methods import diffgen
-from duckdb_anon.model.cells import Real, Struct, Whole
+from duckdb_anon.model.cells import Struct, Whole
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.shapes import COUNT
 from duckdb_anon.model.table import CodedTable
@@ -196,7 +196,7 @@ def _events(rows: list[tuple[int, str]], epsilon: float, runs: int, seed: int) -
     for _ in range(runs):
         cells = diffgen.release(table, params, rng)
         box, counts = cells["age"], cells[COUNT.key]
-        assert isinstance(box, Struct) and isinstance(box.fields["lower"], Real) and isinstance(counts, Whole)
+        assert isinstance(box, Struct) and isinstance(box.fields["lower"], Whole) and isinstance(counts, Whole)
         lower = box.fields["lower"].values
         split = int(lower.max())
         last = counts.values[lower == lower.max()][1]
