@@ -13,7 +13,8 @@ from duckdb_anon.model.errors import RewriteError, listed
 from duckdb_anon.model.folding import fold
 
 DIALECTS = ("duckdb", "spark")
-_SPARK = {"error": "raise_error", "map_values": "map_values", "map_keys": "map_keys"}
+_NOW = {name: "current_timestamp" for name in ("now", "get_current_timestamp", "transaction_timestamp")}
+_SPARK = {"error": "raise_error", "map_values": "map_values", "map_keys": "map_keys", **_NOW}
 _WIDER = {
     exp.DType.INT128: "DECIMAL(38, 0)",
     exp.DType.UINT128: "DECIMAL(38, 0)",

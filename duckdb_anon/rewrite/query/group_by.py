@@ -46,12 +46,17 @@ def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Exp
 
 
 def spell_out_all(select: exp.Select) -> None:
-    """Spell out GROUP BY ALL: what is selected without an aggregate, and the columns that HAVING reads outside them."""
+    """Spell out GROUP BY ALL: what is selected without an aggregate, and the columns that HAVING reads outside them.
+
+    What reads no column of FROM is no key: `SELECT 1, count(*) ... GROUP BY ALL` has one row where no row is there.
+    """
     group = select.args.get("group")
     if not group or not group.args.get("all"):
         return
     group.set("all", None)
-    keys = [copied(e.unalias()) for e in select.expressions if not has_aggregate(e)]
+    items = {item.alias_or_name for item in items_of(select)}
+    without = [e.unalias() for e in select.expressions if not has_aggregate(e)]
+    keys = [copied(one) for one in without if any(c.table in items for c in all_of(one, exp.Column))]
     having = select.args.get("having")
     keys += [copied(one) for one in dict.fromkeys(_outside_aggregates(having)) if one not in keys] if having else []
     if keys:

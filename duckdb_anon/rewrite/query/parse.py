@@ -38,6 +38,7 @@ from duckdb_anon.rewrite.query.tables import TableInfo, same_table
 from duckdb_anon.rewrite.query.template import OWN, copied, mapped
 from duckdb_anon.rewrite.query.unresolved import explain, rows_counted, unknown_names
 from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.without_parentheses import as_calls
 
 
 @lru_cache(maxsize=32)
@@ -122,6 +123,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         RewriteError: for a column that is in none of the tables.
     """
     written, tree = tree, copied(tree)
+    as_calls(tree, tables)
     rows_counted(tree, tables)
     names = ResultNames("", tree, tables)
     for select in all_of(tree, exp.Select):

@@ -165,7 +165,8 @@ def _reads_whole(around: exp.Expr | None, node: exp.Expr) -> bool:
         return bool(around.to.is_type(*exp.DataType.TEXT_TYPES)) or around.to.this in exp.DataType.NESTED_TYPES
     if isinstance(around, (exp.Add, exp.Sub)):
         other = around.right if node is around.left else around.left
-        return isinstance(other, exp.CurrentDate) or (isinstance(other, exp.Cast) and other.to.this in _DAYS)
+        today = isinstance(other, exp.Anonymous) and other.name == "today"
+        return today or (isinstance(other, exp.Cast) and other.to.this in _DAYS)
     return isinstance(around, exp.Expr) and isinstance(around, _COMPUTES) and not isinstance(around, _FRACTIONS_ALLOWED)
 
 

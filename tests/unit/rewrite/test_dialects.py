@@ -26,6 +26,10 @@ def test_several_lists_side_by_side_are_refused() -> None:
         spoken("select unnest(a) as x, unnest(b) as y from t", "spark")
 
 
+def test_the_time_is_told_in_the_others_words() -> None:
+    assert spoken("select now() as a, today() as b", "spark") == "SELECT CURRENT_TIMESTAMP() AS a, CURRENT_DATE AS b"
+
+
 def test_rewrite_query_takes_the_dialect(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table people as select i % 40 as age, i % 7 as ward from range(400) r(i)")
     con.execute("create table boxes as from mondrian('people', 4, qi := ['age'])")

@@ -78,6 +78,8 @@ REFUSED = [
     ),
     ("SELECT count(*) FROM nobody", "does not read the original people"),
     ("DELETE FROM people", "must be one SELECT"),
+    ("SELECT born AS current_date, count(*) FROM people GROUP BY current_date", "a column here and a function; write"),
+    ("SELECT 1 AS one FROM people GROUP BY ALL", "without an aggregate"),
     ("SELECT 1; SELECT 2", "must be one SELECT, found 2"),
     ("SELECT count(* FROM people", "could not be parsed"),
     ("SELECT count(*) FROM people GROUP BY ROLLUP(7)", "position 7 is not in the select list"),

@@ -173,6 +173,10 @@ QUERIES = (
     "select sex, mode(1) from p where a > 2 group by sex",
     "select s, favg(length(s)) as f, count(*) as c from p group by all",
     "select fsum(length(s)) / 2 as h, s from p group by all",
+    "select 1 as one, count(*) from p where a > 100 group by all",
+    "select current_date, sex, 'x' as x, count(*) from p where d < current_date group by all",
+    "select typeof(current_timestamp), typeof(localtime), current_date = today() as t, count(*) from p",
+    "select current_date - count(*)::int as d from p where a = 3",
 )
 # fmt: on
 

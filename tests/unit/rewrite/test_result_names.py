@@ -35,6 +35,10 @@ QUERIES = (
     "select label, (select avg(p.a) from p where p.a = q.a and p.sex = 1 order by 1) from q order by 2",
     "select main.lower(s), count(*) from p group by 1",
     "select grouping(a), a // 2, a % 2, count(*) from p group by rollup(a)",
+    "select CURRENT_DATE, current_timestamp, current_time, now(), today(), count(*) from p",
+    "select localtime, localtimestamp, session_user, current_catalog, current_user, count(*) from p",
+    "select current_date, sex, count(*) from p group by all",
+    "select * from (select sex, current_date, count(*) from p group by current_date, sex)",
 )
 # fmt: on
 
