@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_timestamp, spread_of
+from duckdb_anon.model.shapes.types import decimal_type, is_timestamp, spread_of
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, given, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT
 from duckdb_anon.rewrite.estimate.steps import Steps
@@ -37,9 +37,15 @@ _MEDIAN = "_rows / greatest(2, 1.4427 * _rows + 0.5573)"
 """n (1 - 2^(-1/n)) within 1% for n from 1 on; below, half of what is expected: the median given that there is a row."""
 
 
-_BEYOND_DOUBLE = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
-"""Whole numbers whose cells of length 1 may have none as a DOUBLE."""
-_LARGEST = {"BIGINT": 2**63 - 1, "UBIGINT": 2**64 - 1}
+_ENDS = {
+    "BIGINT": (str(-(2**63)), str(2**63 - 1)),
+    "UBIGINT": ("0", str(2**64 - 1)),
+    "HUGEINT": (str(-(2**127)), str(2**127 - 1)),
+    "UHUGEINT": ("0", str(2**128 - 1)),
+}
+"""Least and largest of the whole numbers that a DOUBLE does not tell apart."""
+_DIGITS = 16
+"""Of a DECIMAL with so many a DOUBLE may be the number beside it."""
 _OF_DAY = ("TIME", "TIME_NS", "TIMETZ", "TIME WITH TIME ZONE")
 
 
@@ -206,7 +212,7 @@ class LikelyExtremes:
         # whole numbers and days are cells of length 1, so that every box has a length
         widened = " - 0.5 as _low, {high} + 0.5" if one.grid else " as _low, {high}"
         density, jump, jumps, total = "_weight / (_high - _low)", "0", "", ""
-        if not one.grid or one.kind in _BEYOND_DOUBLE:
+        if not one.grid or _ends(one.kind) is not None:  # cells of length 1 may have none as a DOUBLE
             density = "case when _high > _low then _weight / (_high - _low) else 0 end"
             jump, total, jumps = (
                 "_jump",
@@ -263,7 +269,19 @@ def _typed(x: exp.Expr, one: _Extreme) -> exp.Expr:
         return tree(timestamp(one.kind), x=tree("({x})::bigint", x=x))
     if not one.keep_type:
         return x
-    if one.most and one.kind in _LARGEST:
-        # the number nearest to the largest is, as a DOUBLE, beyond it
-        return tree(f"coalesce(try_cast({{x}} as {one.kind}), {_LARGEST[one.kind]})", x=x)
-    return tree(f"({{x}})::{one.kind}", x=x)
+    ends = _ends(one.kind)
+    if ends is None:
+        return tree(f"({{x}})::{one.kind}", x=x)
+    # the number nearest to an end of the type is, as a DOUBLE, beyond it
+    least = f"when {{x}} <= {ends[0]}::double then '{ends[0]}'::{one.kind}" if ends[0] != "0" else ""
+    most = f"when {{x}} >= {ends[1]}::double then '{ends[1]}'::{one.kind}"
+    return tree(f"case {most} {least} else ({{x}})::{one.kind} end", x=x)
+
+
+def _ends(kind: str) -> tuple[str, str] | None:
+    """The ends of a type whose numbers a DOUBLE does not tell apart; None for others."""
+    width, places = decimal_type(kind) or (0, 0)
+    if width < _DIGITS:
+        return _ENDS.get(kind)
+    most = "9" * (width - places) + "." * bool(places) + "9" * places
+    return f"-{most}", most

@@ -23,6 +23,7 @@ CHOSEN = "HAVING, WHERE and LIMIT pick groups by their estimates"
 DOMAIN = "the values the release allows for; not all of them need to occur"
 
 RECORDS = "numbers of records come out low: a node may stand for several records of one person; there is no upper bound"
+FAILS = "a value that cannot be cast counts as NULL; the original fails if its WHERE keeps one"
 NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
 OUTER_ENDS = "MIN and MAX of several grouping sets at once are their outer ends, not the likely values"
 

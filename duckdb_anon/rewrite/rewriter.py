@@ -23,6 +23,7 @@ from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied
+from duckdb_anon.rewrite.query.under_where import tried
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
 from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
@@ -104,6 +105,8 @@ def estimator(
         found = rewrite_select(select, model, original, bounds if select is tree else "none", select is tree)
         bounded = found if select is tree else bounded
     unrounded(tree)
+    if tried(tree):
+        notes.append(notes_.FAILS)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
     return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned))

@@ -38,6 +38,7 @@ from duckdb_anon.rewrite.query.plain_from import items_beside
 from duckdb_anon.rewrite.query.refusals import misspelt
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied, every, some, taken, tree, truth
+from duckdb_anon.rewrite.query.under_where import mark
 from duckdb_anon.rewrite.query.unmatched import of_columns_or_rows
 from duckdb_anon.rewrite.query.walking import all_of, columns_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
@@ -94,6 +95,7 @@ def rewrite_select(
     _require_groups(select, original, outermost)
     if stands(select, model):
         return append_answers(select) if bounds != "none" and _is_generalized(model) else {}
+    mark(select, alias, original)
     add_numbers(select, original, model)
     for node in list(aggregate_nodes(select)):
         formula = as_sums(node, alias, original.types)

@@ -1,0 +1,106 @@
+"""Casts and shifts that fail for values which WHERE keeps out, and extremes at the ends of their types."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from tests.reference.same_answers import assert_same
+
+ROLES = "qi := ['a', 's', 'day', 'n']"
+RELEASES = {
+    "boxes": "select {lower: a, upper: a} as a, [s] as s, [day] as day, {lower: n, upper: n} as n, g from o",
+    "sliced": "select row_number() over () as bucket, {a: a, s: s} as a_s, {day: day, n: n, g: g} as others from o",
+    "randomized": "select *, (select {s: {p: 1.0::double, domain: list(distinct s)}, "
+    "day: {p: 1.0::double, domain: list(distinct day)}} from o) as rr from o",
+    "coarse": "select {lower: min(a) over half, upper: max(a) over half} as a, list_sort(list_distinct(list(s) over half)) as s, "
+    "list_sort(list_distinct(list(day) over half)) as day, {lower: min(n) over half, upper: max(n) over half} as n, g "
+    "from o window half as (partition by a // 2)",
+}
+QUERIES = (
+    "select sum(s::int) as m from o where s <> 'n/a'",
+    "select avg(s::double) as m from o where s <> 'n/a' and a > 1",
+    "select g, sum(s::int * a) as m, stddev(s::int) as d from o where s <> 'n/a' group by g",
+    "select count(*) as c from o where s <> 'n/a' and s::int > 5",
+    "select count(*) as c from o where not (s::int > 5) and s <> 'n/a' and g = 'x'",
+    "select s::int as k, count(*) as c from o where s <> 'n/a' group by 1",
+    "select median(s::int) as m from o where s <> 'n/a'",
+    "select count(*) filter (where day::date > '2020-01-01') as c from o where day <> ''",
+    "select month(day::date) as k, sum(a) as m from o where day <> '' group by 1",
+    "select sum(n::int) as m from o where n between 0 and 99",
+    "select count(*) as c from o where n << 1 > 4 and n between 0 and 99",
+)
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    made = duckdb_anon.connect()
+    made.execute(
+        "create table o as select (i % 6)::int as a, (['7', 'n/a', '12', '3'])[1 + i % 4] as s, (['x', 'y'])[1 + i % 2] as g, "
+        "case when i % 5 = 0 then '' else '2020-0' || (1 + i % 3) || '-02' end as day, "
+        "case when i % 7 = 0 then 9223372036854775807 else i end as n from range(60) r(i)"
+    )
+    for shape, text in RELEASES.items():
+        made.execute(f"create table {shape} as {text}")
+    return made
+
+
+@pytest.mark.parametrize("shape", ["boxes", "sliced", "randomized"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> None:
+    for bounds in ("none", "sure"):
+        row = con.execute(
+            f"select rewrite_query($1, 'o', '{shape}', bounds := '{bounds}', {ROLES})", [query]
+        ).fetchone()
+        assert row is not None
+        try:
+            told = con.execute(row[0]).fetchall()
+        except duckdb.InvalidInputException as error:
+            assert "too many to list" in str(error), error
+            continue
+        asked = con.execute(query)
+        width = len(asked.description)
+        assert_same([one[:width] for one in told], asked.fetchall())
+
+
+@pytest.mark.parametrize("query", QUERIES[:9])
+def test_bounds_hold_the_truth_and_the_note_tells_of_it(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    rows = con.execute(f"from relative_error($1, 'o', 'coarse', {ROLES})", [query]).fetchall()
+    assert rows
+    for _, _, original, _, _, low, high, confidence, note in rows:
+        assert "cannot be cast" in note
+        if confidence == 1 and original is not None:
+            assert low - 1e-9 <= original <= high + 1e-9
+
+
+def test_without_where_a_cast_fails_as_it_does_on_the_original(con: duckdb.DuckDBPyConnection) -> None:
+    for shape in RELEASES:
+        row = con.execute(f"select rewrite_query('select sum(s::int) from o', 'o', '{shape}', {ROLES})").fetchone()
+        assert row is not None
+        with pytest.raises(duckdb.ConversionException, match="n/a"):
+            con.execute(row[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [
+        ("BIGINT", -(2**63), 2**63 - 1),
+        ("UBIGINT", 0, 2**64 - 1),
+        ("HUGEINT", -(2**127), 2**127 - 1),
+        ("DECIMAL(38,4)", "-" + "9" * 34 + ".9999", "9" * 34 + ".9999"),
+        ("DECIMAL(38,0)", "-" + "9" * 38, "9" * 38),
+        ("DECIMAL(18,2)", "-" + "9" * 16 + ".99", "9" * 16 + ".99"),
+    ],
+)
+def test_extremes_at_the_ends_of_a_type(kind: str, least: object, most: object) -> None:
+    con = duckdb_anon.connect()
+    con.execute(
+        f"create table o as select x::{kind} as x, i % 2 as g "
+        f"from (values (0, '{least}'), (1, '{most}'), (2, '5'), (3, '{most}')) v(i, x)"
+    )
+    con.execute("create table r as select {lower: x, upper: x} as x, g from o")
+    query = "select max(x) as a, min(x) as b, max(x) filter (where g = 1) as c, min(x) filter (where g = 1) as d from o"
+    text = con.execute("select rewrite_query($1, 'o', 'r', qi := ['x'])", [query]).fetchone()
+    assert text is not None
+    assert con.execute(text[0]).fetchall() == con.execute(query).fetchall()
