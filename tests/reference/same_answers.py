@@ -34,10 +34,12 @@ def assert_same(told: Rows, truth: Rows, shape: str = "") -> None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal, or the same number in another type."""
+    """Equal, or the same number in another type; NaN is the same as NaN alone."""
     if one is None or other is None or isinstance(one, str):
         return bool(one == other)
     try:
+        if math.isnan(float(one)) or math.isnan(float(other)):
+            return math.isnan(float(one)) and math.isnan(float(other))
         return math.isclose(float(one), float(other), rel_tol=1e-6, abs_tol=1e-6)
     except (TypeError, ValueError):
         return bool(one == other)

@@ -26,13 +26,15 @@ _ONE: dict[type[exp.Expr], str] = {
     exp.Stddev: "sqrt({vx} / nullif({n} - 1, 0))",
     exp.StddevSamp: "sqrt({vx} / nullif({n} - 1, 0))",
 }
+_NO_VARIANCE = "case when {n} > 0 then 'nan'::double end"
+"""What DuckDB says of rows of which one side is all the same."""
 _TWO: dict[type[exp.Expr], str] = {
     exp.CovarPop: "{c} / {n}",
     exp.CovarSamp: "{c} / nullif({n} - 1, 0)",
-    exp.Corr: "{c} / nullif(sqrt({vx} * {vy}), 0)",
-    exp.RegrSlope: "{c} / nullif({vx}, 0)",
+    exp.Corr: "coalesce({c} / nullif(sqrt({vx} * {vy}), 0), " + _NO_VARIANCE + ")",
+    exp.RegrSlope: "coalesce({c} / nullif({vx}, 0), " + _NO_VARIANCE + ")",
     exp.RegrIntercept: "({y} - {c} / nullif({vx}, 0) * {x}) / {n}",
-    exp.RegrR2: "{c} ** 2 / nullif({vx} * {vy}, 0)",
+    exp.RegrR2: "case when {vy} = 0 and {vx} > 0 then 1 else {c} ** 2 / nullif({vx} * {vy}, 0) end",
     exp.RegrCount: "{rows}",
 }
 """Formulas of y (first argument) and x (second): sums of squares about the mean vx and vy, of products c."""

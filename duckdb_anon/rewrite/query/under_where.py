@@ -37,7 +37,7 @@ def mark(select: exp.Select, alias: str, original: TableInfo) -> None:
         return
     for node in all_of(select, exp.Cast, exp.BitwiseLeftShift):
         kinds = [original.types.get(fold(c.name), "") for c in all_of(node.this, exp.Column) if c.table == alias]
-        if kinds and (isinstance(node, exp.BitwiseLeftShift) or _may_fail(node, kinds)):
+        if kinds and (not isinstance(node, exp.Cast) or _may_fail(node, kinds)):
             node.meta[_MARK] = True
 
 

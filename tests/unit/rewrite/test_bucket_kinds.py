@@ -62,7 +62,7 @@ def text_of(con: duckdb.DuckDBPyConnection, query: str, release: str, bounds: st
 
 def _close(a: object, b: object) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-7)
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-7) or (math.isnan(a) and math.isnan(b))
     return a == b
 
 

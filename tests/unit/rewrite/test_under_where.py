@@ -82,6 +82,14 @@ def test_without_where_a_cast_fails_as_it_does_on_the_original(con: duckdb.DuckD
             con.execute(row[0])
 
 
+def test_nothing_is_relative_to_no_number(con: duckdb.DuckDBPyConnection) -> None:
+    query = "select corr(a, length(g)) as c from o"
+    row = con.execute(
+        f"select original, estimate, relative_error from relative_error($1, 'o', 'boxes', {ROLES})", [query]
+    )
+    assert [str(one) for one in row.fetchall()[0]] == ["nan", "nan", "None"]
+
+
 @pytest.mark.parametrize(
     ("kind", "least", "most"),
     [
