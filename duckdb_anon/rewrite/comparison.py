@@ -87,8 +87,8 @@ def comparison(
             f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {wanted}\n  ]) as m",
             f"  from {_joined(sides, keys)}\n)",
             f"select {extra}keys, m.measure as measure, m.original as original, m.estimate as estimate,",
-            "  case when m.original <> 0 and not isnan(m.original) then abs(m.estimate - m.original) / abs(m.original) end "
-            "as relative_error,",
+            "  case when m.original <> 0 and not isnan(m.original)",
+            "    then abs(m.estimate - m.original) / abs(m.original) end as relative_error,",
             "  m.low as low, m.high as high, m.confidence as confidence, m.note as note",
             "from _both",
         ]
