@@ -207,6 +207,22 @@ def test_a_criterion_is_right_wherever_it_answers(con: duckdb.DuckDBPyConnection
         RIGHT[name](con, shape)
 
 
+def test_by_default_counts_of_a_bucket_are_left_out_or_refused_by_name(con: duckdb.DuckDBPyConnection) -> None:
+    for call, named in (
+        ("singling_out('tiny', 'buckets_release', n := 2, seed := 1{})", ", columns := ['a', 'g']"),
+        ("linkability('tiny', 'buckets_release', seed := 1{})", ", columns_a := ['a'], columns_b := ['g']"),
+    ):
+        told, same = asked(con, call.format("")), asked(con, call.format(named))
+        assert told.pop("note") == same.pop("note") + "; s left out: rows show counts of their bucket"
+        assert str(told) == str(same)
+    with pytest.raises(
+        duckdb.Error, match=r"inference: rows of the release show counts of 's' .* attribute_risk reads"
+    ):
+        con.execute("from inference('tiny', 'buckets_release')")
+    with pytest.raises(duckdb.Error, match="'s' of the release holds counts"):
+        con.execute("from singling_out('tiny', 'buckets_release', columns := ['a', 's'])")
+
+
 def test_the_criteria_answer_every_shape_in_which_rows_are_persons() -> None:
     for name in RIGHT:
         answers = next(entry for entry in MEASURES if entry.name == name).answers  # type: ignore[union-attr]

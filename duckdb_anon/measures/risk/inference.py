@@ -15,7 +15,7 @@ import numpy as np
 from duckdb_anon.measures.risk.linkability import neighbours
 from duckdb_anon.measures.risk.wp29 import ATTACKS, BOXES, HOLDOUT, PAPER, RETURNS, answer, columns_of, numbers, rates
 from duckdb_anon.model.entries import Parameter, Params, Report
-from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.reading import ReadTable
 from duckdb_anon.model.table import FloatArray
 
@@ -31,6 +31,11 @@ def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Genera
         raise ParameterError("inference: no sensitive column is labelled; say secret := '...'")
     rows = []
     for secret in secrets:
+        if secret in read["release"].columns and read["release"].columns[secret].shape == "counts":
+            raise ColumnError(
+                f"inference: rows of the release show counts of '{secret}' in their bucket, so the nearest row tells "
+                f"no value; attribute_risk reads counts, or name a column that rows show: secret := '...'"
+            )
         known = columns_of("inference", params, params["known"] or [i.name for i in roles.qi], "known")
         known = [name for name in known if name != secret]
         if not known:

@@ -23,6 +23,7 @@ from duckdb_anon.measures.risk.wp29 import (
     answer,
     columns_of,
     numbers,
+    of_rows,
     rates,
 )  # fmt: skip
 from duckdb_anon.model.entries import Parameter, Params, Report
@@ -35,7 +36,7 @@ from duckdb_anon.model.table import FloatArray, IntArray
 def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row."""
     read = dict(zip(params["read"], tables, strict=True))
-    every = columns_of("linkability", params, None, "columns")
+    every, told = of_rows(columns_of("linkability", params, None, "columns"), read["release"])
     first = columns_of("linkability", params, params["columns_a"] or every[::2], "columns_a")
     second = columns_of("linkability", params, params["columns_b"] or [n for n in every if n not in first], "columns_b")
     if set(first) & set(second) or not first or not second:
@@ -53,8 +54,12 @@ def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
     found = attack("original")
     guess = [rng.choice(release.rows, (len(found), k)) for _ in range(2)]
     control = attack("holdout") if "holdout" in read else None
-    note = f"{', '.join(first)} | {', '.join(second)}" + (f"; {BOXES}" if boxes else "")
-    return answer([rates("linkability", found, _shared(*guess), control, note)])
+    note = [
+        f"{', '.join(first)} | {', '.join(second)}",
+        *[BOXES] * boxes,
+        *[told] * (told != "" and not params["columns_b"]),
+    ]
+    return answer([rates("linkability", found, _shared(*guess), control, "; ".join(note))])
 
 
 def neighbours(people: Numbers, release: Numbers, who: IntArray, k: int, rng: np.random.Generator) -> IntArray:

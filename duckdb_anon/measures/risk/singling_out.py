@@ -15,7 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.wp29 import BOXES, HOLDOUT, PAPER, RETURNS, Numbers, answer, columns_of, numbers, rates
+from duckdb_anon.measures.risk.wp29 import (
+    BOXES,
+    HOLDOUT,
+    PAPER,
+    RETURNS,
+    Numbers,
+    answer,
+    columns_of,
+    numbers,
+    of_rows,
+    rates,
+)  # fmt: skip
 from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
@@ -32,7 +43,9 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
     read = dict(zip(params["read"], tables, strict=True))
     if params["columns"] == []:
         raise ParameterError("singling_out: columns := [] names none; leave it out, or name those to look at")
-    names = columns_of("singling_out", params, params["columns"], "columns")
+    names, told = columns_of("singling_out", params, params["columns"], "columns"), ""
+    if params["columns"] is None:
+        names, told = of_rows(names, read["release"])
     release, boxes = numbers("singling_out", read, "release", names)
     original, _ = numbers("singling_out", read, "original", names)
     held_out = numbers("singling_out", read, "holdout", names)[0] if "holdout" in read else None
@@ -48,7 +61,7 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
         if not len(predicates):
             attack = baseline = np.zeros(1)
             control = None if held_out is None else np.zeros(1)
-        notes = [mode, *([BOXES] if boxes else []), *coarser]
+        notes = [mode, *([BOXES] if boxes else []), *[told] * (told != ""), *coarser]
         if mode == "univariate" and len(predicates):
             columns = np.bincount([p[0][0] for p, hit in zip(predicates, attack, strict=True) if hit], minlength=1)
             if columns.any():

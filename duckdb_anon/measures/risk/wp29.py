@@ -134,6 +134,18 @@ def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | 
     return [folded[fold(name)] for name in given]
 
 
+def of_rows(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
+    """Leave columns out of which a release shows no value beside a row; give the others, and what to say of it.
+
+    Args:
+        names: columns that nobody has named.
+        release: what was published.
+    """
+    without = [name for name in names if name in release.columns and release.columns[name].shape == "counts"]
+    told = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
+    return [name for name in names if name not in without], told
+
+
 def rates(
     criterion: str, attack: FloatArray, baseline: FloatArray, control: FloatArray | None, note: str
 ) -> dict[str, Any]:
