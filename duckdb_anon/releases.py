@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from duckdb_anon.functions import load
 from duckdb_anon.model import progress
 from duckdb_anon.model.description import COLUMN_KEY, KEY
 from duckdb_anon.model.entries import Method
-from duckdb_anon.model.errors import AnonError, ParameterError, nearest
+from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 from duckdb_anon.parts.duck import Bounds, Finished, Run, said_of, within
 from duckdb_anon.parts.place import Place, place_of
 from duckdb_anon.parts.work import told
@@ -325,10 +325,22 @@ def _method_of(con: duckdb.DuckDBPyConnection, call: str) -> Method:
             "CREATE TABLE ... AS"
         )
     if name not in methods:
-        raise ParameterError(
-            f"release: {name} is not a method{nearest(name, methods)}; FROM anon_functions() lists them"
-        )
+        why = f"{nearest(name, methods)}; FROM anon_functions() lists them"
+        if name in {entry.name for entry in ENTRIES}:
+            near = _near(name, list(methods.values()))
+            which = f"methods near it are {listed(near)}" if near else f"methods are {listed(methods, len(methods))}"
+            why = f": it looks at tables and makes no release; {which}"
+        raise ParameterError(f"release: {name} is not a method{why}")
     return methods[name]
+
+
+def _near(name: str, methods: Sequence[Method]) -> list[str]:
+    """Methods that begin as a function's name does (rr_risk: rr_distort), or take what it looks at (k_anonymity: k)."""
+    first = name.split("_")[0]
+    alike = [method.name for method in methods if method.name.split("_")[0] == first]
+    if alike or len(first) > 2:  # k, l, t, km, kl
+        return alike
+    return [method.name for method in methods if set(first) <= {one.name for one in method.parameters}]
 
 
 def _target(name: str) -> str:

@@ -99,6 +99,8 @@ def _label(info: ColumnInfo, roles: Roles, trees: list[str | None]) -> str:
 
 def _chosen(methods: Collection[str], given: Sequence[str] | None) -> list[str] | None:
     """The methods to try, checked."""
+    if given is not None and not given:
+        raise ParameterError("recommend: methods := [] names none; leave it out for all that suit the table")
     unknown = [name for name in given or () if name not in methods]
     if unknown:
         raise ParameterError(

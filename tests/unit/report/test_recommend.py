@@ -225,6 +225,7 @@ def test_nothing_is_written(people: duckdb.DuckDBPyConnection) -> None:
     [
         ("recommend('bare')", "recommend: .*qi"),
         ("recommend('people', workload := {'dim': 2})", "workload has no 'dim'.*dims"),
+        ("recommend('people', methods := [])", r"methods := \[\] names none"),
         ("recommend('people', methods := ['mucco'])", "methods has 'mucco'.*did you mean 'muco'"),
         ("recommend('people', max_risk := 2)", "max_risk := 2 is out of range"),
         ("recommend('(select * from people where false)', qi := ['age'], sensitive := 'salary')", "is empty"),
