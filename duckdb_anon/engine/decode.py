@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from duckdb_anon.engine.drawn_off import CODES, REAL, TOGETHER, WHOLE
+from duckdb_anon.engine.drawn_off import CODES, REAL, RUN, WHOLE
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.entries import ColumnPlan
@@ -188,6 +188,7 @@ class Decoder:
             told = " + ".join(self.domains)
             told_by = f"greatest(1, least({_RAREST}, {told}), ({told}) // {_MOST_TOLD}) as _told_by"
             parts.append(f"_anon_const as materialized (select {constants}, {told_by} from _anon_r{values})")
+        constant = _read_by(self.row_values, constant)
         # beside rows that are to be sorted it would be sorted once a row
         constant += ["_anon_const"] if self.constants and not self.sources else []
         parts += self._rows([*constant, *(frame.table for frame in self.frames.values())])
@@ -222,20 +223,17 @@ class Decoder:
         """
         first = bool(self.row_cells) and not self.sources
         beside = [f"{table} as {table}" for table in constant]
-        rows = ["r.rows as _rows", "unnest(range(r.n)) as _ord", *self.row_lists, *([] if first else beside)]
-        drawn: dict[tuple[str, int], str] = {}
-        cells = []
-        for k, (function, number) in enumerate(self.row_cells):
-            at = number - number % TOGETHER if function == CODES else number
-            call = drawn.setdefault((function, at), f"_t{len(drawn)}")
-            cells.append(f"{call}.c{number - at} as _e{k}" if function == CODES else f"{call} as _e{k}")
-        calls = "".join(
-            f", {function}({{rows: _rows, first: {at}, row: _ord}}) as {name}" for (function, at), name in drawn.items()
-        )
-        sql = (
-            f"select {', '.join(['* exclude (_rows)', *cells])} from (select *{calls} from (select {', '.join(rows)} "
-            f"from {', '.join(['_anon_r', *([] if first else constant)])}) as _anon_numbered) as _anon_drawn"
-        )
+        read = ", ".join(["_anon_r", *([] if first else constant)])
+        if not self.row_cells:
+            listed = ", ".join(["unnest(range(r.n)) as _ord", *self.row_lists, *beside])
+            return [f"_anon_rows as (select {listed} from {read})"]
+        runs = ["r.rows as _rows", "r.n as _n", f"unnest(range(0, r.n, {RUN})) as _run", *([] if first else beside)]
+        drawn = [
+            f"unnest({function}({{rows: _rows, place: {place}, row: _run}})) as _e{k}"
+            for k, (function, place) in enumerate(self.row_cells)
+        ]
+        drawn = [f"unnest(range(_run, least(_run + {RUN}, _n))) as _ord", *drawn, *([] if first else constant)]
+        sql = f"select {', '.join(drawn)} from (select {', '.join(runs)} from {read}) as _anon_runs"
         if not first:
             return [f"_anon_rows as ({sql})"]
         kept = f"(from (from _anon_kept union all by name {_NOBODY}) order by _ord) as _anon_kept"
@@ -283,6 +281,7 @@ class _Frame:
     values: list[str] = field(default_factory=list)
 
     def sql(self, constant: Sequence[str]) -> str:
+        constant = _read_by(self.values, constant)
         # values and labels stand beside the lists before these are unnested: DuckDB would keep what it joins with
         labels = ["_anon_r.r as r"] if any("r.s[" in sql for sql in self.values) else []
         beside = [*labels, *(f"{table} as {table}" for table in constant)]
@@ -296,3 +295,8 @@ class _Frame:
             f"{self.table} as materialized (select {told} from (select {lists}, list(_g) as _g from ({values}) as _w) "
             f"as _v where case when coalesce(_g = range(len(_g)), true) then true else error({_DISORDER}) end)"
         )
+
+
+def _read_by(expressions: Sequence[str], tables: Sequence[str]) -> list[str]:
+    """Those of the tables of one row that are read: the optimizer tries every order in which tables can be joined."""
+    return [table for table in tables if any(f"{table}." in sql for sql in expressions)]

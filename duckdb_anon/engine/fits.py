@@ -130,7 +130,8 @@ def seen_of(
     asked = []
     for name in looked_at:
         size = f"avg(coalesce(octet_length({ident(name)}::blob), 0))" if name in texts else "0"
-        asked.append(f"coalesce({size}, 0), coalesce(count(distinct {ident(name)}) / count(*), 0)")
+        # not count(DISTINCT): of several DuckDB makes tables of their own, which took 40 of a call's 60 ms
+        asked.append(f"coalesce({size}, 0), coalesce(len(list_distinct(list({ident(name)}))) / count(*), 0)")
     try:
         row = cursor.execute(f"select {', '.join(asked)} from (from {relation.sql} limit {_SEEN})").fetchall()[0]
     except duckdb.Error:

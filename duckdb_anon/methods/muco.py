@@ -45,7 +45,7 @@ from duckdb_anon.kernels.cover import MutualCover
 from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
 from duckdb_anon.kernels.groups.whole_persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
-from duckdb_anon.kernels.permutation import permuted, repaired, uniform_cover
+from duckdb_anon.kernels.permutation import permuted, repaired, shown, uniform_cover
 from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.methods import linear_tables
 from duckdb_anon.methods.cuts import cutting, whole_persons_by
@@ -204,14 +204,11 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
         source = repaired(table.qi, table.sensitive, groups, source, rng)
 
     def taken(q: int) -> CodeArray:
-        tick()
-        rows, seen = source[q], np.zeros(table.rows, dtype=np.bool_)
-        seen[rows] = True
-        if not (seen.all() and (groups[rows] == groups).all()):
+        codes = shown(table.qi[q].codes, source[q], groups)
+        if codes is None:
             raise RequirementError(
                 "muco: a column left its groups; nothing is released. This is an error of the package, not of the call"
             )
-        codes: CodeArray = table.qi[q].codes[rows]
         return codes
 
     return side_by_side(taken, range(len(table.qi)))

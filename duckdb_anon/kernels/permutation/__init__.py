@@ -2,6 +2,6 @@
 
 from duckdb_anon.kernels.permutation.marginal_repair import repaired
 from duckdb_anon.kernels.permutation.uniform import uniform_cover
-from duckdb_anon.kernels.permutation.within import permuted, rows_by_group
+from duckdb_anon.kernels.permutation.within import permuted, rows_by_group, shown
 
-__all__ = ["permuted", "repaired", "rows_by_group", "uniform_cover"]
+__all__ = ["permuted", "repaired", "rows_by_group", "shown", "uniform_cover"]

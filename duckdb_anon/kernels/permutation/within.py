@@ -16,7 +16,7 @@ from duckdb_anon.kernels.compiled import compiled, compiled_in_place
 from duckdb_anon.kernels.draws import apart
 from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.model.table import CodeArray, IntArray
 
 Array = NDArray[Any]
 
@@ -55,6 +55,36 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     each = apart(rng, columns)
     side_by_side(lambda c: _shuffle(rows, starts, each[c].random(len(rows)), source[c]), range(columns))
     return source
+
+
+def shown(codes: CodeArray, source: IntArray, group_of_row: IntArray) -> CodeArray | None:
+    """The codes of one column after it was permuted, or None where that did not stay inside the groups.
+
+    Args:
+        codes: of each row, shape (n,).
+        source: row whose code each row takes, shape (n,).
+        group_of_row: group of each row, shape (n,).
+
+    >>> shown(np.array([7, 8, 9], np.int32), np.array([2, 1, 0]), np.array([0, 1, 0])).tolist()
+    [9, 8, 7]
+    >>> shown(np.array([7, 8, 9], np.int32), np.array([1, 0, 2]), np.array([0, 1, 0])) is None
+    True
+    """
+    tick()
+    taken, seen = np.empty_like(codes), np.zeros(len(codes), dtype=np.bool_)
+    return taken if _taken(codes, source, group_of_row, seen, taken) else None
+
+
+@compiled_in_place
+def _taken(codes: Array, source: Array, group: Array, seen: Array, taken: Array) -> bool:
+    """Take each row's code from its source; tell whether every row was one once, and of its own group."""
+    for i in range(len(source)):
+        row = source[i]
+        if seen[row] or group[row] != group[i]:
+            return False
+        seen[row] = True
+        taken[i] = codes[row]
+    return True
 
 
 @compiled_in_place

@@ -6,11 +6,12 @@ import datetime
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from duckdb_anon.engine import answer, feed, held
+from duckdb_anon.engine import answer, drawn_off, feed, held
 from duckdb_anon.engine.arrow import Texts
 from duckdb_anon.model.errors import RequirementError
 
@@ -115,6 +116,21 @@ def test_released_rows_go_once_they_are_drawn_off(con: duckdb.DuckDBPyConnection
     con.execute("from muco('t', 0.2, qi := ['x'], sensitive := 's') limit 1").fetchall()
     con.execute("create table q as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
     assert set(held._held) <= before
+
+
+@pytest.mark.parametrize("first", [[0, 64, 128], [128, 0, 64], [64], [0, 128]])
+def test_runs_are_drawn_off_in_whatever_order_they_are_asked_for(first: list[int]) -> None:
+    rows = drawn_off.ReleasedRows(
+        np.arange(150)[::-1], codes=[np.arange(150, dtype=np.int32)], reals=[np.arange(150.0)]
+    )
+    number = rows.held_for((0, 0, 2))
+    for function, kind in ((drawn_off.CODES, pa.int32()), (drawn_off.REAL, pa.float64())):
+        asked = pa.array([{"rows": number, "place": 0, "row": row} for row in first])
+        told = drawn_off.drawing(function)(asked)
+        assert told.type == pa.list_(kind)
+        assert told.to_pylist() == [[149 - row for row in range(f, min(f + drawn_off.RUN, 150))] for f in first]
+    assert (number in held._held) == (len(first) < 3)
+    held._held.pop(number, None)
 
 
 def test_columns_released_as_they_are_keep_what_codes_do_not_tell(con: duckdb.DuckDBPyConnection) -> None:

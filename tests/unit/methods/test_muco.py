@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 import duckdb
 import numpy as np
 import pytest
+
+from duckdb_anon.methods import muco
 
 QI = ("born", "pay", "kind", "ward")
 ROLES = "qi := ['born', 'pay', 'kind', 'ward'], sensitive := 'disease', hierarchies := {'ward': 'wards'}"
@@ -151,3 +154,25 @@ def test_constant_columns_and_tables_of_one_group_are_released(con: duckdb.DuckD
         con.execute("from muco('t', 0.04, qi := ['a', 'b', 'c'])")
     with pytest.raises(duckdb.Error, match=r"l = 2 is asked.*say l := 1"):
         con.execute("from muco('(select 1 as a, 2 as s from range(30))', 0.1, qi := 'a', sensitive := 's')")
+
+
+def _moved(source: np.ndarray) -> None:
+    source[1] = np.roll(source[1], 1)
+
+
+def _doubled(source: np.ndarray) -> None:
+    source[2][0] = source[2][np.flatnonzero(source[2] != source[2][0])[0]]
+
+
+@pytest.mark.parametrize("spoil", [_moved, _doubled])
+def test_a_column_that_left_its_groups_is_not_released(
+    patients: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[np.ndarray], None]
+) -> None:
+    def spoilt(qi: object, sensitive: object, groups: object, source: np.ndarray, rng: object) -> np.ndarray:
+        spoil(source)
+        return source
+
+    monkeypatch.setattr(muco, "repaired", spoilt)
+    with pytest.raises(duckdb.Error, match="muco: a column left its groups; nothing is released"):
+        patients.execute(f"create table r as from muco('patients', 0.2, {ROLES})")
+    assert patients.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
