@@ -16,6 +16,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.bounds.quantiles import Quantile, Quantiles, in_intervals, read_quantile
 from duckdb_anon.rewrite.estimate.homes import Homes
+from duckdb_anon.rewrite.estimate.met_once import lists_do_not_say, meet_once
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.existence import HARD, distinct_values, unlisted
@@ -232,10 +233,7 @@ def _persons(
     listed = {column for part in model.parts if isinstance(part, ItemPart) for column in part.columns}
     asked = {fold(c.name) for one in [*tests, *keys] for c in all_of(one, exp.Column)} & listed
     if asked:
-        raise RewriteError(
-            f"persons cannot be counted by '{min(asked)}': lists of nodes do not say which persons have a value; ask "
-            "for them by quasi-identifiers, or for records: count(*)"
-        )
+        raise RewriteError(lists_do_not_say(min(asked)))
     counted = exp.Select(expressions=[labelled(copied(key), f"key_{i}") for i, key in enumerate(keys)])
     counted.append("expressions", labelled(tree("count(*)"), "number"))
     counted.set("from_", copied(select.args["from_"]))
@@ -244,6 +242,8 @@ def _persons(
         counted.set("where", exp.Where(this=every(tests)))
     if keys:
         counted.set("group", exp.Group(expressions=[copied(key) for key in keys]))
+    if counted.args["joins"]:
+        meet_once(counted, keys, sorted(listed))
     return counted, not tests and not keys and not select.args.get("joins") and model.weight is None
 
 

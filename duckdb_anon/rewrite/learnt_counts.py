@@ -88,7 +88,7 @@ def with_learnt_counts(
     chosen = []
     for place in counts:
         count, reach = f"_inverted._c{place}", f"(_inverted._c{place}_high - _inverted._c{place}) / {REACH}"
-        noisy = f"{reach} > {NOISE} * greatest(_learnt._c{place}, 1)"
+        noisy = f"_learnt._c{place} is not null and {reach} > {NOISE} * greatest(_learnt._c{place}, 1)"
         chosen.append(f"case when {noisy} then greatest(_learnt._c{place}, 0) else {count} end as _c{place}")
     replaced = {f"_c{place}": text for place, text in zip(counts, chosen, strict=True)}
     listed = ", ".join(replaced.get(one, f"_inverted.{one}") for one in names)

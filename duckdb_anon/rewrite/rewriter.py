@@ -15,7 +15,15 @@ from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.enum_order import keep_order
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
-from duckdb_anon.rewrite.query.parse import bound, grounded, parse, reads_original, require_table
+from duckdb_anon.rewrite.query.parse import (
+    bound,
+    from_items,
+    grounded,
+    is_original,
+    parse,
+    reads_original,
+    require_table,
+)
 from duckdb_anon.rewrite.query.plain_names import shorten_names
 from duckdb_anon.rewrite.query.presence import presence
 from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
@@ -26,7 +34,7 @@ from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.under_where import tried
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
-from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
+from duckdb_anon.rewrite.select import lists_domain, require_columns, rewrite_select, stands
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
 
@@ -91,7 +99,11 @@ def estimator(
     bounds = bounds if len(readers) == 1 and not release.of_another and not binned else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:
-        return None if stands(select, model) else rewrite_select(select, model, original, bounds_of_groups(model))
+        if not stands(select, model):
+            return rewrite_select(select, model, original, bounds_of_groups(model))
+        table = next(item for item in from_items(select) if is_original(item))
+        require_columns(select, table.alias_or_name, model, original)
+        return None
 
     done = set()
     for outer in reversed([select for select in selects if not reads_original(select)]):

@@ -66,6 +66,12 @@ def stands(select: exp.Select, model: Model) -> bool:
     return not model.weight and not touched and not any(part.counted for part in model.parts)
 
 
+def require_columns(select: exp.Select, alias: str, model: Model, original: TableInfo) -> None:
+    """Raise for a column of the original, which a SELECT calls by an alias, that the release says nothing of."""
+    for column in sorted(columns_of(select, alias) - counted_persons(select, model, original)):
+        model.require(column, original)
+
+
 def rewrite_select(
     select: exp.Select, model: Model, original: TableInfo, bounds: Bounds = "none", outermost: bool = False
 ) -> dict[int, float]:
@@ -90,8 +96,7 @@ def rewrite_select(
     model = unnested(select, model, alias)
     if bounds == "none":
         model = with_own_counts(model)
-    for column in sorted(columns_of(select, alias) - counted_persons(select, model, original)):
-        model.require(column, original)
+    require_columns(select, alias, model, original)
     _require_groups(select, original, outermost)
     if stands(select, model):
         return append_answers(select) if bounds != "none" and _is_generalized(model) else {}

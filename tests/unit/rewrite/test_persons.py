@@ -265,3 +265,56 @@ def test_exploded_rows_are_not_the_originals(hospital: duckdb.DuckDBPyConnection
     rows = asked(hospital, query)
     assert [row[0] for row in rows] != [row[1] for row in rows]
     assert all(row[2:] == (None, None, None) for row in rows)
+
+
+WARDS = (
+    ("select count(distinct name) from visits join wards using (gender)", [6]),
+    ("select count(distinct name) from visits left join wards on visits.gender = wards.gender", [6]),
+    ("select floor as k, count(distinct name) from visits join wards using (gender) group by k order by k", [6, 3]),
+    ("select upper(ward) as k, count(distinct name) from wards as w join visits as v on w.gender = v.gender "
+     "where ward <> 'c' group by k order by k", [6, 3]),
+    ("select v.gender as k, count(distinct name) filter (where ward in ('a', 'A')) from visits as v join wards as w "
+     "on w.gender = v.gender group by k order by k", [3, 3]),
+    ("select a.floor as k, b.ward as l, count(distinct name) from visits as v join wards as a on v.gender = a.gender "
+     "join wards as b on v.gender = b.gender where b.ward in ('a', 'b') group by k, l order by k, l", [6, 3, 3, 3]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "persons"), WARDS)
+def test_persons_who_meet_several_rows_of_another_table_count_once(
+    hospital: duckdb.DuckDBPyConnection, query: str, persons: list[int]
+):
+    hospital.execute(
+        "create table wards as from (values ('F', 'a', 1), ('F', 'A', 1), ('M', 'a', 1), ('M', 'A', 1), ('M', 'b', 2), "
+        "('M', 'c', 2), ('M', 'c', 2)) as w(gender, ward, floor)"
+    )
+    found = asked(hospital, query)
+    assert [row[0] for row in found] == persons
+    assert [row[1] for row in found] == pytest.approx(persons)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select count(distinct name) from visits, days", "a join with days"),
+        ("select count(distinct name) from visits join days on age < day", "a join with days"),
+        ("select count(distinct name) from visits join days d on age = day where d.day < age + 3", "a join with d"),
+        ("select count(distinct name) from days d left join visits on age = day", "a join with d"),
+        (
+            "select d.day || gender, count(distinct name) from visits join days d on age = day group by 1",
+            "a join with d",
+        ),
+        ("select count(distinct name) from visits join kinds using (disease)", "by 'disease'"),
+        (
+            "select kind, count(distinct name) from visits v join kinds k on v.disease = k.disease group by 1",
+            "by 'disease'",
+        ),
+    ],
+)
+def test_persons_are_not_counted_over_joins_that_may_meet_them_often(
+    hospital: duckdb.DuckDBPyConnection, query: str, said: str
+):
+    hospital.execute("create table days as select range::int as day from range(40)")
+    hospital.execute("create table kinds as select distinct disease, disease[1] as kind from visits")
+    with pytest.raises(duckdb.Error, match=f"persons cannot be counted .*{said}"):
+        asked(hospital, query)
