@@ -15,6 +15,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.bounds.quantiles import Quantile, Quantiles, in_intervals, read_quantile
+from duckdb_anon.rewrite.estimate.asked_columns import is_person
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.met_once import lists_do_not_say, meet_once
 from duckdb_anon.rewrite.estimate.steps import Steps
@@ -204,19 +205,6 @@ def bounds_of_groups(model: Model) -> Bounds:
     return "none" if any(isinstance(part, ItemPart) for part in model.parts) else "hard"
 
 
-def is_person(value: exp.Expr, model: Model, original: TableInfo) -> bool:
-    """Whether a value is the person of a row, of which the release has one row each instead.
-
-    Args:
-        value: an expression over the original.
-        model: what the release says.
-        original: the original.
-    """
-    known = {fold(name) for name, role in original.roles.items() if role == "person"} - set(model.exact)
-    lists = any(isinstance(part, ItemPart) for part in model.parts)
-    return lists and isinstance(value, exp.Column) and fold(value.name) in known
-
-
 def _without_lists(model: Model) -> tuple[Part, ...]:
     return tuple(part for part in model.parts if not isinstance(part, ItemPart))
 
@@ -322,16 +310,3 @@ def _commonest(fine: exp.Select, keys: int) -> exp.Select:
     if columns:
         found.set("group", exp.Group(expressions=[copied(one) for one in columns]))
     return found
-
-
-def counted_persons(select: exp.Select, model: Model, original: TableInfo) -> set[str]:
-    """The column of the person, where all that is asked of it is how many there are.
-
-    Args:
-        select: a bound SELECT.
-        model: what the release says.
-        original: the original.
-    """
-    persons = [column for column in all_of(select, exp.Column) if is_person(column, model, original)]
-    inside = all(isinstance(c.parent, exp.Distinct) and isinstance(c.parent.parent, exp.Count) for c in persons)
-    return {fold(column.name) for column in persons} if inside else set()

@@ -10,6 +10,7 @@ from sqlglot import exp
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
+from duckdb_anon.rewrite.estimate.asked_columns import require_columns
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.enum_order import keep_order
@@ -34,7 +35,7 @@ from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.under_where import tried
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
-from duckdb_anon.rewrite.select import lists_domain, require_columns, rewrite_select, stands
+from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
 

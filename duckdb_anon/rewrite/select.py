@@ -20,6 +20,7 @@ from duckdb_anon.rewrite.bounds.permuted_kinds import permuted
 from duckdb_anon.rewrite.bounds.variance_blocks import Question
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, not_zero, possible, read_aggregate
+from duckdb_anon.rewrite.estimate.asked_columns import require_columns
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, split
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership, intervals_of
@@ -29,7 +30,7 @@ from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.unmatched_rows import UnmatchedRows
 from duckdb_anon.rewrite.estimate.value_steps import append_step, drop_unread
-from duckdb_anon.rewrite.joined_steps import JoinedSteps, counted_persons
+from duckdb_anon.rewrite.joined_steps import JoinedSteps
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
@@ -64,12 +65,6 @@ def stands(select: exp.Select, model: Model) -> bool:
     table = next(item for item in from_items(select) if is_original(item))
     touched = any(column in model.part_of for column in columns_of(select, table.alias_or_name))
     return not model.weight and not touched and not any(part.counted for part in model.parts)
-
-
-def require_columns(select: exp.Select, alias: str, model: Model, original: TableInfo) -> None:
-    """Raise for a column of the original, which a SELECT calls by an alias, that the release says nothing of."""
-    for column in sorted(columns_of(select, alias) - counted_persons(select, model, original)):
-        model.require(column, original)
 
 
 def rewrite_select(

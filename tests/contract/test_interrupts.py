@@ -23,7 +23,7 @@ from tests.reference.smallest_calls import smallest_call
 
 PACKAGE = Path(duckdb_anon.__file__).parent
 ONE_PASS = {
-    "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows",
+    "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows", "_taken": "rows",
     "row_scores": "some tens of megabytes of scores, see scores.records_at_a_time",
     "joined_scores": "fewer scores than these", "bucket_scores": "the same scores", "own_share": "the same scores",
     "row_factors": "as row_scores", "bucket_means": "the same scores",

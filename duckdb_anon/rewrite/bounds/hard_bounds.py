@@ -13,21 +13,25 @@ ratio of two estimated sums (delta method).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import is_moment
 from duckdb_anon.rewrite.bounds.delta_method import REACH
+from duckdb_anon.rewrite.bounds.fewest import fewest_of_lists
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, certain, end_of, given, possible
-from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, present
+from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, present
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.template import every, own, tree
 from duckdb_anon.rewrite.query.template import number as literal
+from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.known_expressions import linear
 from duckdb_anon.rewrite.shapes.parts import Part, filtered, plainly
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
+from duckdb_anon.rewrite.shapes.value_ranges import beyond
 
 Pair = tuple[exp.Expr, exp.Expr]
 
@@ -61,7 +65,7 @@ def bounds(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: i
         number: number of the grouping set.
     """
     if any(isinstance(part, ItemPart) for part in steps.model.parts):
-        return _fewest_of_lists(aggregate, where, steps)
+        return fewest_of_lists(aggregate, where, steps)
     found = _from_rows(aggregate, where, steps, number)
     if found is None or steps.membership is None:
         return found
@@ -88,35 +92,11 @@ def _from_rows(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, numbe
         if steps.homes.others:  # a row that was left out may find several rows of another table
             return low, exp.null()
         return low, tree("{high} + {missing}", high=high, missing=missing)
+    if aggregate.kind in ("sum", "avg") and (rows.may != rows.must or rows.least != rows.most):
+        rows = _endless(rows) if _floating(aggregate.value, steps) else rows
     if aggregate.kind in ("avg", "min", "max"):
         return _extremes(aggregate.kind, rows, steps)
     return _sums(aggregate, rows, steps, lambda amount: amount)
-
-
-def _fewest_of_lists(aggregate: Aggregate, where: exp.Expr | None, steps: Steps) -> Pair | None:
-    """Fewest rows behind lists of nodes, no most: a node is one row at least, and may be any number of them.
-
-    Only conditions and keys on the listed values are sure: rows of a person may differ in the other columns, of which
-    a release may show the first one's.
-    """
-    lists = [part for part in steps.model.parts if isinstance(part, ItemPart)]
-    condition = both(where, aggregate.condition)
-    asked = steps.homes.columns(condition) | steps.homes.by_value
-    weighted = steps.model.weight is not None or not steps.model.complete
-    if aggregate.kind != "count" or len(lists) != 1 or weighted or steps.conditions or steps.homes.others:
-        return None
-    if not asked <= set(lists[0].columns) or (steps.spread and lists[0] not in steps.spread):
-        return None
-    home = steps.homes.of(condition)
-    if home not in (EXACT, BY_VALUE, lists[0].name):
-        return None
-    if steps.spread:
-        rows = steps.column("sum", literal(1))
-        there = every([condition, tree("_weight >= 1")])
-        return tree("coalesce(sum({rows}) filter (where {there}), 0)", rows=rows, there=there), exp.null()
-    of_lists = home == lists[0].name
-    fewest = tree("sum({x})", x=steps.fewest(lists[0], condition if of_lists else None))
-    return tree("coalesce({n}, 0)", n=fewest if of_lists else filtered(fewest, condition)), exp.null()
 
 
 def sample_interval(aggregate: Aggregate, where: exp.Expr | None, steps: Steps, number: int) -> Pair | None:
@@ -209,11 +189,11 @@ def _of_values(value: exp.Expr, touched: Sequence[Part], qualifies: Pair, steps:
             least, most = (
                 tree(
                     "case when {cell}.lower is null and {cell} is not null "
-                    f"then '{sign}infinity'::double else {{end}} end",
+                    f"then {beyond(part.kind, least=end is least)} else {{end}} end",
                     cell=own(f"cell_{part.name}"),
                     end=end,
                 )
-                for sign, end in (("-", least), ("", most))
+                for end in (least, most)
             )
     may, must = qualifies
     return _Rows(
@@ -281,6 +261,20 @@ def _sums(aggregate: Aggregate, rows: _Rows, steps: Steps, of: Callable[[exp.Exp
         for end, pick in ((rows.least, "least"), (rows.most, "greatest"))
     )
     return low, high
+
+
+def _endless(rows: _Rows) -> _Rows:
+    """Where a row may be infinite a total has no end: inf beside -inf is NaN, which comes after inf."""
+    least = tree("case when not isfinite({x}) then '-infinity'::double else {x} end", x=rows.least)
+    return replace(rows, least=least, most=tree("{most} + 0 * {least}", most=rows.most, least=rows.least))
+
+
+def _floating(value: exp.Expr | None, steps: Steps) -> bool:
+    """Whether a value may be infinite: it is made of DOUBLEs or FLOATs, or of what the release does not tell."""
+    assert value is not None  # noqa: S101 -- of a SUM or an AVG
+    kinds = [steps.model.release.types.get(fold(column.name), "DOUBLE") for column in all_of(value, exp.Column)]
+    kinds += [cast.to.sql("duckdb") for cast in all_of(value, exp.Cast)]
+    return any(name in kind.upper() for kind in kinds for name in ("DOUBLE", "FLOAT", "REAL"))
 
 
 def _extremes(kind: str, rows: _Rows, steps: Steps) -> Pair:

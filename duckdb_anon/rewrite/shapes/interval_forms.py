@@ -16,7 +16,7 @@ from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_timestam
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, some, tree, truth
 from duckdb_anon.rewrite.shapes.known_expressions import Quadratic
 from duckdb_anon.rewrite.shapes.moment_units import timestamp
-from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, printed, whole
+from duckdb_anon.rewrite.shapes.value_ranges import EVERYTHING, ValueInterval, ValueRanges, beyond, printed, whole
 from duckdb_anon.rewrite.shapes.whole_boxes import NARROW, OF_ALL, WholeBoxes, all_values, line_of, of_all_boxes
 
 WHOLE = ValueRanges(EVERYTHING.intervals, True)
@@ -240,13 +240,11 @@ class Form:
         if not pieces:
             return tree("null::double")
         end = self._low(pieces[0]) if (slope >= 0) == least else self._high(pieces[-1])
-        kind = "date" if self.kind.upper() == "DATE" else self.kind if is_timestamp(self.kind) else "double"
         line = end if slope == 1 and shift == 0 else line_of(slope, end, shift)
         if is_timestamp(self.kind):
             line = tree(timestamp(self.kind), x=line)
         return tree(
-            f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::{kind} "
-            "else {line} end",
+            f"case when _cell is null then null when _unbounded then {beyond(self.kind, least)} else {{line}} end",
             line=line,
         )
 
@@ -266,8 +264,7 @@ class Form:
         else:
             found = tree(f"{'least' if least else 'greatest'}({{a}}, {{b}})", a=at(low), b=at(high))
         return tree(
-            f"case when _cell is null then null when _unbounded then '{'-' if least else ''}infinity'::double "
-            "else {x} end",
+            f"case when _cell is null then null when _unbounded then {beyond(self.kind, least)} else {{x}} end",
             x=found,
         )
 

@@ -37,7 +37,7 @@ from duckdb_anon.rewrite.shapes.interval_forms import WHOLE, Form
 from duckdb_anon.rewrite.shapes.known_expressions import Quadratic, constants, is_number, linear, nearly, quadratic
 from duckdb_anon.rewrite.shapes.moment_units import counted
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, labelled, listable, plainly
-from duckdb_anon.rewrite.shapes.value_ranges import read
+from duckdb_anon.rewrite.shapes.value_ranges import beyond, read
 from duckdb_anon.rewrite.shapes.whole_boxes import NARROW
 
 _ITSELF = Fraction(0), Fraction(1), Fraction(0)
@@ -295,12 +295,12 @@ class IntervalPart(Part):
         anything: exp.Expr = truth(request.wanted == "possible")
         if request.wanted in ("least", "most"):
             assert request.value is not None  # noqa: S101 -- least and most are asked of a value
-            ends, sign = constants(request.value), "-" if request.wanted == "least" else ""
+            ends, least = constants(request.value), request.wanted == "least"
             if ends is not None:
-                anything = number(min(ends) if sign else max(ends))
+                anything = number(min(ends) if least else max(ends))
             elif self.boundable(request.value):
                 dated = self.kind.upper() == "DATE" and linear(request.value) is not None
-                anything = tree(f"'{sign}infinity'::{'date' if dated else 'double'}")
+                anything = tree(beyond("DATE" if dated else self.kind, least))
             else:
                 return found
         return tree(

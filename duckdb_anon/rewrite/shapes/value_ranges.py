@@ -14,7 +14,7 @@ from math import isinf
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_moment
+from duckdb_anon.model.shapes.types import is_moment, is_timestamp
 from duckdb_anon.rewrite.query.template import number
 from duckdb_anon.rewrite.shapes.known_expressions import nearly, quadratic
 
@@ -79,6 +79,18 @@ class ValueRanges:
 
 EVERYTHING = ValueRanges((ValueInterval(),))
 NOTHING = ValueRanges()
+
+
+def beyond(kind: str, least: bool) -> str:
+    """SQL of what no value of a type of numbers or dates is below, or above: of floating ones NaN, which comes last.
+
+    >>> beyond("DOUBLE", least=False), beyond("DECIMAL(9,2)", least=False), beyond("DATE", least=True)
+    ("'nan'::double", "'infinity'::double", "'-infinity'::date")
+    """
+    if not least and kind.upper() in ("DOUBLE", "FLOAT"):
+        return "'nan'::double"
+    own = kind.lower() if kind.upper() == "DATE" or is_timestamp(kind) else "double"
+    return f"'{'-' if least else ''}infinity'::{own}"
 
 
 def read(condition: exp.Expr, duckdb_type: str) -> ValueRanges | None:
