@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -48,7 +48,9 @@ def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Exp
 def spell_out_all(select: exp.Select) -> None:
     """Spell out GROUP BY ALL: what is selected without an aggregate, and the columns that HAVING reads outside them.
 
-    What reads no column of FROM is no key: `SELECT 1, count(*) ... GROUP BY ALL` has one row where no row is there.
+    `SELECT left(a, 1) AS k ... GROUP BY ALL HAVING k = 'n'` has the key k alone, as from DuckDB 2.0.1 on; before, the
+    column a within it was one more. What reads no column of FROM is no key: `SELECT 1, count(*) ... GROUP BY ALL` has
+    one row where no row is there.
     """
     group = select.args.get("group")
     if not group or not group.args.get("all"):
@@ -58,17 +60,20 @@ def spell_out_all(select: exp.Select) -> None:
     without = [e.unalias() for e in select.expressions if not has_aggregate(e)]
     keys = [copied(one) for one in without if any(c.table in items for c in all_of(one, exp.Column))]
     having = select.args.get("having")
-    keys += [copied(one) for one in dict.fromkeys(_outside_aggregates(having)) if one not in keys] if having else []
+    read = dict.fromkeys(_outside_aggregates(having, keys)) if having else ()
+    keys += [copied(one) for one in read if one not in keys]
     if keys:
         group.set("expressions", keys)
     else:
         group.pop()
 
 
-def _outside_aggregates(node: exp.Expr) -> Iterator[exp.Column]:
-    """Columns of an expression that no aggregate reads."""
+def _outside_aggregates(node: exp.Expr, keys: Sequence[exp.Expr]) -> Iterator[exp.Column]:
+    """Columns of an expression that neither an aggregate nor a key reads."""
+    if node in keys:
+        return
     if isinstance(node, exp.Column):
         yield node
     elif not isinstance(node, (exp.Filter, exp.Query)) and not is_aggregate(node):
         for child in node.iter_expressions():
-            yield from _outside_aggregates(child)
+            yield from _outside_aggregates(child, keys)

@@ -45,6 +45,7 @@ ANSWERED = (
     # GROUP BY ALL groups by the columns of HAVING, too
     "select left(region, 1) as k, count(*) as c from people group by all having region > 'n1'",
     "select left(region, 1) as k, count(*) as c from people group by all having k = 'n' and count(cost) > 0",
+    "select left(region, 1) as k, count(*) as c from people group by all having k = 'n' and region > 'n1'",
     "select count(*) as c from people group by all having sex = 'F'",
     "pivot people on sex in ('F', null) using count(*) group by region",
     "pivot people on sex in ('F', 'M') using count(*), avg(age), sum(cost) as s group by region",
@@ -71,6 +72,18 @@ ANSWERED = (
 )  # fmt: skip
 
 
+# what DuckDB 2.0.1 and older ones read in different ways, and how both read what is meant. 2.0.1 refuses a table that
+# stands alone in parentheses, as other dialects write it
+MEANT = {
+    "from (people p)": "from people p",
+    "from ((people)) q": "from people q",
+    "((people p) join (regions r)": "(people p join regions r",
+    "join (people p) on": "join people p on",
+    # until then a column within a key was one more key where HAVING reads the key
+    "group by all having k = 'n' and count": "group by 1 having k = 'n' and count",
+}
+
+
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     con = database()
@@ -81,7 +94,10 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("query", ANSWERED)
 def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str) -> None:
-    truth = con.execute(query)
+    plain = query
+    for form, read in MEANT.items():
+        plain = plain.replace(form, read)
+    truth = con.execute(plain)
     names, rows = [d[0] for d in truth.description], truth.fetchall()
     for shape in SELF:
         assert_gives(con, rewritten(con, query, shape), names, rows, shape)
