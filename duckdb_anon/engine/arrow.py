@@ -28,10 +28,15 @@ Answers = Callable[..., pa.Array]
 
 
 @dataclass(frozen=True)
-class Texts:
-    """A column of texts, each of which is held once, where `encoded` has its places; all of them occur."""
+class Encoded:
+    """A column whose values are held once each, where `encoded` has their places; all of them occur."""
 
     encoded: pa.DictionaryArray
+
+
+def decoded(column: pa.Array | Encoded) -> pa.Array:
+    """The values of a column, row by row."""
+    return column.encoded.dictionary_decode() if isinstance(column, Encoded) else column
 
 
 def owned(array: pa.Array) -> pa.Array:

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import Texts, as_numbers, plain, steps, type_text
+from duckdb_anon.engine.arrow import Encoded, as_numbers, decoded, plain, steps, type_text
 from duckdb_anon.engine.quoting import literal
 from duckdb_anon.engine.scales import scale_of
 from duckdb_anon.engine.trees import labelled, tree_leaves
+from duckdb_anon.kernels.gathering import gathered
 from duckdb_anon.kernels.keys import joint, sort
 from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.errors import ColumnError
@@ -31,7 +32,7 @@ _KEY_BITS, _GAPS = 62, 1
 def code_column(
     function: str,
     name: str,
-    array: pa.Array | Texts,
+    array: pa.Array | Encoded,
     kind: Literal["ordered", "nominal", "hierarchy", ""],
     tree: Hierarchy | None = None,
     literals: bool = False,
@@ -50,8 +51,14 @@ def code_column(
         ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
     """
     tick()
-    encoded, declared = (array.encoded, []) if isinstance(array, Texts) else (None, _declared(array))
-    array = pa.array([], pa.string()) if isinstance(array, Texts) else plain(array)
+    if isinstance(array, Encoded) and kind == "hierarchy" and not pa.types.is_string(array.encoded.dictionary.type):
+        array = decoded(array)  # labels of leaves stand for the numbers
+    if isinstance(array, Encoded):
+        encoded, declared = array.encoded, []
+        array = encoded.dictionary.slice(0, 0)
+    else:
+        encoded, declared = None, _declared(array)
+        array = plain(array)
     if tree is not None and kind == "hierarchy":
         array = labelled(function, name, array, tree)
     if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
@@ -74,8 +81,8 @@ def code_column(
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     null_code = len(order) if encoded.null_count else -1
-    indices = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
-    codes = np.append(rank, np.int32(len(order)))[indices].astype(np.int32, copy=False)
+    places = pc.fill_null(encoded.indices, len(order)) if encoded.null_count else encoded.indices
+    codes = gathered(np.append(rank, np.int32(len(order))), places.to_numpy(zero_copy_only=False))
     domain = len(order) + (null_code >= 0)
     special_from = len(order) - special
     scale, lowest = None, -1

@@ -227,13 +227,19 @@ class Decoder:
         if not self.row_cells:
             listed = ", ".join(["unnest(range(r.n)) as _ord", *self.row_lists, *beside])
             return [f"_anon_rows as (select {listed} from {read})"]
-        runs = ["r.rows as _rows", "r.n as _n", f"unnest(range(0, r.n, {RUN})) as _run", *([] if first else beside)]
         drawn = [
             f"unnest({function}({{rows: _rows, place: {place}, row: _run}})) as _e{k}"
             for k, (function, place) in enumerate(self.row_cells)
         ]
         drawn = [f"unnest(range(_run, least(_run + {RUN}, _n))) as _ord", *drawn, *([] if first else constant)]
-        sql = f"select {', '.join(drawn)} from (select {', '.join(runs)} from {read}) as _anon_runs"
+        # what is sorted afterwards may be drawn off by two threads, each from its own half
+        middle = f"r.n // {2 * RUN} * {RUN}"
+        halves = (f"0, {middle}", f"{middle}, r.n") if first and self.beside else ("0, r.n",)
+        each = []
+        for half in halves:
+            runs = ["r.rows as _rows", "r.n as _n", f"unnest(range({half}, {RUN})) as _run", *([] if first else beside)]
+            each.append(f"select {', '.join(drawn)} from (select {', '.join(runs)} from {read}) as _anon_runs")
+        sql = " union all ".join(each)
         if not first:
             return [f"_anon_rows as ({sql})"]
         kept = f"(from (from _anon_kept union all by name {_NOBODY}) order by _ord) as _anon_kept"

@@ -12,9 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from duckdb_anon.kernels.gathering import gathered
 from duckdb_anon.kernels.groups.packed import ranges
-from duckdb_anon.kernels.keys import keys_of, keys_of_lists
+from duckdb_anon.kernels.keys import Keys, keys_of, keys_of_lists
 from duckdb_anon.model import cells as c
 from duckdb_anon.model.table import CodeArray, IntArray
 
@@ -37,17 +39,20 @@ def different(cells: Any) -> Any:
     """
     if isinstance(cells, c.Interval):
         keys = keys_of([cells.lower, cells.upper])
-        return replace(
-            cells, lower=cells.lower[keys.first], upper=cells.upper[keys.first], index=keys.of_row[cells.index]
-        )
+        return replace(cells, lower=cells.lower[keys.first], upper=cells.upper[keys.first], index=_of_row(keys, cells))
     if isinstance(cells, c.Node):
         keys = keys_of([cells.node])
-        return replace(cells, node=cells.node[keys.first], index=keys.of_row[cells.index])
+        return replace(cells, node=cells.node[keys.first], index=_of_row(keys, cells))
     members = cells.codes if isinstance(cells, c.ValueSet) else cells.nodes
     keys = keys_of_lists(cells.offsets, members)
     offsets, members = _lists(cells.offsets, members, keys.first)
     told = {"codes": members} if isinstance(cells, c.ValueSet) else {"nodes": members}
-    return replace(cells, offsets=offsets, index=keys.of_row[cells.index], **told)
+    return replace(cells, offsets=offsets, index=_of_row(keys, cells), **told)
+
+
+def _of_row(keys: Keys, cells: Any) -> NDArray[Any]:
+    """Which of the different cells each released row shows."""
+    return gathered(keys.of_row.astype(np.int32), cells.index)
 
 
 def _lists(offsets: IntArray, members: CodeArray, which: IntArray) -> tuple[IntArray, CodeArray]:

@@ -5,7 +5,7 @@ arrow and in two materialized CTEs, the unnested vectors), and a release could n
 stay in the four bytes they are made in, and no more than `RUN` times a vector's rows are in a list at once. They are
 put in their released order before, whole columns side by side on all threads, for DuckDB asks on one.
 
-Cost: a call of Python for each 131,072 rows of a column: a call costs as much as two thousand rows.
+Cost: a call of Python for each 524,288 rows of a column: a call costs as much as two thousand rows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine import held
 from duckdb_anon.engine.memory import give_back
+from duckdb_anon.kernels.gathering import gathered
 from duckdb_anon.kernels.groups.packed import order_by
 from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.cells import Cells, Whole
@@ -28,7 +29,7 @@ from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
 
 Column = TypeVar("Column", CodeArray, IntArray, FloatArray)
 
-RUN = 64
+RUN = 256
 """Rows that DuckDB draws off as one list; it asks for the lists of a vector, 2048 of them, together."""
 
 CODES, WHOLE, REAL = "_anon_codes", "_anon_wholes", "_anon_reals"
@@ -81,10 +82,7 @@ def in_buckets(order: IntArray, cells: Mapping[str, Cells]) -> IntArray:
 
 
 def _in_order(columns: list[Column], order: IntArray | CodeArray) -> list[Column]:
-    def ordered(column: Column) -> Column:
-        return column[order]
-
-    return side_by_side(ordered, columns)
+    return side_by_side(lambda column: gathered(column, order), columns)
 
 
 def drawing(function: str) -> Callable[[pa.StructArray], pa.Array]:

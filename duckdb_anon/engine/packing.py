@@ -22,6 +22,11 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 
+def prepared(plan: ColumnPlan, cells: Any) -> Any:
+    """The cells of a released column as they are packed: where the plan says so, each different one of groups once."""
+    return different(cells) if plan.different else cells
+
+
 @dataclass
 class Packer:
     """Fills the lists a `Decoder` asked for, the kernel's rows being put in a new order.
@@ -43,18 +48,21 @@ class Packer:
     sources: set[str] = field(default_factory=set)
 
     def column(self, plan: ColumnPlan, cells: Any) -> None:
-        """Add the lists of one released column, in the order `Decoder.column` asks for them."""
+        """Add the lists of one released column, in the order `Decoder.column` asks for them.
+
+        Args:
+            plan: how the column is released.
+            cells: its cells, those of groups each once where the plan says so, see `prepared`.
+        """
         tick()
         if plan.cells is c.Real and isinstance(cells, c.Whole):
             cells = c.Real(cells.values.astype(np.float64))
         if not isinstance(cells, plan.cells):
             raise TypeError(f"column '{plan.name}' was planned as {plan.cells.__name__}, got {type(cells).__name__}")
         attribute = plan.column or plan.name
-        if plan.different:
-            cells = different(cells)
         if isinstance(cells, c.Struct):
             for part in plan.fields:
-                self.column(part, cells.fields[part.name])
+                self.column(part, prepared(part, cells.fields[part.name]))
         elif isinstance(cells, c.Source) and attribute in self.looked_up:
             self._dictionary(attribute)
             codes = self.attributes[attribute].codes

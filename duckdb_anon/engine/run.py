@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,22 +19,24 @@ import pyarrow as pa
 
 from duckdb_anon.engine import held, interrupt
 from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
+from duckdb_anon.engine.arrow import decoded
 from duckdb_anon.engine.coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.drawn_off import ReleasedRows, in_buckets
 from duckdb_anon.engine.feed import FedTable, Feed
 from duckdb_anon.engine.layout import layout_from, length
 from duckdb_anon.engine.memory import give_back
 from duckdb_anon.engine.one_row_each import check_coded, check_persons
-from duckdb_anon.engine.packing import Packer
+from duckdb_anon.engine.packing import Packer, prepared
 from duckdb_anon.engine.randomness import generator
 from duckdb_anon.engine.read import read_tables, types_of
 from duckdb_anon.engine.trees import read_tree
 from duckdb_anon.engine.whole import WholeTable, rows_of_part, whole_of
 from duckdb_anon.kernels import threads
+from duckdb_anon.kernels.draws import shuffled
 from duckdb_anon.model import progress
 from duckdb_anon.model.cells import ROWS, Source
 from duckdb_anon.model.cells import Whole as Numbers
-from duckdb_anon.model.entries import ColumnInfo, Method, Params, Report, Roles
+from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.shapes import EDGES, Contents, in_doubt, read, refuse
@@ -155,13 +158,20 @@ def _method(
     count = length(next(iter(cells.values())))
     if params.get(EDGES.word) is not None:
         cells = {**cells, EDGES.key: Numbers(np.full(count, params[EDGES.word], dtype=np.int64))}
-    packer = Packer(attributes, source_row, ReleasedRows(in_buckets(rng.permutation(count), cells)), extra["looked_up"])
-    for plan in layout_from(extra["layout"]):
-        given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
-        if given is None:
-            raise TypeError(f"{entry.name} planned the column '{plan.name}' and did not release it")
+    plans = layout_from(extra["layout"])
+    released = [_cells_of(entry, plan, cells) for plan in plans]
+    packer = Packer(attributes, source_row, ReleasedRows(in_buckets(shuffled(rng, count), cells)), extra["looked_up"])
+    packed = threads.side_by_side(lambda one: prepared(*one), zip(plans, released, strict=True))
+    for plan, given in zip(plans, packed, strict=True):
         packer.column(plan, given)
     return packer
+
+
+def _cells_of(entry: Method, plan: ColumnPlan, cells: Mapping[str, Any]) -> Any:
+    given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
+    if given is None:
+        raise TypeError(f"{entry.name} planned the column '{plan.name}' and did not release it")
+    return given
 
 
 def _report(
@@ -275,14 +285,18 @@ def coded_table(
     """
     if len(rows) == 0:
         raise RequirementError(f"{function}: the table is empty; there is nothing to work on")
-    source_row = rows.field("rn").to_numpy(zero_copy_only=False)
     infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
-    attributes = threads.side_by_side(
-        lambda k: code_column(
-            function, infos[k].name, rows.field(f"c{k}"), infos[k].kind, trees.get(infos[k].hierarchy or "")
-        ),
-        range(len(infos)),
-    )
+
+    def numbers() -> IntArray:
+        array: IntArray = decoded(rows.field("rn")).to_numpy(zero_copy_only=False)
+        return array
+
+    def coded(k: int) -> Attribute:
+        tree = trees.get(infos[k].hierarchy or "")
+        return code_column(function, infos[k].name, rows.field(f"c{k}"), infos[k].kind, tree)
+
+    work: list[Callable[[], Any]] = [numbers, *(partial(coded, k) for k in range(len(infos)))]
+    source_row, *attributes = threads.side_by_side(lambda do: do(), work)
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
     if whole is not None:
         attributes, truths, source_row = rows_of_part(

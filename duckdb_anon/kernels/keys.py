@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.threads import side_by_side, threads
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 _MOST = 2**62
 _BLOCK, _LARGE = 1 << 15, 1 << 17
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Keys(NamedTuple):
@@ -126,9 +128,10 @@ def compact(numbers: NDArray[Any]) -> IntArray:
     tick()
     few = 4 * len(numbers) + 1024
     if numbers.dtype.kind in "iu" and int(numbers.min(initial=0)) >= 0 and int(numbers.max(initial=0)) <= few:
-        # counting is cheaper than sorting where there are few possible numbers
-        used = np.bincount(numbers) > 0
-        number: IntArray = (np.cumsum(used) - 1)[numbers]
+        # marking is cheaper than sorting where there are few possible numbers
+        used = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.bool_)
+        used[numbers] = True
+        number: IntArray = (np.cumsum(used, dtype=np.int64) - 1)[numbers]
         return number
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64, copy=False)
 
@@ -145,18 +148,79 @@ def keys_of_lists(offsets: IntArray, *members: NDArray[Any]) -> Keys:
         [1, 0, 1]
     """
     sizes = np.diff(offsets)
-    list_of_entry = np.repeat(np.arange(len(sizes)), sizes)
     entry = joint(members) if len(members) > 1 else np.asarray(members[0], dtype=np.int64)
-    entry = entry[np.lexsort((entry, list_of_entry))]
-    number = np.zeros(len(sizes), dtype=np.int64)
-    used = 0
+    if not _ascending(offsets, entry):
+        entry = entry[np.lexsort((entry, np.repeat(np.arange(len(sizes)), sizes)))]
+    alike, first = np.empty(len(sizes), dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
+    table = np.full(1 << (2 * len(sizes) + 1).bit_length(), -1, dtype=np.int64)
+    first = first[: _tell_apart(offsets, entry, table, first, alike)]
+    return keys_of([_in_order(offsets, entry, first)[alike]])
+
+
+def _in_order(offsets: IntArray, entry: IntArray, which: IntArray) -> IntArray:
+    """Numbers of different lists that are sorted inside, shorter ones first, those of one length by their bytes."""
+    sizes = np.diff(offsets)[which]
+    number, used = np.zeros(len(which), dtype=np.int64), 0
     for size in np.unique(sizes).tolist():
         mine = np.flatnonzero(sizes == size)
         if size:
             # lists of one length, as rows of bytes
-            table = np.ascontiguousarray(entry[offsets[mine][:, None] + np.arange(size)])
+            table = np.ascontiguousarray(entry[offsets[which[mine]][:, None] + np.arange(size)])
             number[mine] = used + compact(table.view(np.dtype((np.void, 8 * size))).ravel())
         else:
             number[mine] = used
         used = int(number[mine].max()) + 1
-    return keys_of([number])
+    return number
+
+
+@compiled_in_place
+def _ascending(offsets: IntArray, entry: IntArray) -> bool:
+    """Whether every list is sorted."""
+    for i in range(len(offsets) - 1):
+        for k in range(offsets[i] + 1, offsets[i + 1]):
+            if entry[k] < entry[k - 1]:
+                return False
+    return True
+
+
+@compiled_in_place
+def _tell_apart(offsets: IntArray, entry: IntArray, table: IntArray, first: IntArray, alike: IntArray) -> int:
+    """Number lists as they come, equal ones alike, by a table of hashes; every match is compared entry by entry.
+
+    Args:
+        offsets: of the lists.
+        entry: their entries, sorted inside each.
+        table: -1 everywhere; a power of two of places, more than there are lists.
+        first: is filled: the first list with each number.
+        alike: is filled: number of each list.
+
+    Returns:
+        How many numbers there are.
+    """
+    number, mask = 0, len(table) - 1
+    for i in range(len(offsets) - 1):
+        low, size = offsets[i], offsets[i + 1] - offsets[i]
+        mixed = np.uint64(size)
+        for k in range(low, low + size):
+            mixed = (mixed ^ np.uint64(entry[k])) * _MIX
+            mixed ^= mixed >> np.uint64(29)
+        place = np.int64(mixed & np.uint64(mask))
+        while True:
+            other = table[place]
+            if other < 0:
+                table[place] = number
+                first[number] = i
+                alike[i] = number
+                number += 1
+                break
+            start = offsets[first[other]]
+            same = offsets[first[other] + 1] - start == size
+            k = 0
+            while same and k < size:
+                same = entry[start + k] == entry[low + k]
+                k += 1
+            if same:
+                alike[i] = other
+                break
+            place = (place + 1) & mask
+    return number

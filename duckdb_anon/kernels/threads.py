@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
 
 _POLL = 0.05  # seconds
+_idle: dict[tuple[int, int], list[ThreadPoolExecutor]] = {}
+"""Pools that nobody uses just now, by process (a forked one has no threads of its parent) and size. They are kept:
+where all processors work a new thread waits for its turn, longer than a small piece of work takes."""
+_lock = threading.Lock()
+_MANY = 1 << 16
 _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("threads", default=None)
 Work = TypeVar("Work")
 Item = TypeVar("Item")
@@ -73,7 +78,7 @@ def work_off(
     [1, 1, 1, 1, 2, 2, 4]
     """
     flag = np.zeros(1, dtype=np.int64)
-    with ThreadPoolExecutor(threads(), thread_name_prefix="kernel") as pool:
+    with _pool(threads()) as pool:
         running: set[Future[Iterable[Work]]] = {pool.submit(do, piece, flag) for piece in first}
         try:
             while running:
@@ -84,8 +89,7 @@ def work_off(
                     running |= {pool.submit(do, piece, flag) for piece in future.result()}
         except BaseException:
             flag[0] = 1
-            for future in running:
-                future.cancel()
+            _ended(running)
             raise
 
 
@@ -107,14 +111,49 @@ def side_by_side(do: Callable[[Item], Done], items: Iterable[Item]) -> list[Done
     many = min(threads(), len(waiting))
     if many < 2:
         return [do(item) for item in waiting]
-    with ThreadPoolExecutor(many, thread_name_prefix="columns") as pool:
+    with _pool(many) as pool:
         futures = [pool.submit(contextvars.copy_context().run, do, item) for item in waiting]
         try:
             return [future.result() for future in futures]
         except BaseException:
-            for future in futures:
-                future.cancel()
+            _ended(futures)
             raise
+
+
+def in_blocks(do: Callable[[int, int], None], rows: int) -> None:
+    """Do something with blocks of rows that stand together, one on each thread; with few rows at once.
+
+    So that threads write apart from one another where they fill an array whose rows are shorter than a cache line.
+
+    Args:
+        do: gets the first row of its block and the row after its last.
+        rows: how many there are.
+
+    >>> with allowed(2):
+    ...     in_blocks(lambda low, high: print(low, high), 5)
+    0 5
+    """
+    size = -(-rows // threads()) if rows >= _MANY else max(1, rows)
+    side_by_side(lambda low: do(low, min(low + size, rows)), range(0, rows, size))
+
+
+@contextmanager
+def _pool(size: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of threads for the length of the block, which leaves nothing running in it."""
+    key = os.getpid(), size
+    with _lock:
+        idle = _idle.setdefault(key, [])
+        pool = idle.pop() if idle else ThreadPoolExecutor(size, thread_name_prefix="kernel")
+    try:
+        yield pool
+    finally:
+        with _lock:
+            idle.append(pool)
+
+
+def _ended(futures: Iterable[Future[Any]]) -> None:
+    """Wait for what has begun; the rest does not begin."""
+    wait([future for future in futures if not future.cancel()])
 
 
 def let_go(work: Callable[[], Result]) -> Result:

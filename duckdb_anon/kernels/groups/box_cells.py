@@ -2,7 +2,7 @@
 
 Ordered attributes give intervals, nominal ones the set of values that occur, hierarchies the lowest common
 ancestor. `box_loss` gives ILoss (Xiao and Tao 2006) and NCP (Xu et al. 2006) of each group's box.
-Cost: one sort of the rows by group, then two passes an attribute; one more sort for each nominal attribute.
+Cost: one pass over the rows an attribute; a sort for each nominal one where groups and values are many.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.groups.packed import count_cells, offsets_of, order_by
+from duckdb_anon.kernels.compiled import compiled_in_place
+from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
 from duckdb_anon.kernels.groups.widths import range_width, set_width
 from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.cells import Interval, Node, ValueSet
@@ -25,25 +26,6 @@ class BoxLoss(NamedTuple):
 
     iloss: FloatArray
     ncp: FloatArray
-
-
-class _Members(NamedTuple):
-    """The rows of every group: group g has rows[starts[g]] .. rows[starts[g + 1] - 1]."""
-
-    rows: IntArray
-    starts: IntArray
-
-    @staticmethod
-    def of(group_of_row: IntArray) -> _Members:
-        sizes = np.bincount(group_of_row)
-        return _Members(order_by(group_of_row, np.zeros(1, dtype=np.int64), 1), np.cumsum(sizes) - sizes)
-
-    def extremes(self, codes: CodeArray) -> tuple[CodeArray, CodeArray]:
-        """Smallest and largest code of each group."""
-        gathered = codes[self.rows]
-        if len(gathered) == 0:
-            return gathered, gathered
-        return np.minimum.reduceat(gathered, self.starts), np.maximum.reduceat(gathered, self.starts)
 
 
 def boxes(
@@ -65,25 +47,38 @@ def boxes(
     >>> box.lower.tolist(), box.upper.tolist()
     ([1, 0], [2, 0])
     """
-    members = _Members.of(group_of_row)
+    groups = int(group_of_row.max(initial=-1)) + 1
     index = group_of_row if index is None else index
     attributes = list(attributes)
-    each = side_by_side(lambda attribute: _box(attribute, group_of_row, members, index), attributes)
+    each = side_by_side(lambda attribute: _box(attribute, group_of_row, groups, index), attributes)
     return {attribute.name: box for attribute, box in zip(attributes, each, strict=True)}
 
 
-def _box(
-    attribute: Attribute, group_of_row: IntArray, members: _Members, index: IntArray
-) -> Interval | ValueSet | Node:
+def _box(attribute: Attribute, group_of_row: IntArray, groups: int, index: IntArray) -> Interval | ValueSet | Node:
     if attribute.kind == "nominal":
-        groups = len(members.starts)
         group, code, _ = count_cells(group_of_row, attribute.codes, groups, attribute.domain)
         return ValueSet(attribute.name, offsets_of(group, groups), code.astype(np.int32), index)
     if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
-        low, high = members.extremes(attribute.leaf_of_code[attribute.codes])
+        low, high = _extremes(group_of_row, attribute.leaf_of_code[attribute.codes], groups)
         node, _ = attribute.hierarchy.common(low, high)
         return Node(attribute.hierarchy.labels, node.astype(np.int32), index)
-    return interval(attribute, *members.extremes(attribute.codes), index)
+    return interval(attribute, *_extremes(group_of_row, attribute.codes, groups), index)
+
+
+def _extremes(group_of_row: IntArray, codes: CodeArray, groups: int) -> tuple[CodeArray, CodeArray]:
+    """Smallest and largest code of each group, every group occupied, shape (groups,)."""
+    low = np.full(groups, np.iinfo(codes.dtype).max, dtype=codes.dtype)
+    high = np.full(groups, -1, dtype=codes.dtype)
+    _widen(group_of_row, codes, low, high)
+    return low, high
+
+
+@compiled_in_place
+def _widen(group_of_row: IntArray, codes: CodeArray, low: CodeArray, high: CodeArray) -> None:
+    for i in range(len(codes)):
+        group, code = group_of_row[i], codes[i]
+        low[group] = min(low[group], code)
+        high[group] = max(high[group], code)
 
 
 def interval(attribute: Attribute, low: NDArray[Any], high: NDArray[Any], index: IntArray) -> Interval:
@@ -113,7 +108,7 @@ def box_loss(attribute: Attribute, group_of_row: IntArray) -> BoxLoss:
         return BoxLoss((values - 1) / max(1, attribute.domain), set_width(attribute, values))
     tree = attribute.hierarchy
     codes = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
-    low, high = _Members.of(group_of_row).extremes(codes)
+    low, high = _extremes(group_of_row, codes, int(group_of_row.max(initial=-1)) + 1)
     ncp = range_width(attribute, low, high)
     if tree is not None:
         leaves = tree.leaf_count[tree.common(low, high)[0]]

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.round_numbers import Grid, grids
+from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.cells import Cells, Interval
 from duckdb_anon.model.entries import Parameter, Params
 from duckdb_anon.model.scale import Numbers, Scale
@@ -63,10 +64,9 @@ def with_edges(
     if params["edges"] == "tight":
         return result
     least = max(2, params.get("k") or 0, math.ceil(params.get("l") or 0))
-    for attribute in table.qi:
-        box = result.get(attribute.name)
-        if isinstance(box, Interval):
-            result[attribute.name] = rounded(attribute, box, least, person)  # type: ignore[assignment]
+    intervals = [a for a in table.qi if isinstance(result.get(a.name), Interval)]
+    moved = side_by_side(lambda a: rounded(a, result[a.name], least, person), intervals)  # type: ignore[arg-type]
+    result.update(zip((a.name for a in intervals), moved, strict=True))  # type: ignore[arg-type]
     return result
 
 
@@ -94,7 +94,7 @@ def rounded(attribute: Attribute, box: Interval, least: int, person: CodeArray |
     rows = attribute.counts if person is None else np.bincount(attribute.codes, minlength=attribute.domain)
     start = np.append(0, np.cumsum(rows[:finite])).astype(np.int64)
     if person is None:
-        whose = np.arange(start[-1], dtype=np.int64)
+        whose = np.zeros(0, dtype=np.int64)
     else:
         whose = person[np.argsort(attribute.codes, kind="stable")[: start[-1]]].astype(np.int64)
     line = _Line.of(whose, start, least)
@@ -124,7 +124,10 @@ class _Line(NamedTuple):
 
     @staticmethod
     def of(whose: IntArray, start: IntArray, least: int) -> _Line:
-        """Deal values; value v is that of rows whose[start[v]:start[v + 1]], given by their persons."""
+        """Deal values; value v is that of rows whose[start[v]:start[v + 1]], given by their persons.
+
+        Where every row is a person, `whose` is empty.
+        """
         persons = int(whose.max(initial=-1)) + 1
         rising, falling, shared = (np.zeros(len(start) - 1, dtype=np.int64) for _ in range(3))
         reached = [
@@ -147,10 +150,13 @@ def _deal(whose: IntArray, start: IntArray, least: int, order: int, seen: IntArr
         value = values - 1 - place if order < 0 else place
         stamp = value if order == 0 else number
         count = 0 if order == 0 else count
-        for i in range(start[value], start[value + 1]):
-            if seen[whose[i]] != stamp:
-                seen[whose[i]] = stamp
-                count += 1
+        if len(whose) == 0:
+            count += start[value + 1] - start[value]
+        else:
+            for i in range(start[value], start[value + 1]):
+                if seen[whose[i]] != stamp:
+                    seen[whose[i]] = stamp
+                    count += 1
         class_of_value[value] = int(count >= least) if order == 0 else number
         if order != 0 and count >= least:
             first = value if number == 0 else first

@@ -31,6 +31,7 @@ from duckdb_anon.kernels.groups.row_order import (
     values_of,
 )
 from duckdb_anon.kernels.groups.rules import Rules, Tally
+from duckdb_anon.kernels.groups.table_counts import cells_of_table, extremes_of_table
 from duckdb_anon.model.table import IntArray
 
 _COMPARED = 4
@@ -101,18 +102,28 @@ def groups_by_loss(
 def _list_cuts(lines: Lines, rows: Rows, space: Space, found: Candidates, min_size: int, start: int, stop: int) -> None:
     """List the cuts of a group, and measure the most promising ones."""
     each, size = len(lines.kind), stop - start
-    extremes(rows.codes, start, stop, space.low, space.high)
+    whole = size == len(rows.row)
+    if whole:
+        extremes_of_table(lines, rows.counts, space.low, space.high)
+    else:
+        extremes(rows.codes, start, stop, space.low, space.high)
     for j in range(each):
         values = 0
         if lines.kind[j] == NOMINAL and space.low[j] != space.high[j]:
-            values = values_of(rows.codes, start, stop, j, space)
+            if whole:
+                values = cells_of_table(lines, rows.counts, j, space.cell_code, space.cell_rows)
+            else:
+                values = values_of(rows.codes, start, stop, j, space)
         space.own[j] = width_of(lines, j, space.low[j], space.high[j], values)
     exponent, total = exponent_of_group(space)
     found.found[0] = 0
     for j in range(each):
         cells = 0
         if space.low[j] != space.high[j]:
-            cells = cells_of(rows.codes, start, stop, j, space)
+            if whole:
+                cells = cells_of_table(lines, rows.counts, j, space.cell_code, space.cell_rows)
+            else:
+                cells = cells_of(rows.codes, start, stop, j, space)
         list_attribute(lines, space, found, j, cells, size, total, exponent, min_size)
     if size <= COMPARED_SIZE * min_size:
         _measure(lines, rows, space, found, exponent, min_size, start, stop)

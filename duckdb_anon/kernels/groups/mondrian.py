@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from duckdb_anon.kernels.gathering import number_groups
 from duckdb_anon.kernels.groups.candidates import Candidates
 from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.flat_attributes import Lines
@@ -108,7 +109,8 @@ def _cut_all(
     how: _How,
     tick: Callable[[], None] | None,
 ) -> IntArray:
-    lines, rows = Lines.of(qi), Rows.of(qi, sensitive)
+    lines = Lines.of(qi)
+    rows = Rows.of(qi, lines, sensitive)
     count, local = len(rows.row), threading.local()
     settled = np.zeros(1, dtype=np.int64)
     by_loss, at_median = checking(groups_by_loss, rules), checking(groups_at_median, rules)
@@ -154,7 +156,7 @@ def _cut_all(
 
     work_off([(0, count)], work, poll)
     group = np.empty(count, dtype=np.int64)
-    group[rows.row] = np.cumsum(rows.first) - 1
+    number_groups(rows.first, rows.row, group)
     return group
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.gathering import tally_groups
 from duckdb_anon.kernels.keys import sort
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import IntArray
@@ -72,14 +73,12 @@ def count_cells(group: Integers, code: Integers, groups: int, domain: int) -> tu
     tick()
     cells = groups * domain
     if cells <= _DENSE * len(group) + 4096:
-        key = group.astype(np.int64)
-        key *= domain
-        key += code
-        counts = np.bincount(key, minlength=cells)
+        counts = np.zeros(cells, dtype=np.int32 if len(group) < 2**31 else np.int64)
+        tally_groups(group, code, domain, counts)
         occupied = np.flatnonzero(counts)
-        count = counts[occupied]
+        count = counts[occupied].astype(np.int64)
     else:
-        key = group.astype(np.int32 if cells < 2**31 else np.int64)
+        key: Integers = group.astype(np.int32 if cells < 2**31 else np.int64)
         key *= key.dtype.type(domain)
         key += code.astype(key.dtype, copy=False)
         key.sort()

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.compiled import compiled_in_place
 from duckdb_anon.kernels.groups.flat_attributes import Lines
 from duckdb_anon.kernels.groups.sorting import sort_codes
+from duckdb_anon.kernels.groups.table_counts import counts_of_table
+from duckdb_anon.kernels.threads import in_blocks
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
 # Kinds of cuts. Part 0 holds the rows whose code is up to `at`; whose rank by frequency is; whose rank it is alone;
@@ -42,6 +44,7 @@ class Rows(NamedTuple):
         next_row: see there.
         part: part of each row under the cut that is laid out.
         first: 1 where a finished group starts.
+        counts: rows of the table with each code of each attribute, at `Lines.offset`.
     """
 
     codes: NDArray[Any]
@@ -52,16 +55,27 @@ class Rows(NamedTuple):
     next_row: NDArray[Any]
     part: CodeArray
     first: NDArray[np.int8]
+    counts: IntArray
 
     @staticmethod
-    def of(qi: tuple[Attribute, ...], sensitive: CodeArray | None) -> Rows:
-        """Copy a table, all rows one group."""
+    def of(qi: tuple[Attribute, ...], lines: Lines, sensitive: CodeArray | None) -> Rows:
+        """Copy a table, all rows one group.
+
+        Args:
+            qi: what is cut by.
+            lines: the same, flattened.
+            sensitive: sensitive code of each row, None where nobody asks.
+        """
         rows = len(qi[0].codes)
         narrow = all(attribute.domain <= _NARROW for attribute in qi)
         codes = np.empty((rows, len(qi)), dtype=np.int16 if narrow else np.int32)
-        for place, attribute in enumerate(qi):
-            own = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
-            codes[:, place] = own
+
+        def fill(low: int, high: int) -> None:
+            for place, attribute in enumerate(qi):
+                own = attribute.codes[low:high]
+                codes[low:high, place] = own if attribute.leaf_of_code is None else attribute.leaf_of_code[own]
+
+        in_blocks(fill, rows)
         values = np.zeros(rows, dtype=np.int32) if sensitive is None else sensitive.astype(np.int32)
         every = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
         return Rows(
@@ -73,6 +87,7 @@ class Rows(NamedTuple):
             np.empty_like(every),
             np.empty(rows, dtype=np.int32),
             np.zeros(rows, dtype=np.int8),
+            counts_of_table(qi, lines),
         )
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from duckdb_anon.kernels.gathering import number_groups
 from duckdb_anon.kernels.groups.counted_groups import Groups
 from duckdb_anon.kernels.groups.features import Features, features_of
 from duckdb_anon.kernels.groups.marginal import OfColumn
@@ -26,7 +27,7 @@ from duckdb_anon.kernels.groups.requirements import All, FrequencyDiversity, KAn
 from duckdb_anon.kernels.groups.sse_candidates import Room
 from duckdb_anon.kernels.groups.sse_cuts import NO_ROOM, cut_piece
 from duckdb_anon.kernels.groups.whole_persons import OfRows, PersonShare, whole_persons
-from duckdb_anon.kernels.threads import work_off
+from duckdb_anon.kernels.threads import in_blocks, work_off
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -159,8 +160,12 @@ def sse_groups(
     scaled = features_of(attributes)
     rows = len(attributes[0].codes)
     codes = np.empty((rows, len(attributes)), dtype=np.int32)
-    for a, attribute in enumerate(attributes):
-        codes[:, a] = attribute.codes + scaled.first_code[a]
+
+    def fill(low: int, high: int) -> None:
+        for a, attribute in enumerate(attributes):
+            codes[low:high, a] = attribute.codes[low:high] + scaled.first_code[a]
+
+    in_blocks(fill, rows)
     nominal = np.array([attribute.kind == "nominal" for attribute in attributes])
     asked = _numbered(diversities, rows)
     row = np.arange(rows, dtype=np.int32)
@@ -190,7 +195,7 @@ def sse_groups(
 
     work_off([(0, rows)], work, tick)
     group = np.empty(rows, dtype=np.int64)
-    group[row] = np.cumsum(begins, dtype=np.int64) - 1
+    number_groups(begins, row, group)
     return group
 
 

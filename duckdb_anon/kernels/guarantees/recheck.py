@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from duckdb_anon.kernels.gathering import gathered
 from duckdb_anon.kernels.groups import Groups, Requirement
-from duckdb_anon.kernels.keys import keys_of, keys_of_lists
+from duckdb_anon.kernels.keys import compact, keys_of, keys_of_lists
 from duckdb_anon.kernels.threads import side_by_side
 from duckdb_anon.model.cells import Cells, Coded, Interval, Node, ValueSet
 from duckdb_anon.model.errors import RequirementError
@@ -69,13 +70,8 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
         return numbers if of_row is None or shared else numbers[of_row]
 
     key = keys_of(side_by_side(column, range(len(published)))).of_row
-    return key if not shared or index[0] is None else _used(key[index[0]])
-
-
-def _used(number: IntArray) -> IntArray:
-    """Renumber so that every number from 0 on occurs: groups without rows make no class."""
-    occurs = np.bincount(number) > 0
-    return (np.cumsum(occurs) - 1)[number]
+    # groups without rows make no class
+    return key if not shared or index[0] is None else compact(gathered(key, index[0]))
 
 
 def _index(cells: Cells) -> IntArray | None:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled, compiled_in_place
 from duckdb_anon.kernels.permutation.within import rows_by_group
-from duckdb_anon.kernels.threads import side_by_side, threads
+from duckdb_anon.kernels.threads import in_blocks, side_by_side, threads
 from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.table import Attribute, IntArray
 
@@ -76,13 +76,16 @@ def repaired(
     rows, starts = rows_by_group(group_of_row)
     published, result = bins, np.empty((len(rows), len(qi)), dtype=source.dtype)
 
-    def in_groups(c: int) -> None:
-        tick()
-        if c < len(qi):
-            result[:, c] = source[c][rows]
-        published[:, c] = each[c][result[:, c] if c < len(qi) else rows]
+    def in_groups(low: int, high: int) -> None:
+        own = rows[low:high]
+        for c in range(len(columns)):
+            tick()
+            taken = source[c][own] if c < len(qi) else own
+            if c < len(qi):
+                result[low:high, c] = taken
+            published[low:high, c] = each[c][taken]
 
-    side_by_side(in_groups, range(len(columns)))
+    in_blocks(in_groups, len(rows))
     dev = np.where(target >= LEAST_COUNT, tables.counted(published) - target, _LEFT_ALONE)
     for _ in range(ROUNDS):
         _exchange_all(starts, published, result, tables.of_column, dev, rng)

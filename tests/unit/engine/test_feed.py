@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from duckdb_anon.engine import answer, drawn_off, feed, held
-from duckdb_anon.engine.arrow import Texts
+from duckdb_anon.engine.arrow import Encoded
 from duckdb_anon.model.errors import RequirementError
 
 COLUMNS = {
@@ -38,7 +38,7 @@ def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: py
     _, taken = feed.taken(number)
     assert len(taken) == 5
     back = taken.field(name)
-    back = back.encoded.dictionary_decode() if isinstance(back, Texts) else back
+    back = back.encoded.dictionary_decode() if isinstance(back, Encoded) else back
     assert back.type == COLUMNS[name].type
     assert str(back) == str(pa.concat_arrays([COLUMNS[name], COLUMNS[name][1:]]))
 
@@ -66,7 +66,7 @@ def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.Mo
     taken = feed.taken(number)[1]
     rn, three = taken.field("rn").to_numpy(), taken.field("three").to_numpy()
     text = taken.field("text")
-    texts = (text.encoded.dictionary_decode() if isinstance(text, Texts) else text).cast(pa.int64()).to_numpy()
+    texts = (text.encoded.dictionary_decode() if isinstance(text, Encoded) else text).cast(pa.int64()).to_numpy()
     assert sorted(rn.tolist()) == rows.to_pylist()
     assert (three == 3 * rn).all()
     assert (texts == rn).all()
@@ -118,17 +118,19 @@ def test_released_rows_go_once_they_are_drawn_off(con: duckdb.DuckDBPyConnection
     assert set(held._held) <= before
 
 
-@pytest.mark.parametrize("first", [[0, 64, 128], [128, 0, 64], [64], [0, 128]])
+RUN = drawn_off.RUN
+
+
+@pytest.mark.parametrize("first", [[0, RUN, 2 * RUN], [2 * RUN, 0, RUN], [RUN], [0, 2 * RUN]])
 def test_runs_are_drawn_off_in_whatever_order_they_are_asked_for(first: list[int]) -> None:
-    rows = drawn_off.ReleasedRows(
-        np.arange(150)[::-1], codes=[np.arange(150, dtype=np.int32)], reals=[np.arange(150.0)]
-    )
+    n = 2 * RUN + 22
+    rows = drawn_off.ReleasedRows(np.arange(n)[::-1], codes=[np.arange(n, dtype=np.int32)], reals=[np.arange(1.0 * n)])
     number = rows.held_for((0, 0, 2))
     for function, kind in ((drawn_off.CODES, pa.int32()), (drawn_off.REAL, pa.float64())):
         asked = pa.array([{"rows": number, "place": 0, "row": row} for row in first])
         told = drawn_off.drawing(function)(asked)
         assert told.type == pa.list_(kind)
-        assert told.to_pylist() == [[149 - row for row in range(f, min(f + drawn_off.RUN, 150))] for f in first]
+        assert told.to_pylist() == [[n - 1 - row for row in range(f, min(f + RUN, n))] for f in first]
     assert (number in held._held) == (len(first) < 3)
     held._held.pop(number, None)
 
