@@ -22,7 +22,6 @@ from duckdb_anon.model.entries import (
 )
 from duckdb_anon.model.shapes.types import is_enum
 
-
 _ON_ONE_THREAD = "(from _anon_src qualify row_number() over () > 0)"
 """The source as it is fed. Rows are numbered by one thread, in order, which is what this is for: DuckDB converts rows
 for Python under the GIL, and two threads that wait for each other at every vector take half as long again as one."""
