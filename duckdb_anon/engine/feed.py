@@ -179,11 +179,11 @@ def _narrowed(vectors: list[pa.Array], kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         # every vector brings a copy of the names of an enum; one is enough
         vectors = [pa.DictionaryArray.from_arrays(vector.indices, vectors[0].dictionary) for vector in vectors]
+    if pa.types.is_string(kind) and (shorter := _shorter(vectors, kind)) is not None:
+        return shorter
     column = _one(vectors, kind)
     if column is None:
         raise RequirementError(_too_long(sum(map(len, vectors))))
-    if pa.types.is_string(kind):
-        return _shorter(column)
     whole = pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
     if not whole or pa.types.is_uint64(kind):
         return column
@@ -200,13 +200,18 @@ def _fitting(number: pa.Array, low: int, high: int) -> pa.Array:
     return number
 
 
-def _shorter(column: pa.Array) -> pa.Array:
-    """Texts with places among the different ones; as they are where most are different."""
-    encoded = pc.dictionary_encode(column)
-    different = len(encoded.dictionary)
-    if 2 * different > len(column):
-        return column
-    return pa.DictionaryArray.from_arrays(_fitting(encoded.indices, 0, different), encoded.dictionary)
+def _shorter(vectors: list[pa.Array], kind: pa.DataType) -> pa.Array | None:
+    """Texts with places among the different ones; None where most are different.
+
+    The texts themselves are never put together, and arrow is called few times: each time it would wait for the GIL.
+    """
+    texts = pa.chunked_array(vectors, kind)
+    encoded = texts.dictionary_encode().unify_dictionaries()
+    values = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], kind)
+    if 2 * len(values) > len(texts):
+        return None
+    places = _one([chunk.indices for chunk in encoded.chunks], pa.int32())
+    return None if places is None else pa.DictionaryArray.from_arrays(_fitting(places, 0, len(values)), values)
 
 
 def _one(pieces: list[pa.Array], kind: pa.DataType) -> pa.Array | None:
