@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine import held
 from duckdb_anon.engine.arrow import Encoded, decoded, step_type, steps
+from duckdb_anon.kernels.gathering import gathered, tally
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
@@ -226,10 +227,21 @@ def _one(pieces: list[pa.Array], kind: pa.DataType) -> pa.Array | None:
 
 
 def _encoded(pieces: list[pa.Array], kind: pa.DataType) -> Encoded:
-    """Numbers of few bits with each value once: told apart before they are widened, which takes half the time."""
+    """Numbers of few bits with each value once: told apart by counting, as they were narrowed."""
     width = max((piece.type for piece in pieces), key=lambda narrow: narrow.bit_width)
-    encoded = pa.chunked_array([piece.cast(width) for piece in pieces]).combine_chunks().dictionary_encode()
-    return Encoded(pa.DictionaryArray.from_arrays(encoded.indices, _widened(encoded.dictionary, kind)))
+    column = pa.chunked_array([piece.cast(width) for piece in pieces]).combine_chunks()
+    if column.null_count:
+        encoded = column.dictionary_encode()
+        places, values = encoded.indices, encoded.dictionary
+    else:
+        number = column.to_numpy()
+        low = int(number.min())
+        place = number.astype(np.int32) - np.int32(low)
+        counts = np.zeros(int(place.max()) + 1, dtype=np.int64)
+        tally(place, counts)
+        places = pa.array(gathered(np.cumsum(counts > 0, dtype=np.int32) - np.int32(1), place))
+        values = pa.array((np.flatnonzero(counts) + low).astype(number.dtype))
+    return Encoded(pa.DictionaryArray.from_arrays(places, _widened(values, kind)))
 
 
 def _together(pieces: list[pa.Array], rows: int) -> Encoded:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.compiled import compiled_in_place
+from duckdb_anon.kernels.threads import in_blocks
+from duckdb_anon.model.table import IntArray
 
 Array = NDArray[Any]
 
@@ -76,21 +78,27 @@ def tally_groups(group: Array, code: Array, domain: int, counts: Array) -> None:
         counts[group[i] * domain + code[i]] += 1
 
 
-@compiled_in_place
-def number_groups(first: Array, row: Array, group: Array) -> None:
-    """Number groups from 0, in the order in which their rows stand together.
+def number_groups(first: NDArray[np.int8], row: NDArray[Any]) -> IntArray:
+    """Group of each row, numbered from 0 in the order in which the rows of a group stand together.
 
     Args:
         first: 1 where a group starts, the first place among them, shape (n,).
         row: row at each place, shape (n,).
-        group: is filled: group of each row, shape (n,).
 
-    >>> group = np.empty(3, np.int64)
-    >>> number_groups(np.array([1, 0, 1]), np.array([2, 0, 1]), group)
-    >>> group.tolist()
+    >>> number_groups(np.array([1, 0, 1], np.int8), np.array([2, 0, 1])).tolist()
     [0, 1, 0]
     """
-    number = -1
+    group = np.empty(len(row), dtype=np.int64)
+
+    def fill(low: int, high: int) -> None:
+        _number(first[low:high], row[low:high], int(np.count_nonzero(first[:low])) - 1, group)
+
+    in_blocks(fill, len(row))
+    return group
+
+
+@compiled_in_place
+def _number(first: Array, row: Array, number: int, group: Array) -> None:
     for i in range(len(first)):
         number += first[i]
         group[row[i]] = number

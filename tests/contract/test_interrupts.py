@@ -29,7 +29,7 @@ ONE_PASS = {
     "row_factors": "as row_scores", "bucket_means": "the same scores",
     "row_products": "the same scores", "logs_within": "the same scores",
     "leave_out_groups": "the same scores", "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
-    "tally": "rows", "tally_groups": "rows", "number_groups": "rows", "_gather": "rows", "_widen": "rows",
+    "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "_ascending": "entries of lists", "_tell_apart": "entries of lists",
     "list_candidates": "a sample of rows", "mark": "a sample of rows", "list_counted": "counts of a part",
 }  # fmt: skip

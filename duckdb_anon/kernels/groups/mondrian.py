@@ -155,9 +155,7 @@ def _cut_all(
             tick()
 
     work_off([(0, count)], work, poll)
-    group = np.empty(count, dtype=np.int64)
-    number_groups(rows.first, rows.row, group)
-    return group
+    return number_groups(rows.first, rows.row)
 
 
 def _check_options(function: str, cut: str, width: str, mode: str, qi: tuple[Attribute, ...]) -> None:

@@ -194,9 +194,7 @@ def sse_groups(
         return [] if middle < 0 else [(low, middle), (middle, high)]
 
     work_off([(0, rows)], work, tick)
-    group = np.empty(rows, dtype=np.int64)
-    number_groups(begins, row, group)
-    return group
+    return number_groups(begins, row)
 
 
 def left_to_right(attribute: Attribute) -> Attribute:

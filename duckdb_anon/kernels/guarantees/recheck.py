@@ -70,8 +70,12 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
         return numbers if of_row is None or shared else numbers[of_row]
 
     key = keys_of(side_by_side(column, range(len(published)))).of_row
-    # groups without rows make no class
-    return key if not shared or index[0] is None else compact(gathered(key, index[0]))
+    if not shared or index[0] is None:
+        return key
+    occupied = np.zeros(len(key), dtype=np.bool_)
+    occupied[index[0]] = True
+    key[occupied] = compact(key[occupied])  # groups without rows make no class
+    return gathered(key, index[0])
 
 
 def _index(cells: Cells) -> IntArray | None:
