@@ -29,6 +29,8 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
 _WIDTHS = (np.int8, np.int16, np.int32)
+_SAMPLE = 2048
+"""Texts that are looked at before all are told apart."""
 _FEW = 16
 """Bits of whole numbers that are few enough to be told apart as they were narrowed."""
 _MOST_BYTES = 1 << 24
@@ -204,8 +206,14 @@ def _fitting(number: pa.Array, low: int, high: int) -> pa.Array:
 def _shorter(vectors: list[pa.Array], kind: pa.DataType) -> pa.Array | None:
     """Texts with places among the different ones; None where most are different.
 
-    The texts themselves are never put together, and arrow is called few times: each time it would wait for the GIL.
+    The texts themselves are never put together, and arrow is called few times, for each time it waits for the GIL. What
+    hardly repeats in a sample from all over is not tried: a table of all texts would be several times as large.
     """
+    looked_at = vectors[:: max(1, len(vectors) // 64)]
+    rows = -(-_SAMPLE // max(1, len(looked_at)))
+    sample = pa.chunked_array([vector.slice(0, rows) for vector in looked_at], kind)
+    if 100 * len(sample.unique()) > 99 * len(sample):
+        return None
     texts = pa.chunked_array(vectors, kind)
     encoded = texts.dictionary_encode().unify_dictionaries()
     values = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], kind)

@@ -26,14 +26,9 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
-def release_unused() -> None:
-    """Give what arrow has freed back to the system: kernels, whose turn is next, cannot reuse it."""
-    pa.default_memory_pool().release_unused()
-
-
 def give_back() -> None:
     """Give all that was freed back to the system: DuckDB, whose turn is next, allocates by itself and cannot use it."""
-    release_unused()
+    pa.default_memory_pool().release_unused()
     # glibc keeps arrays of many megabytes once some were freed
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:

@@ -24,7 +24,7 @@ from duckdb_anon.engine.coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.drawn_off import ReleasedRows, in_buckets
 from duckdb_anon.engine.feed import FedTable, Feed
 from duckdb_anon.engine.layout import layout_from, length
-from duckdb_anon.engine.memory import give_back, release_unused
+from duckdb_anon.engine.memory import give_back
 from duckdb_anon.engine.one_row_each import check_coded, check_persons
 from duckdb_anon.engine.packing import Packer, prepared
 from duckdb_anon.engine.randomness import generator
@@ -123,7 +123,7 @@ def run_call(
                     entry.name, roles, tables[0], forest, extra["conditions"],
                     canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
                 )  # fmt: skip
-                release_unused()
+                give_back()
                 packer = _method(entry, params, extra, *rows, counted)
                 lists, released = packer.lists, packer.rows
                 del rows, packer  # the columns that are released go one by one as they are put in order
