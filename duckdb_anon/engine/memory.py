@@ -27,7 +27,7 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def give_back() -> None:
-    """Give all that was freed back to the system: DuckDB, whose turn is next, allocates by itself and cannot use it."""
+    """Give what was freed back to the system: DuckDB, whose turn is next, allocates by itself and cannot reuse it."""
     pa.default_memory_pool().release_unused()
     # glibc keeps arrays of many megabytes once some were freed
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from duckdb_anon.engine import answer, drawn_off, feed, held
-from duckdb_anon.engine.arrow import Encoded
+from duckdb_anon.engine.arrow import decoded
 from duckdb_anon.model.errors import RequirementError
 
 COLUMNS = {
@@ -37,8 +37,7 @@ def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: py
         feed.put(number, part)
     _, taken = feed.taken(number)
     assert len(taken) == 5
-    back = taken.field(name)
-    back = back.encoded.dictionary_decode() if isinstance(back, Encoded) else back
+    back = decoded(taken.field(name))
     assert back.type == COLUMNS[name].type
     assert str(back) == str(pa.concat_arrays([COLUMNS[name], COLUMNS[name][1:]]))
 
@@ -65,8 +64,7 @@ def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.Mo
         list(pool.map(lambda k: feed.put(number, table.slice(k * 500, 500)), range(200)))
     taken = feed.taken(number)[1]
     rn, three = taken.field("rn").to_numpy(), taken.field("three").to_numpy()
-    text = taken.field("text")
-    texts = (text.encoded.dictionary_decode() if isinstance(text, Encoded) else text).cast(pa.int64()).to_numpy()
+    texts = decoded(taken.field("text")).cast(pa.int64()).to_numpy()
     assert sorted(rn.tolist()) == rows.to_pylist()
     assert (three == 3 * rn).all()
     assert (texts == rn).all()
