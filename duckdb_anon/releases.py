@@ -27,6 +27,7 @@ from duckdb_anon.engine.fits import seen_of
 from duckdb_anon.engine.one_call import function_called
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.recording import Recorded, recording
+from duckdb_anon.engine.taken_names import is_taken
 from duckdb_anon.engine.whole import planned_only
 from duckdb_anon.functions import load
 from duckdb_anon.model import progress
@@ -142,7 +143,7 @@ def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, repl
             raise AnonError(f"release: {name} exists; give another file, or replace")
         if not Path(name).absolute().parent.is_dir():
             raise AnonError(f"release: there is no folder {Path(name).absolute().parent} to write to")
-    elif not replace and con.execute("select 1 from (show all tables) where name = ?", [name]).fetchall():
+    elif not replace and is_taken(con, _target(name)):
         raise AnonError(f"release: there is a table {name} already; give another name, or replace")
 
 
@@ -198,7 +199,7 @@ def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
 
 def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
     target = _target(name)
-    if not replace and con.execute("select 1 from (show all tables) where name = ?", [name]).fetchall():
+    if not replace and is_taken(con, target):
         raise AnonError(f"release: there is a table {name} already; give another name, or replace")
     con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
     found: Recorded = recorded()

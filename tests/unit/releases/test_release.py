@@ -108,8 +108,26 @@ def test_an_open_transaction_and_a_taken_name_are_refused(people: duckdb.DuckDBP
     with pytest.raises(AnonError, match="a table people already"):
         duckdb_anon.release(people, "people", f"muco('people', 0.2, {ROLES})")
     duckdb_anon.release(people, "r", f"muco('people', 0.2, {ROLES})")
+    with pytest.raises(AnonError, match="a table R already"):
+        duckdb_anon.release(people, "R", f"muco('people', 0.2, {ROLES})")
     duckdb_anon.release(people, "r", f"muco('people', 0.25, {ROLES})", replace=True)
     assert "delta := 0.25" in comments(people, "r")[0]
+
+
+def test_a_name_is_taken_where_it_points_and_nowhere_else(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("attach ':memory:' as other; create table other.r as select 1 as x; create schema apart")
+    people.execute("create view apart.r as select 1 as x; create temp table hidden as select 1 as x")
+    call = f"muco('people', 0.2, {ROLES})"
+    duckdb_anon.release(people, "r", call)
+    for name in ("other.r", "other.main.R", "apart.r", "hidden", "main.r"):
+        with pytest.raises(AnonError, match=f"a table {name} already"):
+            duckdb_anon.release(people, name, call)
+    duckdb_anon.release(people, "apart.s", call)
+    assert (
+        people.execute("select count(*) from apart.s").fetchone()
+        == people.execute("from (select count(*) from r)").fetchone()
+    )
+    duckdb_anon.release(people, "other.s", call)
 
 
 def test_measures_read_the_release_before_the_original(people: duckdb.DuckDBPyConnection) -> None:
