@@ -23,13 +23,15 @@ from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, n
 from duckdb_anon.rewrite.estimate.asked_columns import require_columns
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, normal, split
 from duckdb_anon.rewrite.estimate.homes import Homes
+from duckdb_anon.rewrite.estimate.judged_inside import judge_inside
 from duckdb_anon.rewrite.estimate.membership import Membership, intervals_of
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.numbers import add_numbers
 from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
+from duckdb_anon.rewrite.estimate.step_ctes import replace_table
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.unmatched_rows import UnmatchedRows
-from duckdb_anon.rewrite.estimate.value_steps import append_step, drop_unread
+from duckdb_anon.rewrite.estimate.value_steps import drop_unread
 from duckdb_anon.rewrite.joined_steps import JoinedSteps
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
@@ -44,6 +46,7 @@ from duckdb_anon.rewrite.query.unmatched import of_columns_or_rows
 from duckdb_anon.rewrite.query.walking import all_of, columns_of
 from duckdb_anon.rewrite.shapes.listed import NodePart
 from duckdb_anon.rewrite.shapes.own_counts import asked_of_counts, with_own_counts
+from duckdb_anon.rewrite.shapes.own_slice import with_own_slice
 from duckdb_anon.rewrite.shapes.person_lists import unnested
 from duckdb_anon.rewrite.shapes.released import Model
 
@@ -95,6 +98,8 @@ def rewrite_select(
     _require_groups(select, original, outermost)
     if stands(select, model):
         return append_answers(select) if bounds != "none" and _is_generalized(model) else {}
+    if bounds == "none":
+        model = with_own_slice(model, select, alias)
     mark(select, alias, original)
     add_numbers(select, original, model)
     for node in list(aggregate_nodes(select)):
@@ -150,7 +155,9 @@ def rewrite_select(
             found = nothing.added_to(found, aggregate, conditions.rest, steps)
         node.replace(_in_place_of(node, found))
     steps.likely = rows_that_may(select, conditions.rest, conditions.by_value, steps)
-    _replace_table(select, table, steps)
+    if limits is None and not extremes.found and not joined.found:
+        steps.shown = columns_of(select, alias)
+    replace_table(select, table, steps)
     extremes.attach(select)
     appended |= joined.attach(select, bounds != "none")
     if limits is not None:
@@ -290,7 +297,7 @@ def _filter_rows(
     select: exp.Select, conditions: Conditions, steps: Steps, bounded: bool, alone: bool, filled: bool
 ) -> None:
     """Keep the conditions on values and drop rows that stand for nothing, so that no empty group appears."""
-    kept = [copied(c) for c in conditions.by_value]
+    kept = [copied(c) for c in judge_inside(select, conditions.by_value, steps)]
     if conditions.rest is not None and alone:
         pass  # they add nothing to totals, and there is no group
     elif conditions.rest is not None:
@@ -324,18 +331,6 @@ def _append_ends(select: exp.Select, limits: Limits, joined: JoinedSteps, beyond
     for end in ends:
         select.append("expressions", end)
     return found
-
-
-def _replace_table(select: exp.Select, table: exp.Table, steps: Steps) -> None:
-    ctes = steps.ctes()
-    alias = exp.TableAlias(this=exp.to_identifier(steps.homes.alias, quoted=True))
-    stand_in = exp.Table(this=taken(ctes[-1][0]), alias=alias, joins=table.args.get("joins"))
-    table.replace(stand_in)
-    if isinstance(select.parent, exp.SetOperation):
-        select.replace(wrapped := exp.Subquery(this=exp.Select()))
-        wrapped.set("this", select)
-    for step, query in ctes:
-        append_step(select, step, query)
 
 
 def _in_place_of(node: exp.Expr, found: exp.Expr) -> exp.Expr:

@@ -43,8 +43,9 @@ from duckdb_anon.rewrite.query.template import (
     tree,
 )
 from duckdb_anon.rewrite.query.walking import all_of
-from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart
+from duckdb_anon.rewrite.shapes.listed import BagPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, all_same, answer, labelled
+from duckdb_anon.rewrite.shapes.slices import SlicePart
 
 MOST_PRODUCTS = 16
 """A total that takes more products has no interval: each pair of them is a sum."""
@@ -80,7 +81,7 @@ class Permuted:
     @property
     def parts(self) -> list[Part]:
         """The parts that were permuted."""
-        return [part for part in self.steps.model.parts if isinstance(part, (BagPart, ColumnPart))]
+        return [part for part in self.steps.model.parts if isinstance(part, (BagPart, SlicePart))]
 
     def variance(self, aggregate: Aggregate) -> exp.Expr | None:
         """Variance of an aggregate's estimate, over the final query; None where it is 0 or not known."""
@@ -177,7 +178,7 @@ class Permuted:
 
     def _listed(self, part: Part, touched: set[str]) -> bool:
         """Whether the cells are values; inside generalized cells the distribution is not known."""
-        return part.name not in touched or not isinstance(part, ColumnPart) or not part.inner
+        return part.name not in touched or not isinstance(part, SlicePart) or not part.inner
 
     def _covariance(self, one: list[Term], other: list[Term]) -> exp.Expr:
         if one is not other:

@@ -20,8 +20,9 @@ from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.template import copied, own, select, tree, truth
 from duckdb_anon.rewrite.shapes.kind_counts import KindPart
-from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart
+from duckdb_anon.rewrite.shapes.listed import BagPart
 from duckdb_anon.rewrite.shapes.parts import ROW, aliased, labelled
+from duckdb_anon.rewrite.shapes.slices import SlicePart
 
 MOST_SETS = 8
 """A query of more grouping sets has no intervals: each set is a pass over the release."""
@@ -124,7 +125,7 @@ def permuted(query: exp.Select, steps: Steps, groups: QueryGroups) -> tuple[Perm
         Nothing where permutation is not all that stands between the tables, or a key speaks of several columns.
     """
     model = steps.model
-    buckets = {part.bucket for part in model.parts if isinstance(part, (BagPart, ColumnPart))}
+    buckets = {part.bucket for part in model.parts if isinstance(part, (BagPart, SlicePart))}
     if (
         model.bucket is None
         or buckets != {model.bucket}

@@ -19,18 +19,20 @@ from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.template import copied, every, tree
 from duckdb_anon.rewrite.query.walking import all_of
 
+_SPARE = "nullif(greatest({n} - 1, 1e-9), 1e-9)"
+"""Rows beyond the first, none where hardly a second one is expected."""
 _ONE: dict[type[exp.Expr], str] = {
     exp.VariancePop: "{vx} / {n}",
-    exp.Variance: "{vx} / nullif({n} - 1, 0)",
+    exp.Variance: "{vx} / " + _SPARE,
     exp.StddevPop: "sqrt({vx} / {n})",
-    exp.Stddev: "sqrt({vx} / nullif({n} - 1, 0))",
-    exp.StddevSamp: "sqrt({vx} / nullif({n} - 1, 0))",
+    exp.Stddev: "sqrt({vx} / " + _SPARE + ")",
+    exp.StddevSamp: "sqrt({vx} / " + _SPARE + ")",
 }
 _NO_VARIANCE = "case when {n} > 0 then 'nan'::double end"
 """What DuckDB says of rows of which one side is all the same."""
 _TWO: dict[type[exp.Expr], str] = {
     exp.CovarPop: "{c} / {n}",
-    exp.CovarSamp: "{c} / nullif({n} - 1, 0)",
+    exp.CovarSamp: "{c} / " + _SPARE,
     exp.Corr: "coalesce({c} / nullif(sqrt({vx} * {vy}), 0), " + _NO_VARIANCE + ")",
     exp.RegrSlope: "coalesce({c} / nullif({vx}, 0), " + _NO_VARIANCE + ")",
     exp.RegrIntercept: "({y} - {c} / nullif({vx}, 0) * {x}) / {n}",

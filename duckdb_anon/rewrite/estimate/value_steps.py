@@ -16,26 +16,42 @@ from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part, labelled, same
 
 SPREAD = name("by_value")
+SIZES, SIZE = name("sizes"), name("size")
+"""A step with the number of rows of each bucket, and its column, which rows of one a bucket have themselves."""
 Step = tuple[exp.Identifier, exp.Query]
 
 
 def value_steps(
-    parts: Sequence[Part], used: Mapping[str, Sequence[str]], latest: exp.Identifier, numbered: bool
+    parts: Sequence[Part],
+    used: Mapping[str, Sequence[str]],
+    latest: Step,
+    numbered: bool,
+    inside: Mapping[str, Sequence[exp.Expr]],
 ) -> list[Step]:
     """The steps; the last one is `SPREAD`.
 
     Args:
         parts: the parts whose values are spelled out.
         used: the columns of each that are needed, by its name.
-        latest: the step with the rows, which hold a cell of each part.
+        latest: the step with the rows, which hold a cell of each part, and perhaps the size of its bucket.
         numbered: whether each of those rows gets a number.
+        inside: conditions that values of a part that counts them must satisfy, by its name.
     """
     opened = [part.opened(own(f"cell_{part.name}")) for part in parts]
     lists = [one for one in opened if one is not None]
     if len(lists) == len(parts):
-        return [(SPREAD, _opened(parts, lists, latest, numbered))]
-    joined = [(_values_name(part), _weighted(part, used[part.name])) for part in parts]
-    return [*joined, (SPREAD, _joined(parts, used, latest, numbered))]
+        return [(SPREAD, _opened(parts, lists, latest[0], numbered))]
+    sized = any(one.alias == SIZE.this for one in latest[1].selects)
+    steps: list[Step] = []
+    for part in parts:
+        tally = part.tallied(used[part.name], inside.get(part.name, ()))
+        assert tally is not None or not inside.get(part.name)  # noqa: S101 -- only those that are counted are judged
+        if tally is not None and not sized:
+            if SIZES not in [step for step, _ in steps]:
+                steps.append((SIZES, _sizes(part)))
+            tally = _weighed(tally, used[part.name])
+        steps.append((_values_name(part), tally or _weighted(part, used[part.name])))
+    return [*steps, (SPREAD, _joined(parts, used, latest[0], numbered, sized))]
 
 
 def are_lists(parts: Sequence[Part]) -> bool:
@@ -85,13 +101,13 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
 
 
 def _joined(
-    parts: Sequence[Part], used: Mapping[str, Sequence[str]], latest: exp.Identifier, numbered: bool
+    parts: Sequence[Part], used: Mapping[str, Sequence[str]], latest: exp.Identifier, numbered: bool, sized: bool
 ) -> exp.Select:
     columns, weights, joins = [tree("_last.*")], [], []
     for part in parts:
         values = _values_name(part)
         columns += [column(c, values) for c in used[part.name]]
-        weights.append(tree("{values}._weight", values=values))
+        weights.append(tree("{values}._there / _last._size" if sized else "{values}._weight", values=values))
         on = same(own(f"cell_{part.name}", "last"), tree("{values}._cell", values=values))
         joins.append(exp.Join(this=exp.Table(this=values), on=on))
     source = "(select *, row_number() over () as _row from {latest})" if numbered else "{latest}"
@@ -103,6 +119,24 @@ def _joined(
     )
     chosen.set("joins", joins)
     return chosen
+
+
+def _sizes(part: Part) -> exp.Select:
+    """How many rows each bucket has."""
+    return select(
+        "select {key} as _cell, count(*) as _size from {release} group by {key}", key=part.key, release=part.source()
+    )
+
+
+def _weighed(tally: exp.Select, used: Sequence[str]) -> exp.Select:
+    """The different cells of each bucket with their share of it."""
+    return select(
+        "select _cells._cell, {columns}, _there / _size as _weight from {tally} as _cells "
+        "join {sizes} on _cells._cell is not distinct from {sizes}._cell",
+        columns=[column(one, name("cells")) for one in used],
+        tally=tally,
+        sizes=SIZES,
+    )
 
 
 def _weighted(part: Part, used: Sequence[str]) -> exp.Select:

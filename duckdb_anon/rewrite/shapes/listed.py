@@ -1,12 +1,11 @@
-"""Cells that name their values one by one: sets, hierarchy nodes, bags of counts, permuted columns.
+"""Cells that name their values one by one: sets, hierarchy nodes, bags of counts.
 
-Each value of a set and each leaf below a node is equally likely; a value of a bag is as likely as its count;
-a cell of a permuted column is as likely as any other of its bucket.
+Each value of a set and each leaf below a node is equally likely; a value of a bag is as likely as its count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -15,10 +14,10 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.tables import TableInfo, list_type
-from duckdb_anon.rewrite.query.template import mapped, multiplied, name, own, select, tree
+from duckdb_anon.rewrite.query.template import mapped, name, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.known_expressions import equal_to
-from duckdb_anon.rewrite.shapes.parts import SUBQUERIES, Part, Request, aliased, labelled, same
+from duckdb_anon.rewrite.shapes.parts import SUBQUERIES, Part, Request, aliased
 
 NULL_LABEL = "(null)"
 MOST_ASKED_TWICE = 8
@@ -179,60 +178,3 @@ class BagPart(Part):
             counts=self.column,
             release=self.source(),
         )
-
-
-@dataclass(frozen=True)
-class ColumnPart(Part):
-    """A struct column whose cells were permuted inside their buckets.
-
-    Attributes:
-        fields: original column to its field in a row of the release, for fields with values of their own.
-        inner: parts of generalized fields, by original column.
-    """
-
-    fields: Mapping[str, exp.Expr] = field(default_factory=dict)
-    inner: Mapping[str, Part] = field(default_factory=dict)
-
-    @property
-    def bucket(self) -> exp.Expr:
-        """The bucket, over a row of the release."""
-        return self.key
-
-    def values(self, used: Sequence[str]) -> exp.Select:
-        """One row a cell of the bucket, times the values its generalized fields may stand for."""
-        inside = {name(f"inside_{column}"): column for column in self.inner if column in used}
-        columns: list[exp.Expr] = [
-            exp.Alias(this=tree("{field}", field=node), alias=exp.to_identifier(one, quoted=True))
-            for one, node in self.fields.items()
-            if one in used
-        ]
-        columns += [exp.Column(this=exp.to_identifier(one, quoted=True), table=at.copy()) for at, one in inside.items()]
-        weights = [tree("{at}._weight / {at}._total", at=at) for at in inside]
-        chosen = select(
-            "select {columns} from {release}",
-            columns=[labelled(tree("{key}", key=self.key), "cell"), *columns, labelled(multiplied(weights), "weight")],
-            release=self.source(),
-        )
-        for at, one in inside.items():
-            part = self.inner[one]
-            total = "1 as _weight, count(*)" if part.even else "sum(_weight)"
-            weighted = select(
-                f"select *, {total} over (partition by _cell) as _total from {{values}}",
-                values=part.values([one]),
-            )
-            on = same(part.key, tree("{at}._cell", at=at))
-            chosen.append("joins", joined(weighted, at, on))
-        return chosen
-
-
-def joined(source: exp.Query, alias: exp.Identifier, on: exp.Expr, side: str | None = None) -> exp.Join:
-    """A JOIN of a SELECT.
-
-    Args:
-        source: the SELECT.
-        alias: what the join calls it.
-        on: condition of the join.
-        side: kind of join.
-    """
-    table = exp.Subquery(this=source, alias=exp.TableAlias(this=alias.copy()))
-    return exp.Join(this=table, on=on, **({"side": side} if side else {}))

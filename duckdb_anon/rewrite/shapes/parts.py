@@ -89,8 +89,20 @@ class Part:
             requests: what is asked.
             labels: the columns' names, own ones.
         """
-        used = [c for c in self.columns if any(c in _columns(r) for r in requests)]
+        used = [c for c in self.columns if any(c in columns_asked(r) for r in requests)]
         return shares_of_values(self.values(used), requests, labels, self.counted, self.even)
+
+    def tallied(self, used: Sequence[str], conditions: Sequence[exp.Expr]) -> exp.Select | None:
+        """SELECT cell, the used columns, and how many rows there are of them: one row a cell and different values.
+
+        Args:
+            used: columns that are needed.
+            conditions: what values must satisfy, over the columns.
+
+        Returns:
+            None for parts whose cells are no buckets of rows, or hold other values than they show.
+        """
+        return None
 
     def of_row(self, request: Request, share: exp.Column) -> exp.Expr | None:
         """What a request asks for, over one row of the release; None where it takes the list of values.
@@ -284,6 +296,11 @@ def all_same(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
     return every([same(a, b) for a, b in pairs])
 
 
-def _columns(request: Request) -> set[str]:
+def columns_asked(request: Request) -> set[str]:
+    """The columns that a request speaks of, folded.
+
+    Args:
+        request: what is asked.
+    """
     pieces = [one for one in (request.condition, request.value) if one is not None]
     return {fold(c.name) for one in pieces for c in all_of(one, exp.Column) if not c.table}

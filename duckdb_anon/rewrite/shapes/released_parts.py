@@ -21,11 +21,12 @@ from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
 from duckdb_anon.rewrite.shapes.kind_counts import KindPart, kind_of
 from duckdb_anon.rewrite.shapes.learnt_parts import LearntIntervals, LearntNodes, LearntSets, learnable
-from duckdb_anon.rewrite.shapes.listed import BagPart, ColumnPart, NodePart, SetPart
+from duckdb_anon.rewrite.shapes.listed import BagPart, NodePart, SetPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, aliased
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart, MemberPart
 from duckdb_anon.rewrite.shapes.released import Model
 from duckdb_anon.rewrite.shapes.replaced import RetainedPart
+from duckdb_anon.rewrite.shapes.slices import SlicePart
 
 
 def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform") -> Model:
@@ -132,7 +133,7 @@ class _Builder:
         exact = {c.column: field_of_row(carrier, c.field) for c in fields if c.column not in inner}
         columns = tuple(content.column for content in fields)
         key = field_of_row(self.contents.bucket)
-        return ColumnPart(fold(carrier), columns, key, self.release, fields=exact, inner=inner)
+        return SlicePart(fold(carrier), columns, key, self.release, fields=exact, inner=inner)
 
     def part(self, content: Content) -> Part | None:
         """The part of a column, or of a field of a slice; None where the cell is the value."""

@@ -1,0 +1,129 @@
+"""Queries on slices: the estimate is the query's mean over all pairings inside buckets, and rows never meet rows.
+
+The oracle is a table with one row for each way to put a row of its bucket together from one row's own columns and one
+cell of each slice, weighted by one over the number of those ways.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from tests.unit.rewrite.test_fixtures import nodes
+
+# a query over people, and the same over `pairings`, whose weights add up to 1 for each row
+PAIRS = (
+    ("count(*) from people where age > 12", "sum(w) from pairings where age > 12"),
+    ("count(*) from people where age > 12 and ill = 'flu'", "sum(w) from pairings where age > 12 and ill = 'flu'"),
+    ("sum(cost) from people where age > 12", "sum(w * cost) from pairings where age > 12"),
+    ("count(*), sum(edu) from people where age > 12", "sum(w), sum(w * edu) from pairings where age > 12"),
+    ("count(*), sum(cost) from people where cost > 2 and age < 18 and edu = 1",
+     "sum(w), sum(w * cost) from pairings where cost > 2 and age < 18 and edu = 1"),
+    ("avg(age), count(edu) from people where ill is null or sex = 'F'",
+     "sum(w * age) / sum(w) filter (where age is not null), sum(w) filter (where edu is not null) "
+     "from pairings where ill is null or sex = 'F'"),
+    ("ill, count(*), sum(edu) from people where age < 18 group by ill",
+     "ill, sum(w), sum(w * edu) from pairings where age < 18 group by ill"),
+    ("ill, sex, count(*) from people where age < 18 and edu > 0 group by ill, sex",
+     "ill, sex, sum(w) from pairings where age < 18 and edu > 0 group by ill, sex"),
+    ("ill, sex, sum(cost) from people where age < 18 and edu > 0 group by ill, sex",
+     "ill, sex, sum(w * cost) from pairings where age < 18 and edu > 0 group by ill, sex"),
+    ("ill, sex, count(cost), avg(cost) from people where age < 18 group by ill, sex",
+     "ill, sex, sum(w) filter (where cost is not null), sum(w * cost) / sum(w) filter (where cost is not null) "
+     "from pairings where age < 18 group by ill, sex"),
+    ("edu, cost, count(*), sum(age) from people where ill <> 'cold' group by edu, cost",
+     "edu, cost, sum(w), sum(w * age) from pairings where ill <> 'cold' group by edu, cost"),
+    ("ill, edu, count(*) filter (where sex = 'M') from people where edu is not null group by ill, edu",
+     "ill, edu, coalesce(sum(w) filter (where sex = 'M'), 0) from pairings where edu is not null group by ill, edu"),
+    ("sum(case when ill = 'flu' then age else edu end) from people",
+     "sum(w * case when ill = 'flu' then age else edu end) from pairings"),
+    ("sum(age * edu), sum(age * cost) from people where sex is not null",
+     "sum(w * age * edu), sum(w * age * cost) from pairings where sex is not null"),
+    ("sex, age > 10 as old, count(*) from people where ill in ('flu', 'none') group by all having count(*) > 1.5",
+     "sex, age > 10 as old, sum(w) from pairings where ill in ('flu', 'none') group by all having sum(w) > 1.5"),
+    ("label, count(*), sum(edu) from people join marks using (ill) where sex = 'M' group by label",
+     "label, sum(w), sum(w * edu) from pairings join marks using (ill) where sex = 'M' group by label"),
+    ("ill, count(*) from people where ill in (select ill from marks) and age > 3 group by ill",
+     "ill, sum(w) from pairings where ill in (select ill from marks) and age > 3 group by ill"),
+    ("edu, count(*) from people where age > (select 9) group by edu union all select 7, count(*) from people where edu = 1",
+     "edu, sum(w) from pairings where age > (select 9) group by edu union all select 7, sum(w) from pairings where edu = 1"),
+    ("max(age), min(age) from people where sex = 'F'", "max(age), min(age) from pairings where sex = 'F'"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    drawn = random.Random(5)
+
+    def some(values: list[object], missing: float = 0.1) -> object:
+        return None if drawn.random() < missing else drawn.choice(values)
+
+    made = duckdb_anon.connect()
+    made.execute("create table people (age integer, sex varchar, edu integer, ill varchar, cost integer)")
+    for _ in range(60):
+        row = [some(list(range(20))), some(["F", "M"]), some([0, 1, 2]), some(["flu", "cold", "acne"]), some([1, 2, 9])]
+        made.execute("insert into people values ($1, $2, $3, $4, $5)", row)
+    made.execute(
+        "create table marks as select unnest(['flu', 'cold', 'acne']) as ill, unnest(['a', 'b', 'a']) as label"
+    )
+    sliced = "{age: age, sex: sex} as age_sex, {edu: edu} as edu, {ill: ill} as ill, cost"
+    made.execute(f"create table r as select (row_number() over () // 4)::bigint as bucket, {sliced} from people")
+    made.execute(
+        "insert into r select null, * exclude (bucket) from r where bucket = 3; delete from r where bucket = 3"
+    )
+    made.execute(
+        "create table pairings as select a.age_sex.age as age, a.age_sex.sex as sex, e.edu.edu as edu, i.ill.ill as ill, c.cost, "
+        "1 / ((select count(*) from r as n where n.bucket is not distinct from c.bucket) ** 3) as w from r as c "
+        "join r as a on a.bucket is not distinct from c.bucket join r as e on e.bucket is not distinct from c.bucket "
+        "join r as i on i.bucket is not distinct from c.bucket"
+    )
+    yield made
+    made.close()
+
+
+def text_of(con: duckdb.DuckDBPyConnection, query: str) -> str:
+    call = "select rewrite_query($1, 'people', 'r', qi := ['age', 'sex', 'edu'], sensitive := 'ill')"
+    return str(con.execute(call, [query]).fetchall()[0][0])
+
+
+@pytest.mark.parametrize(("query", "over_pairings"), PAIRS)
+def test_estimates_are_the_mean_over_all_pairings(
+    con: duckdb.DuckDBPyConnection, query: str, over_pairings: str
+) -> None:
+    told = con.execute(text_of(con, f"select {query}")).fetchall()
+    truth = con.execute(f"select {over_pairings}").fetchall()
+    assert len(told) == len(truth) > 0
+    for row, true in zip(sorted(told, key=str), sorted(truth, key=str), strict=True):
+        for mine, own in zip(row, true, strict=True):
+            rounded = isinstance(mine, int) and isinstance(own, float)  # counts come back as whole numbers
+            assert mine == (pytest.approx(own, abs=0.5 + 1e-9) if rounded else pytest.approx(own)), (row, true)
+
+
+@pytest.mark.parametrize("query", [query for query, _ in PAIRS])
+def test_values_are_counted_before_they_are_joined(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    text = text_of(con, f"select {query}")
+    assert "OVER (PARTITION BY" not in text, text
+    plan = json.loads(con.execute(f"explain (format json) {text}").fetchall()[0][1])
+    assert not [node for node in nodes(plan[0]) if "NESTED_LOOP" in node["name"].upper()], text
+
+
+def test_what_one_slice_tells_asks_no_bucket(con: duckdb.DuckDBPyConnection) -> None:
+    for query in (
+        "select count(*) from people where age > 5 or sex = 'F'",
+        "select sex, avg(age) from people group by 1",
+    ):
+        text = text_of(con, query)
+        assert "bucket" not in text, text
+        assert con.execute(text).fetchall() == con.execute(query).fetchall()
+
+
+def test_a_deviation_of_less_than_two_rows_is_none(con: duckdb.DuckDBPyConnection) -> None:
+    text = text_of(con, "select ill, edu, cost, stddev(age), var_samp(age) from people where age > 16 group by all")
+    found = con.execute(text).fetchall()
+    assert found and not [row for row in found if any(isinstance(x, float) and x != x for x in row)]
+    assert any(row[-1] is None for row in found)
