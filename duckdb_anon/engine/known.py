@@ -17,13 +17,12 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sensitive_edges import REST
-from duckdb_anon.model.description import read_description
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
-from duckdb_anon.model.shapes.types import bag_type, is_text, list_type, struct_fields
+from duckdb_anon.model.shapes.types import is_text, list_type, struct_fields
 
 
 @dataclass(frozen=True)
@@ -105,25 +104,6 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
     numbers = [_others(texts, leaves, True) for _, leaves, texts in asked]
     inner = _counts(catalog, numbers, [release, *trees.values()])
     return frozenset(attribute for (attribute, *_), number in zip(asked, inner, strict=True) if number)
-
-
-def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
-    """Whether every row of a release carries the counts of all rows of its bucket.
-
-    Anatomy writes them so, and the release's description says that it was made by it; rows whose counts were taken away
-    since are looked for.
-
-    Args:
-        catalog: what the planner can see.
-        release: the release.
-    """
-    description = read_description(release.comment)
-    if description is None or description.method != "anatomy":
-        return False
-    maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
-    bare = " or ".join(f"{ident(name)} is null" for name in maps)
-    none_bare = f"select 1 - count(*) from (from {_read(release)} where {bare} limit 1)"
-    return bool(maps) and _counts(catalog, [none_bare], [release]) == [1]
 
 
 def _others(texts: _Texts, known: str, of_tree: bool) -> str:

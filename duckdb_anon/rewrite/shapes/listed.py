@@ -162,16 +162,22 @@ class BagPart(Part):
         """The bucket, over a row of the release."""
         return self.key
 
+    @property
+    def total(self) -> exp.Expr | None:
+        """The rows of the bucket, which `values` shows."""
+        return own("size")
+
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a value of the bucket, weighted by its count; rows no count speaks of hold NULL."""
         return select(
             """
             select * from (
               select _cell, unnest(list_append(map_keys(_counts), null)) as {value},
-                unnest(list_append(map_values(_counts),
-                  greatest(_rows - coalesce(list_sum(map_values(_counts)), 0), 0)::bigint)) as _weight
-              from (select {key} as _cell, any_value({counts}) as _counts, count(*) as _rows
-                from {release} group by _cell)
+                unnest(list_append(map_values(_counts), _size - _counted)) as _weight, _size
+              from (select *, coalesce(list_sum(map_values(_counts)), 0)::bigint as _counted,
+                greatest(_rows, _counted) as _size
+                from (select {key} as _cell, any_value({counts}) as _counts, count(*) as _rows
+                  from {release} group by _cell))
             ) where _weight > 0""",
             value=self.columns[0],
             key=self.key,

@@ -1,0 +1,44 @@
+"""Whether every row of a release carries the counts of all rows of its bucket, so that none is grouped to read them."""
+
+from __future__ import annotations
+
+import duckdb
+
+from duckdb_anon.engine.bucket_kinds import number_of_bucket, says_nothing
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.quoting import ident
+from duckdb_anon.model.description import read_description
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.shapes.types import bag_type
+
+
+def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
+    """Whether every row of a release carries the counts of all rows of its bucket.
+
+    Anatomy writes them so, and the release's description says that it was made by it; rows whose counts were taken away
+    since are looked for. Without a description all counts are added up and compared with the rows.
+
+    Args:
+        catalog: what the planner can see.
+        release: the release.
+    """
+    maps = [ident(name) for name, kind in release.columns.items() if bag_type(kind) is not None]
+    description = read_description(release.comment)
+    bucket = number_of_bucket(release) if says_nothing(release) and len(maps) == 1 else ""
+    table = release.full or release.sql
+    if maps and description is not None and description.method == "anatomy":
+        asked = f"select 1 from {table} where {' or '.join(f'{one} is null' for one in maps)} limit 1"
+    elif bucket:
+        sums = f"select {ident(bucket)} as b, list_sum(map_values({maps[0]})) as s from {table}"
+        asked = (
+            f"select 1 from ({sums}) group by b "
+            "having count(s) <> count(*) or min(s) <> count(*) or max(s) <> count(*) limit 1"
+        )
+    else:
+        return False
+    cursor = catalog.cursor_for([release])
+    try:
+        return cursor is not None and not cursor.execute(asked).fetchall()
+    except duckdb.Error:
+        tick()  # an interrupt is none of these
+        return False
