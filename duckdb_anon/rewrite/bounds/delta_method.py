@@ -118,7 +118,9 @@ class _Formula:
         if isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
             return self.read(node.this)
         if isinstance(node, exp.Nullif):
-            return self.read(node.this)  # NULL in one group says nothing of the others
+            inner = node.this.unnest()
+            ends_there = isinstance(inner, exp.Greatest) and inner.expressions == [node.expression]
+            return self.read(inner.this if ends_there else inner)  # NULL in one group says nothing of the others
         if not isinstance(node, exp.Binary) or type(node) not in _SLOPES:
             return None
         left, right = self.read(node.left), self.read(node.right)

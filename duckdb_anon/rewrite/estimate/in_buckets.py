@@ -16,7 +16,7 @@ from duckdb_anon.rewrite.estimate.row_answers import Place, place_of, shares_nam
 from duckdb_anon.rewrite.estimate.row_weights import factors
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import SIZE
-from duckdb_anon.rewrite.query.template import copied, every, multiplied, name, select, taken, tree
+from duckdb_anon.rewrite.query.template import copied, every, multiplied, name, select, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import ROW, aliased, columns_asked, filtered, labelled
 from duckdb_anon.rewrite.shapes.slices import SlicePart
@@ -58,7 +58,7 @@ def in_buckets(steps: Steps) -> exp.Select | None:
         release=aliased(model.release, ROW),
         bucket=slices[0].key,
     )
-    if steps.spread and not isinstance(test, exp.Boolean):
+    if steps.spread and test != truth(True):
         # a bucket without a row that satisfies them brings no group into the answer
         chosen.set("having", exp.Having(this=tree("bool_or({test})", test=test)))
     return chosen

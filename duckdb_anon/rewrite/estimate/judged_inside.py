@@ -19,21 +19,17 @@ def judge_inside(select: exp.Select, by_value: list[exp.Expr], steps: Steps) -> 
         by_value: its conditions on columns that are spelled out by value.
         steps: its named steps.
     """
-    read = columns_of(select, steps.homes.alias)
-    tallied = [part for part in steps.joined if part.tallied(sorted(read & set(part.columns)), ()) is not None]
     if select.args.get("joins") or steps.membership is not None:
         return by_value  # rows of another table may be kept without a partner; bounds mark values that fail
+    read = columns_of(select, steps.homes.alias)
+    tallied = [part for part in steps.joined if part.tallied(sorted(read & set(part.columns)), ()) is not None]
     left = []
     for condition in by_value:
         asked = columns_of(condition, steps.homes.alias)
         part = next((one for one in tallied if asked and asked <= set(one.columns)), None)
         bare = steps.bare(condition)
-        if (
-            part is None
-            or bare is None
-            or condition.find(exp.Query)
-            or any(one.table for one in all_of(bare, exp.Column))
-        ):
+        assert bare is not None  # noqa: S101 -- only of no condition
+        if part is None or any(one.table for one in all_of(bare, exp.Column)) or condition.find(exp.Query):
             left.append(condition)
         else:
             steps.inside.setdefault(part.name, []).append(bare)

@@ -43,15 +43,18 @@ def value_steps(
         return [(SPREAD, _opened(parts, lists, latest[0], numbered))]
     sized = any(one.alias == SIZE.this for one in latest[1].selects)
     steps: list[Step] = []
+    by_size: list[Part] = []
     for part in parts:
         tally = part.tallied(used[part.name], inside.get(part.name, ()))
         assert tally is not None or not inside.get(part.name)  # noqa: S101 -- only those that are counted are judged
-        if tally is not None and not sized:
+        if tally is not None and sized:
+            by_size.append(part)
+        elif tally is not None:
             if SIZES not in [step for step, _ in steps]:
                 steps.append((SIZES, _sizes(part)))
             tally = _weighed(tally, used[part.name])
         steps.append((_values_name(part), tally or _weighted(part, used[part.name])))
-    return [*steps, (SPREAD, _joined(parts, used, latest[0], numbered, sized))]
+    return [*steps, (SPREAD, _joined(parts, used, latest[0], numbered, by_size))]
 
 
 def are_lists(parts: Sequence[Part]) -> bool:
@@ -101,13 +104,18 @@ def _opened(parts: Sequence[Part], lists: list[exp.Expr], latest: exp.Identifier
 
 
 def _joined(
-    parts: Sequence[Part], used: Mapping[str, Sequence[str]], latest: exp.Identifier, numbered: bool, sized: bool
+    parts: Sequence[Part],
+    used: Mapping[str, Sequence[str]],
+    latest: exp.Identifier,
+    numbered: bool,
+    by_size: Sequence[Part],
 ) -> exp.Select:
     columns, weights, joins = [tree("_last.*")], [], []
     for part in parts:
         values = _values_name(part)
         columns += [column(c, values) for c in used[part.name]]
-        weights.append(tree("{values}._there / _last._size" if sized else "{values}._weight", values=values))
+        weight = "{values}._there / _last._size" if part in by_size else "{values}._weight"
+        weights.append(tree(weight, values=values))
         on = same(own(f"cell_{part.name}", "last"), tree("{values}._cell", values=values))
         joins.append(exp.Join(this=exp.Table(this=values), on=on))
     source = "(select *, row_number() over () as _row from {latest})" if numbered else "{latest}"

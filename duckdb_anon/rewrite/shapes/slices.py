@@ -87,8 +87,14 @@ class SlicePart(Part):
         ]
 
     def _of_rows(self, node: exp.Expr) -> exp.Expr:
-        """An expression over columns, over a row of the release."""
-        return mapped(node, lambda one: self.fields[fold(one.name)] if _is_bare(one) else None)
+        """An expression over columns, over a row of the release; subqueries have columns of their own."""
+
+        def shown(one: exp.Expr) -> exp.Expr | None:
+            if isinstance(one, exp.Query):
+                return one
+            return self.fields[fold(one.name)] if isinstance(one, exp.Column) and not one.table else None
+
+        return mapped(node, shown)
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a cell of the bucket, times the values its generalized fields may stand for."""
@@ -112,8 +118,3 @@ class SlicePart(Part):
             source = exp.Subquery(this=weighted, alias=exp.TableAlias(this=at.copy()))
             chosen.append("joins", exp.Join(this=source, on=on))
         return chosen
-
-
-def _is_bare(node: exp.Expr) -> bool:
-    """Whether a node is a column of the part; another query's has a table."""
-    return isinstance(node, exp.Column) and not node.table

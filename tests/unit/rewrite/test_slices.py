@@ -52,6 +52,9 @@ PAIRS = (
      "ill, sum(w) from pairings where ill in (select ill from marks) and age > 3 group by ill"),
     ("edu, count(*) from people where age > (select 9) group by edu union all select 7, count(*) from people where edu = 1",
      "edu, sum(w) from pairings where age > (select 9) group by edu union all select 7, sum(w) from pairings where edu = 1"),
+    ("sum(cost), sum(edu) from people where age < (select avg(age) from people) and ill in (select ill from marks)",
+     "sum(w * cost), sum(w * edu) from pairings where age < (select sum(w * age) / sum(w) filter (where age is not null) "
+     "from pairings) and ill in (select ill from marks)"),
     ("max(age), min(age) from people where sex = 'F'", "max(age), min(age) from pairings where sex = 'F'"),
 )  # fmt: skip
 
@@ -120,6 +123,15 @@ def test_what_one_slice_tells_asks_no_bucket(con: duckdb.DuckDBPyConnection) -> 
         text = text_of(con, query)
         assert "bucket" not in text, text
         assert con.execute(text).fetchall() == con.execute(query).fetchall()
+
+
+@pytest.mark.parametrize("never", ["false", "1 = 2", "cost > 9", "age > 99", "ill = 'none'", "age > 99 and cost > 9"])
+def test_where_no_row_satisfies_there_is_no_group(con: duckdb.DuckDBPyConnection, never: str) -> None:
+    for keys in ("ill", "ill, edu", "ill, cost"):
+        query = f"select {keys}, sum(cost), count(*) from people where {never} and sex = 'F' group by {keys}"
+        assert con.execute(text_of(con, query)).fetchall() == [], (keys, never)
+    query = f"select sum(cost), count(*), sum(edu) from people where {never} and sex = 'F'"
+    assert con.execute(text_of(con, query)).fetchall() == [(None, 0, None)]
 
 
 def test_a_deviation_of_less_than_two_rows_is_none(con: duckdb.DuckDBPyConnection) -> None:
