@@ -64,7 +64,9 @@ def require_known_values(
         tree = folded_trees.get(fold(own))
         if tree is None and (is_described(release) or randomized or _says_values(release, own)):
             continue
-        known = _nodes(tree) if tree is not None else f"select {ident(own)}::varchar from {_read(original)}{rest}"
+        known = (
+            _nodes(tree) if tree is not None else f"select distinct {ident(own)}::varchar from {_read(original)}{rest}"
+        )
         asked.append((own, tree))
         counts.append(_others(texts, known, tree is not None))
     rows, *others = _counts(catalog, counts, [original, release, *trees.values()]) if asked else [0]
