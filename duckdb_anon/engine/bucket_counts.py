@@ -29,10 +29,10 @@ def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
     if maps and description is not None and description.method == "anatomy":
         asked = f"select 1 from {table} where {' or '.join(f'{one} is null' for one in maps)} limit 1"
     elif bucket:
-        sums = f"select {ident(bucket)} as b, list_sum(map_values({maps[0]})) as s from {table}"
+        counts = f"list_sum(map_values({maps[0]})) as s, list_min(map_values({maps[0]})) as l, hash({maps[0]}) as h"
         asked = (
-            f"select 1 from ({sums}) group by b "
-            "having count(s) <> count(*) or min(s) <> count(*) or max(s) <> count(*) limit 1"
+            f"select 1 from (select {ident(bucket)} as b, {counts} from {table}) group by b having min(l) <= 0 "
+            "or count(s) <> count(*) or min(s) <> count(*) or max(s) <> count(*) or min(h) <> max(h) limit 1"
         )
     else:
         return False

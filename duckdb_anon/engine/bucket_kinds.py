@@ -4,7 +4,9 @@
 the numbers what was found. Who reads one believes the comment where the table still has as many rows, of the same
 numbers, which is as long to ask as to count the rows. What is stated for certain takes more than that: that all rows
 of a kind show the same counts, and that those are as many as each of its buckets has rows, is looked at again. So it is
-where a release has no description, as one by CREATE TABLE AS: without it each query takes several times as long.
+for estimates from a release without a description, as one by CREATE TABLE AS: without it each query takes several times
+as long. Nothing is certain there, for what is looked at is what is committed, and the table may be another one when the
+query runs.
 
 Cost: of writing, of asking for certain, and of releases without a description, a GROUP BY of the rows by bucket.
 """
@@ -25,7 +27,7 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import BUCKET
 from duckdb_anon.model.shapes.types import bag_type, is_integer
 
-_MISCOUNTED = "coalesce(list_sum(map_values(_anon_m)) <> _anon_rows, true)"
+_MISCOUNTED = "coalesce(list_sum(map_values(_anon_m)) <> _anon_rows or list_min(map_values(_anon_m)) <= 0, true)"
 
 
 def kinds_comment(con: duckdb.DuckDBPyConnection, table: str, layout: Sequence[ColumnPlan]) -> dict[str, str]:
@@ -56,7 +58,7 @@ def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
     """
     said = {name: kinds for name, text in release.comments.items() if (kinds := read_kinds(text)) is not None}
     maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
-    if len(maps) == 1 and not said and says_nothing(release):
+    if len(maps) == 1 and not said and not certain and says_nothing(release):
         return _found(catalog, release, ident(maps[0]))
     if len(said) != 1 or len(maps) != 1 or catalog.cursor is None:
         return ""

@@ -120,7 +120,7 @@ def rewrite_select(
     _spell_out_values(select, homes, aggregates, [*nodes, *joined.nodes])
     joined.spell_out(homes)
     homes.spell_out(asked_of_counts(model, select, alias) if bounds == "none" else ())
-    steps = Steps(homes)
+    steps = Steps(homes, shown=columns_of(select, alias))
     steps.conditions = (conditions := _split_where(select, homes)).exact
     if nothing is not None:
         nothing.require_conditions(conditions.exact, conditions.rest, joined.nodes)

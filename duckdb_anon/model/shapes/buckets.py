@@ -28,7 +28,7 @@ def claim(claims: Claims) -> bool:
         return False
     for name in names:
         claims.carry(name, "counts", "permuted")
-    claims.bucket = claims.take(BUCKET) or ""
+    claims.bucket = claims.take(BUCKET) or claims.bucket
     return True
 
 

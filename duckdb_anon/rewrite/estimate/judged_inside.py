@@ -21,8 +21,7 @@ def judge_inside(select: exp.Select, by_value: list[exp.Expr], steps: Steps) -> 
     """
     if select.args.get("joins") or steps.membership is not None:
         return by_value  # rows of another table may be kept without a partner; bounds mark values that fail
-    read = columns_of(select, steps.homes.alias)
-    tallied = [part for part in steps.joined if part.tallied(sorted(read & set(part.columns)), ()) is not None]
+    tallied = [part for part in steps.joined if part.tallied(sorted(steps.shown & set(part.columns)), ()) is not None]
     left = []
     for condition in by_value:
         asked = columns_of(condition, steps.homes.alias)

@@ -63,7 +63,7 @@ def _ctes(steps: Steps) -> list[Step]:
     made += [(ROWS, buckets)] if buckets is not None else _rows(steps, [step for step, _ in made])
     made += _inversions(steps)
     if steps.joined:
-        shown = steps.homes.by_value if steps.shown is None else steps.homes.by_value & steps.shown
+        shown = steps.homes.by_value & steps.shown
         columns = {part.name: sorted(shown & set(part.columns)) for part in steps.joined}
         made += value_steps(steps.joined, columns, made[-1], steps.membership is not None, steps.inside)
     if steps.membership is not None:

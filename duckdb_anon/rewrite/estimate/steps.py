@@ -43,7 +43,7 @@ class Steps:
         conditions: conditions on exact columns that every row must satisfy.
         likely: conditions on released rows that are implied by the query's, which leave rows out early.
         inside: conditions that values must satisfy where they are listed, by the part that counts them.
-        shown: columns that the final query still reads; None: as many as are spelled out.
+        shown: columns that the final query reads, of those that are spelled out.
         membership: what makes a row's values belong to a group, where bounds are asked of spread values.
         requests: part and what is asked of it, to the column that answers.
         columns: what a column of the released rows is made of, to its name.
@@ -53,7 +53,7 @@ class Steps:
     conditions: list[exp.Expr] = field(default_factory=list)
     likely: list[exp.Expr] = field(default_factory=list)
     inside: dict[str, list[exp.Expr]] = field(default_factory=dict)
-    shown: set[str] | None = None
+    shown: set[str] = field(default_factory=set)
     membership: Membership | None = None
     requests: dict[str, dict[Request, str]] = field(default_factory=dict)
     columns: dict[tuple[str, exp.Expr], str] = field(default_factory=dict)

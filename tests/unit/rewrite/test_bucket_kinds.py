@@ -110,14 +110,15 @@ def test_a_release_that_was_changed_is_read_by_bucket(con: duckdb.DuckDBPyConnec
     assert "4095" not in text and con.execute(text).fetchall()
 
 
-@pytest.mark.parametrize("bounds", ["none", "sure"])
-def test_a_table_without_a_description_is_looked_at(con: duckdb.DuckDBPyConnection, bounds: str) -> None:
+def test_a_table_without_a_description_is_looked_at_for_estimates(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create or replace table said_nothing as from r")
-    query = "select ill, sex, count(*) from t where cost > 3 group by ill, sex order by all"
     con.execute("create or replace view of_it as from said_nothing")
-    text = text_of(con, query, "said_nothing", bounds)
-    assert text == text_of(con, query, "of_it", bounds).replace("FROM of_it\n", "FROM said_nothing\n")
-    assert text == text_of(con, query, "r", bounds).replace("FROM r\n", "FROM said_nothing\n") and "4095" in text
+    query = "select ill, sex, count(*) from t where cost > 3 group by ill, sex order by all"
+    text = text_of(con, query, "said_nothing")
+    assert text == text_of(con, query, "of_it").replace("FROM of_it\n", "FROM said_nothing\n")
+    assert text == text_of(con, query, "r").replace("FROM r\n", "FROM said_nothing\n") and "4095" in text
+    # the table may be another one when the query runs: what is said to be certain rests on each bucket's own rows
+    assert "4095" not in text_of(con, query, "said_nothing", "hard")
     con.execute("create or replace table u as select age as bucket, sex, ill, cost from t")
     roles = "qi := ['bucket', 'sex'], sensitive := 'ill'"
     con.execute(f"create or replace table of_numbers as from anatomy('u', 2, {roles}, keep := 'cost')")
@@ -135,6 +136,8 @@ def _changes_of_a_table(con: duckdb.DuckDBPyConnection) -> list[str]:
         *(change.format(a, b) for change in SWAPS.values()),
         "delete from changed where rowid = (select max(rowid) from changed)",
         "update changed set bucket = -bucket where bucket = (select max(bucket) from changed)",
+        "update changed set ill = map(list_append(map_keys(ill), 'none'), list_append(map_values(ill), 0)) "
+        f"where bucket & 4095 = {a} & 4095",
     ]
 
 
