@@ -276,9 +276,10 @@ def _membership(
         return None
     if any(steps.homes.of(piece) == BY_VALUE for one in partly for piece in _leaves(one, steps.homes)):
         return None
-    if any(
-        steps.homes.columns(query) for one in [*groups.keys, *conditions.by_value] for query in all_of(one, exp.Query)
-    ):
+    asked = [*groups.keys, *conditions.by_value]
+    if any(steps.homes.columns(query) for one in asked for query in all_of(one, exp.Query)):
+        return None
+    if any(one.find(exp.Window) for one in asked):  # DuckDB reads no window inside another one, even in a subquery
         return None
     sets = tuple(tuple(steps.bare(key) or key for key in keys) for keys in groups.sets)
     return Membership(sets, steps.bare(every(conditions.by_value)) or truth(True), intervals_of(steps.joined))

@@ -10,7 +10,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.refusals import has_aggregate, is_aggregate
 from duckdb_anon.rewrite.query.result_names import ResultNames, items_of
-from duckdb_anon.rewrite.query.template import copied
+from duckdb_anon.rewrite.query.template import copied, tree
 from duckdb_anon.rewrite.query.walking import all_of
 
 
@@ -24,6 +24,10 @@ def spell_out_positions(select: exp.Select, names: ResultNames) -> None:
     sets = [one for one in group.expressions if isinstance(one, several)] if group else []
     if not sets:
         return
+    for projection in select.expressions:
+        number = projection.unalias()
+        if isinstance(number, (exp.Literal, exp.Neg)) and number.is_int:
+            number.replace(tree("coalesce({n})", n=number))  # as a key it would be a position
     columns = {fold(column) for item in items_of(select) for column in names.columns(item)}
     by_alias = {fold(e.alias): e.this for e in select.expressions if isinstance(e, exp.Alias)}
     by_alias = {alias: made_of for alias, made_of in by_alias.items() if alias not in columns}
@@ -43,6 +47,19 @@ def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Exp
         node.replace(copied(select.expressions[position - 1].unalias()))
     elif isinstance(node, exp.Column) and not node.table and fold(node.name) in by_alias:
         node.replace(copied(by_alias[fold(node.name)]))
+
+
+def spell_out_constants(select: exp.Select) -> None:
+    """Put constants where HAVING has their names; other names are those of columns by now, or spelled out."""
+    having = select.args.get("having")
+    constants = {
+        fold(one.alias): one.this
+        for one in select.expressions
+        if isinstance(one, exp.Alias) and not one.find(exp.Column, exp.Query) and not has_aggregate(one)
+    }
+    for column in all_of(having, exp.Column) if having and constants else ():
+        if not column.table and fold(column.name) in constants and column.find_ancestor(exp.Query) is select:
+            column.replace(exp.Paren(this=copied(constants[fold(column.name)])))
 
 
 def spell_out_all(select: exp.Select) -> None:

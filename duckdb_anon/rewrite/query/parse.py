@@ -20,7 +20,7 @@ from sqlglot.schema import MappingSchema
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.collation import refuse_letters
-from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_positions
+from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_constants, spell_out_positions
 from duckdb_anon.rewrite.query.merging_in import merged
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.plain_from import (
@@ -151,6 +151,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             raise RewriteError(explain(written, tables) or f"there is no column {listed(unknown_names(tree))}")
         refuse_letters(tree, tables[0].collated)
         for select in all_of(tree, exp.Select):
+            spell_out_constants(select)
             spell_out_all(select)
         tree = merged(tree)
         tell_apart(tree, {fold(name) for name, _ in tables[0].columns})
