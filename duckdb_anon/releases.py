@@ -199,8 +199,7 @@ def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
 
 def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
     target = _target(name)
-    if not replace and is_taken(con, target):
-        raise AnonError(f"release: there is a table {name} already; give another name, or replace")
+    _refuse_taken(con, name, False, replace)
     con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
     found: Recorded = recorded()
     comment = _comment(found)

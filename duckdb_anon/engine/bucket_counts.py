@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import duckdb
 
-from duckdb_anon.engine.bucket_kinds import number_of_bucket, says_nothing
+from duckdb_anon.engine.bucket_kinds import number_of_bucket
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident
+from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.model.description import read_description
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes.types import bag_type
@@ -24,7 +25,7 @@ def counts_on_every_row(catalog: Catalog, release: Relation) -> bool:
     """
     maps = [ident(name) for name, kind in release.columns.items() if bag_type(kind) is not None]
     description = read_description(release.comment)
-    bucket = number_of_bucket(release) if says_nothing(release) and len(maps) == 1 else ""
+    bucket = number_of_bucket(release) if len(maps) == 1 and not is_described(release) else ""
     table = release.full or release.sql
     if maps and description is not None and description.method == "anatomy":
         asked = f"select 1 from {table} where {' or '.join(f'{one} is null' for one in maps)} limit 1"

@@ -19,8 +19,8 @@ import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident
+from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.model.cells import Counts
-from duckdb_anon.model.description import read_description
 from duckdb_anon.model.entries import ColumnPlan
 from duckdb_anon.model.kinds import BELOW, LEAST_BUCKETS, Kinds, read_kinds
 from duckdb_anon.model.progress import tick
@@ -56,31 +56,23 @@ def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
         release: the release.
         certain: whether something will be stated for certain.
     """
-    said = {name: kinds for name, text in release.comments.items() if (kinds := read_kinds(text)) is not None}
+    said: dict[str, Kinds | None] = {
+        name: kinds for name, text in release.comments.items() if (kinds := read_kinds(text)) is not None
+    }
+    if not said and not certain and not is_described(release):
+        said = {number_of_bucket(release): None}
     maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
-    if len(maps) == 1 and not said and not certain and says_nothing(release):
-        return _found(catalog, release, ident(maps[0]))
-    if len(said) != 1 or len(maps) != 1 or catalog.cursor is None:
+    if len(said) != 1 or len(maps) != 1 or not all(said):
         return ""
-    ((name, kinds),), counts = said.items(), ident(maps[0])
-    sql = (
-        f"select count(*), sum({ident(name)}), (select count(*) from ({_first(release.sql, ident(name), counts)}) "
-        f"where {_MISCOUNTED}) from {release.sql}"
-    )
+    ((name, kinds),) = said.items()
+    cursor = catalog.cursor_for([release])
+    where = release.full or release.sql, ident(name), ident(maps[0])
     try:
-        if certain:
-            agrees = looked_at(catalog.cursor, release.sql, ident(name), counts) == kinds
-        else:
-            agrees = catalog.cursor.execute(sql).fetchone() == (kinds.rows, kinds.total, 0)
+        tells = cursor is not None and _tells(cursor, where, kinds, certain)
     except duckdb.Error:
         tick()  # an interrupt is none of these
         return ""  # what the planner cannot read is read as if nothing were said
-    return name if agrees else ""
-
-
-def says_nothing(release: Relation) -> bool:
-    """Whether a release has no description, so that its rows alone tell how to read it."""
-    return read_description(release.comment) is None
+    return name if tells else ""
 
 
 def number_of_bucket(release: Relation) -> str:
@@ -94,24 +86,29 @@ def number_of_bucket(release: Relation) -> str:
     return named if named and is_integer(release.columns[named]) else ""
 
 
-def _found(catalog: Catalog, release: Relation, counts: str) -> str:
-    """The column whose numbers tell the kinds of buckets, as every row of a release that says nothing shows."""
-    name = number_of_bucket(release)
-    cursor = catalog.cursor_for([release]) if name else None
-    if cursor is None:
-        return ""
-    bucket, last, table = ident(name), BELOW - 1, release.full or release.sql
-    may_be = (
+def _tells(con: duckdb.DuckDBPyConnection, where: tuple[str, str, str], kinds: Kinds | None, certain: bool) -> bool:
+    """Whether numbers of buckets tell kinds as a comment says, or without one as every row shows.
+
+    Args:
+        con: a connection.
+        where: the release, its numbers of buckets and its counts, as SQL writes them.
+        kinds: what the comment says; None without.
+        certain: whether something will be stated for certain.
+    """
+    table, bucket, _ = where
+    if kinds is not None and certain:
+        return looked_at(con, *where) == kinds
+    if kinds is not None:
+        first = f"select count(*) from ({_first(*where)}) where {_MISCOUNTED}"
+        found = con.execute(f"select count(*), sum({bucket}), ({first}) from {table}").fetchone()
+        return found == (kinds.rows, kinds.total, 0)
+    last = BELOW - 1
+    # numbers that were counted on miss one of these, which takes a tenth of looking at all rows
+    may = con.execute(
         f"select max({bucket}) > {last} and min({bucket}) > 0 and min({bucket} & {last}) > 0 and "
         f"max({bucket} & {last}) <= max({bucket}) filter (where {bucket} <= {last}) from {table}"
-    )
-    try:
-        # numbers that were counted on miss one of these, which takes a tenth of looking at all rows
-        tells = cursor.execute(may_be).fetchone() == (True,)
-        return name if tells and looked_at(cursor, table, bucket, counts) is not None else ""
-    except duckdb.Error:
-        tick()  # an interrupt is none of these
-        return ""
+    ).fetchone()
+    return may == (True,) and looked_at(con, *where) is not None
 
 
 def looked_at(con: duckdb.DuckDBPyConnection, table: str, bucket: str, counts: str) -> Kinds | None:

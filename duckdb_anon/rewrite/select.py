@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.bounds.delta_method import randomized_only
 from duckdb_anon.rewrite.bounds.ends import Limits, append_answers
 from duckdb_anon.rewrite.bounds.permuted_kinds import permuted
@@ -28,13 +27,13 @@ from duckdb_anon.rewrite.estimate.membership import Membership, intervals_of
 from duckdb_anon.rewrite.estimate.moments import as_sums
 from duckdb_anon.rewrite.estimate.numbers import add_numbers
 from duckdb_anon.rewrite.estimate.rows_that_may import rows_that_may
-from duckdb_anon.rewrite.estimate.step_ctes import replace_table
+from duckdb_anon.rewrite.estimate.step_ctes import stand_in
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.unmatched_rows import UnmatchedRows
 from duckdb_anon.rewrite.estimate.value_steps import drop_unread
 from duckdb_anon.rewrite.joined_steps import JoinedSteps
 from duckdb_anon.rewrite.likely_extremes import LikelyExtremes
-from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes, columns_inside, columns_outside
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups, groups_of
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
 from duckdb_anon.rewrite.query.plain_from import items_beside
@@ -157,7 +156,7 @@ def rewrite_select(
     steps.likely = rows_that_may(select, conditions.rest, conditions.by_value, steps)
     if limits is None and not extremes.found and not joined.found:
         steps.shown = columns_of(select, alias)
-    replace_table(select, table, steps)
+    stand_in(select, table, steps)
     extremes.attach(select)
     appended |= joined.attach(select, bounds != "none")
     if limits is not None:
@@ -227,13 +226,13 @@ def _place(select: exp.Select, table: exp.Table) -> int:
 
 def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggregate], nodes: list[exp.Expr]) -> None:
     """Decide which columns the final query sees value by value."""
-    inside = {id(column) for node in nodes for column in all_of(node, exp.Column)}
+    inside = columns_inside(nodes)
     for key in ("group", "having", "order", "qualify"):
         clause = select.args.get(key)
         if clause is not None:
-            homes.spell_out(_outside(clause, homes.alias, inside))
+            homes.spell_out(columns_outside(clause, homes.alias, inside))
     for projection in select.expressions:
-        homes.spell_out(_outside(projection, homes.alias, inside))
+        homes.spell_out(columns_outside(projection, homes.alias, inside))
     for join in select.args.get("joins") or []:
         if join.args.get("on") is not None:
             homes.spell_out(homes.columns(join.args["on"]))
@@ -245,11 +244,6 @@ def _spell_out_values(select: exp.Select, homes: Homes, aggregates: list[Aggrega
             homes.spell_out(homes.columns(aggregate.value))
     while any([homes.spell_out(homes.columns(one)) for piece in pieces for one in list(homes.mixed(piece))]):
         continue
-
-
-def _outside(clause: exp.Expr, alias: str, inside: set[int]) -> set[str]:
-    columns = (c for c in all_of(clause, exp.Column) if c.table == alias and id(c) not in inside)
-    return {fold(c.name) for c in columns}
 
 
 def _split_where(select: exp.Select, homes: Homes) -> Conditions:

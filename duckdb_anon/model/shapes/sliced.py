@@ -27,7 +27,7 @@ def claim(claims: Claims) -> bool:
             cell = cell_of(claims, field, kind)
             claims.columns[fold(field)] = Content(fold(field), name, field, kind, cell, "permuted", own)
         del claims.unclaimed[name]
-    claims.bucket = claims.take(BUCKET) or claims.bucket
+    claims.bucket = claims.take(BUCKET) or ""
     claims.bounded = False
     return True
 

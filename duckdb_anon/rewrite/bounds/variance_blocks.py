@@ -15,7 +15,8 @@ from functools import cached_property, reduce
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.estimate.steps import ROWS, Steps
+from duckdb_anon.rewrite.estimate.step_ctes import ROWS
+from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import Step
 from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.parse import is_original

@@ -30,7 +30,7 @@ from duckdb_anon.rewrite.bounds.variance_blocks import Block, Question
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term, split
 from duckdb_anon.rewrite.estimate.row_answers import told_name
 from duckdb_anon.rewrite.estimate.row_weights import of_both
-from duckdb_anon.rewrite.estimate.steps import ROWS as ELIGIBLE
+from duckdb_anon.rewrite.estimate.step_ctes import ROWS as ELIGIBLE
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
 from duckdb_anon.rewrite.query.template import (
     added,

@@ -110,7 +110,7 @@ def combined(
     if not parts or not all(isinstance(part, RandomizedPart) for part in parts):
         return None
     shares = {_place(part, label) for part in parts for label in requests.get(part.name, {}).values()}
-    products = [_product(key, shares) for key in columns]
+    products = [product_of(key, shares) for key in columns]
     if not all(products):
         return None
     wanted = dict(zip(columns, (one for one in products if one), strict=True))
@@ -153,8 +153,13 @@ def _place(part: Part, label: str) -> Place:
     return shares_name(part).this, name(label).this
 
 
-def _product(key: Key, shares: Collection[Place]) -> Product | None:
-    """What a column sums, as an amount of a row and the answers that weigh it; None for anything else."""
+def product_of(key: Key, shares: Collection[Place]) -> Product | None:
+    """What a column sums, as an amount of a row and the answers that weigh it; None for anything else.
+
+    Args:
+        key: the column.
+        shares: where answers stand.
+    """
     kind, made_of = key
     parts = factors(made_of)
     weights = [one for one in parts if isinstance(one, exp.Column) and place_of(one) in shares]

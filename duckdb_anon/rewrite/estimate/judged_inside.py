@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.query.walking import all_of, columns_of
+from duckdb_anon.rewrite.shapes.slices import SlicePart
 
 
 def judge_inside(select: exp.Select, by_value: list[exp.Expr], steps: Steps) -> list[exp.Expr]:
@@ -21,7 +22,9 @@ def judge_inside(select: exp.Select, by_value: list[exp.Expr], steps: Steps) -> 
     """
     if select.args.get("joins") or steps.membership is not None:
         return by_value  # rows of another table may be kept without a partner; bounds mark values that fail
-    tallied = [part for part in steps.joined if part.tallied(sorted(steps.shown & set(part.columns)), ()) is not None]
+    tallied = [
+        part for part in steps.joined if isinstance(part, SlicePart) and part.shows(steps.shown & set(part.columns))
+    ]
     left = []
     for condition in by_value:
         asked = columns_of(condition, steps.homes.alias)

@@ -19,7 +19,7 @@ from duckdb_anon.rewrite.estimate.row_answers import (
 )
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import SPREAD, Step, append_step, value_steps
-from duckdb_anon.rewrite.query.template import column, copied, name, number, own, select, taken, tree
+from duckdb_anon.rewrite.query.template import column, name, number, own, select, taken, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.inverted import inversions
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, Request, aliased, labelled, same
@@ -29,7 +29,7 @@ SHARES = name("shares")
 ROWS = name("eligible")
 
 
-def replace_table(select: exp.Select, table: exp.Table, steps: Steps) -> None:
+def stand_in(select: exp.Select, table: exp.Table, steps: Steps) -> None:
     """Let the last step stand in for the original, and put the steps before the query.
 
     Args:
@@ -39,8 +39,7 @@ def replace_table(select: exp.Select, table: exp.Table, steps: Steps) -> None:
     """
     made = _ctes(steps)
     alias = exp.TableAlias(this=exp.to_identifier(steps.homes.alias, quoted=True))
-    stand_in = exp.Table(this=taken(made[-1][0]), alias=alias, joins=table.args.get("joins"))
-    table.replace(stand_in)
+    table.replace(exp.Table(this=taken(made[-1][0]), alias=alias, joins=table.args.get("joins")))
     if isinstance(select.parent, exp.SetOperation):
         select.replace(wrapped := exp.Subquery(this=exp.Select()))
         wrapped.set("this", select)
@@ -97,7 +96,7 @@ def _rows(steps: Steps, made_before: list[exp.Identifier]) -> list[Step]:
     summed = steps.summed
     by_value = sorted(c for c in steps.homes.by_value if c in steps.model.exact)
     keys = [tree("{made_of} as {c}", made_of=steps.model.exact[c], c=c) for c in by_value]
-    keys += [labelled(tree("{cell}", cell=part.cell), f"cell_{part.name}") for part in steps.spread]
+    keys += steps.cells
     functions = {"min": "min({x})", "max": "max({x})", "key": "{x}"}
     columns: list[exp.Expr] = []
     for (kind, made_of), label in steps.columns.items():
@@ -129,8 +128,7 @@ def _rows(steps: Steps, made_before: list[exp.Identifier]) -> list[Step]:
     if ends:
         made.append((BOXES, select("select *, {ends} from {release}", ends=ends, release=source)))
         source = as_rows(BOXES)
-    conditions = [steps.text(one) for one in steps.conditions] + [copied(one) for one in steps.likely]
-    asked = [part for part in steps.model.parts if part in steps.spread or steps.requests.get(part.name)]
+    conditions, asked = steps.row_conditions, steps.asked
     rows_alone = by_value or joins or ends or steps.model.weight is not None
     totals = None if rows_alone else combined(asked, steps.requests, steps.spread, steps.columns, conditions)
     if totals is not None:

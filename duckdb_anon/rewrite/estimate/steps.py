@@ -17,26 +17,19 @@ from sqlglot import exp
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, Term
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.membership import Membership
-from duckdb_anon.rewrite.estimate.row_answers import (
-    shares_name,
-    told_name,
-)
+from duckdb_anon.rewrite.estimate.row_answers import shares_name, told_name
 from duckdb_anon.rewrite.estimate.row_weights import value_where
 from duckdb_anon.rewrite.estimate.step_names import label_of, names_of, unlike
-from duckdb_anon.rewrite.query.template import multiplied, name, number, own, tree
+from duckdb_anon.rewrite.query.template import copied, multiplied, name, number, own, tree
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
-from duckdb_anon.rewrite.shapes.parts import Part, Request
+from duckdb_anon.rewrite.shapes.parts import Part, Request, labelled
 from duckdb_anon.rewrite.shapes.released import Model
 from duckdb_anon.rewrite.shapes.slices import SlicePart
-
-BOXES = name("box_ends")
-SHARES = name("shares")
-ROWS = name("eligible")
 
 
 @dataclass
 class Steps:
-    """Collects what the final query needs and writes the CTEs that provide it.
+    """Collects what the final query needs; `step_ctes` writes the CTEs that provide it.
 
     Attributes:
         homes: assignment of expressions to parts; complete before anything is asked for.
@@ -73,6 +66,21 @@ class Steps:
     def spread(self) -> list[Part]:
         """Parts whose values the final query sees one by one."""
         return [p for p in self.model.parts if self.homes.by_value & set(p.columns)]
+
+    @property
+    def asked(self) -> list[Part]:
+        """Parts that the final query reads: by value, or what they answer."""
+        return [part for part in self.model.parts if part in self.spread or self.requests.get(part.name)]
+
+    @property
+    def row_conditions(self) -> list[exp.Expr]:
+        """What a row of the release must satisfy."""
+        return [self.text(one) for one in self.conditions] + [copied(one) for one in self.likely]
+
+    @property
+    def cells(self) -> list[exp.Expr]:
+        """The cells of the spread parts, over a row of the release, as columns of the rows."""
+        return [labelled(tree("{cell}", cell=part.cell), f"cell_{part.name}") for part in self.spread]
 
     @property
     def summed(self) -> bool:

@@ -52,7 +52,7 @@ def value_steps(
         elif tally is not None:
             if SIZES not in [step for step, _ in steps]:
                 steps.append((SIZES, _sizes(part)))
-            tally = _weighed(tally, used[part.name])
+            tally = _divided(tally, used[part.name])
         steps.append((_values_name(part), tally or _weighted(part, used[part.name])))
     return [*steps, (SPREAD, _joined(parts, used, latest[0], numbered, by_size))]
 
@@ -136,7 +136,7 @@ def _sizes(part: Part) -> exp.Select:
     )
 
 
-def _weighed(tally: exp.Select, used: Sequence[str]) -> exp.Select:
+def _divided(tally: exp.Select, used: Sequence[str]) -> exp.Select:
     """The different cells of each bucket with their share of it."""
     return select(
         "select _cells._cell, {columns}, _there / _size as _weight from {tally} as _cells "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sqlglot import exp
 
+from duckdb_anon.model.folding import fold
 from duckdb_anon.rewrite.query.refusals import is_aggregate
+from duckdb_anon.rewrite.query.walking import all_of
 
 
 def aggregate_nodes(select: exp.Select) -> Iterator[exp.Expr]:
@@ -30,6 +32,27 @@ def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
         return
     for child in node.iter_expressions():
         yield from _outermost(child)
+
+
+def columns_inside(nodes: Iterable[exp.Expr]) -> set[int]:
+    """The columns in some nodes, by identity.
+
+    Args:
+        nodes: aggregates of a SELECT.
+    """
+    return {id(column) for node in nodes for column in all_of(node, exp.Column)}
+
+
+def columns_outside(clause: exp.Expr, alias: str, inside: Collection[int]) -> set[str]:
+    """Columns of a table that a clause reads outside of aggregates, folded.
+
+    Args:
+        clause: a clause or projection of a SELECT.
+        alias: what the SELECT calls the table.
+        inside: what `columns_inside` gives for its aggregates.
+    """
+    columns = (one for one in all_of(clause, exp.Column) if one.table == alias and id(one) not in inside)
+    return {fold(one.name) for one in columns}
 
 
 def without_filter(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:

@@ -52,12 +52,14 @@ def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Exp
 def spell_out_constants(select: exp.Select) -> None:
     """Put constants where HAVING has their names; other names are those of columns by now, or spelled out."""
     having = select.args.get("having")
+    if having is None:
+        return
     constants = {
         fold(one.alias): one.this
         for one in select.expressions
         if isinstance(one, exp.Alias) and not one.find(exp.Column, exp.Query) and not has_aggregate(one)
     }
-    for column in all_of(having, exp.Column) if having and constants else ():
+    for column in all_of(having, exp.Column):
         if not column.table and fold(column.name) in constants and column.find_ancestor(exp.Query) is select:
             column.replace(exp.Paren(this=copied(constants[fold(column.name)])))
 

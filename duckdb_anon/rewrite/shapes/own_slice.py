@@ -14,9 +14,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
-from duckdb_anon.rewrite.query.walking import all_of, columns_of
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes, columns_inside, columns_outside
+from duckdb_anon.rewrite.query.walking import columns_of
 from duckdb_anon.rewrite.shapes.listed import BagPart
 from duckdb_anon.rewrite.shapes.released import Model
 from duckdb_anon.rewrite.shapes.slices import SlicePart
@@ -38,7 +37,9 @@ def with_own_slice(model: Model, select: exp.Select, alias: str) -> Model:
     of_buckets = all(isinstance(model.part_of.get(column), (BagPart, SlicePart)) for column in read)
     if not whole or not of_buckets or model.weight is not None or any(part.counted for part in model.parts):
         return model
-    spelled = _outside_aggregates(select, alias)
+    inside = columns_inside(aggregate_nodes(select))
+    shown = [*select.expressions, *(select.args[key] for key in ("group", "order") if select.args.get(key))]
+    spelled = {column for clause in shown for column in columns_outside(clause, alias, inside)}
     own = max(whole, key=lambda part: len(spelled & set(part.columns)))
     return replace(
         model,
@@ -46,11 +47,3 @@ def with_own_slice(model: Model, select: exp.Select, alias: str) -> Model:
         parts=tuple(part for part in model.parts if part is not own),
         part_of={column: part for column, part in model.part_of.items() if part is not own},
     )
-
-
-def _outside_aggregates(select: exp.Select, alias: str) -> set[str]:
-    """Columns that are shown, grouped or ordered by."""
-    inside = {id(column) for node in aggregate_nodes(select) for column in all_of(node, exp.Column)}
-    clauses = [*select.expressions, *(select.args[key] for key in ("group", "order") if select.args.get(key))]
-    columns = (column for clause in clauses for column in all_of(clause, exp.Column) if column.table == alias)
-    return {fold(column.name) for column in columns if id(column) not in inside}

@@ -48,8 +48,7 @@ class SlicePart(Part):
             return super().shares(requests, labels)
         answers = [self.of_bucket(one) for one in requests]
         return select(
-            "select {cell}, {answers} from {release} group by {key}",
-            cell=labelled(tree("{key}", key=self.key), "cell"),
+            "select {key} as _cell, {answers} from {release} group by {key}",
             answers=[labelled(one, label) for one, label in zip(answers, labels, strict=True)],
             release=self.source(),
             key=self.key,
@@ -69,8 +68,8 @@ class SlicePart(Part):
         if not self.shows({*used, *asked}):
             return None
         found = select(
-            "select {cell}, {columns}, count(*) as _there from {release} group by all",
-            cell=labelled(tree("{key}", key=self.key), "cell"),
+            "select {key} as _cell, {columns}, count(*) as _there from {release} group by all",
+            key=self.key,
             columns=self._named(used),
             release=self.source(),
         )
