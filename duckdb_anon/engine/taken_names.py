@@ -5,10 +5,10 @@ from __future__ import annotations
 import duckdb
 
 from duckdb_anon.engine.catalog_rows import names_of
+from duckdb_anon.model.folding import fold
 
 _THERE = """
-select lower(database_name), lower(schema_name), database_name = current_database(),
-  database_name = 'temp' or (database_name = current_database() and schema_name = current_schema())
+select name, database_name, schema_name, current_database(), current_schema()
 from (select database_name, schema_name, table_name as name from duckdb_tables()
   union all select database_name, schema_name, view_name from duckdb_views())
 where lower(name) = lower($1)"""
@@ -27,12 +27,13 @@ def is_taken(con: duckdb.DuckDBPyConnection, target: str) -> bool:
     (False, True, False)
     """
     *places, name = names_of(target)
-    rows = con.execute(_THERE, [name]).fetchall()
-    if not places:
-        return any(is_found for *_, is_found in rows)
-    if len(places) == 2:
-        return any([database, schema] == places for database, schema, *_ in rows)
-    return any(
-        (schema == places[0] and is_here) or (database == places[0] and schema == "main")
-        for database, schema, is_here, _ in rows
-    )
+    for row in con.execute(_THERE, [name]).fetchall():
+        found, database, schema, *here = map(fold, row)
+        meant: list[list[str]] = [[*here], ["temp", "main"]]
+        if len(places) == 2:
+            meant = [places]
+        elif places:
+            meant = [[here[0], *places], [*places, "main"]]
+        if found == name and [database, schema] in meant:  # lower() of SQL makes one of letters that DuckDB tells apart
+            return True
+    return False

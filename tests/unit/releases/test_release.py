@@ -123,6 +123,11 @@ def test_a_name_is_taken_where_it_points_and_nowhere_else(people: duckdb.DuckDBP
         with pytest.raises(AnonError, match=f"a table {name} already"):
             duckdb_anon.release(people, name, call)
     duckdb_anon.release(people, "apart.s", call)
+    people.execute("""attach ':memory:' as "DÄ"; create table "DÄ".t as select 1 as x""")
+    with pytest.raises(AnonError, match="already"):
+        duckdb_anon.release(people, '"dÄ".T', call)
+    for free in ('"Ä"', '"ä"', '"DÄ".u'):  # letters beyond Z are told apart, as DuckDB does
+        duckdb_anon.release(people, free, call)
     assert (
         people.execute("select count(*) from apart.s").fetchone()
         == people.execute("from (select count(*) from r)").fetchone()
