@@ -9,8 +9,8 @@ returns early where it is set; what it returns then is never seen, since the cal
 What was compiled is kept: beside the package where that folder can be written to, in the user's cache folder
 otherwise (`$XDG_CACHE_HOME/duckdb_anon` or `~/.cache/duckdb_anon`; `NUMBA_CACHE_DIR`, where set, decides), and
 nowhere if neither can be. numba compares the file of a compiled function with what it has kept, but not the files
-of the functions that one calls; so the folder is named after the contents of all of these, and a change compiles anew
-whatever it reaches, and nothing else.
+of the functions that one calls; so the folder is named after the contents of all of these and numba's release, and a
+change compiles anew whatever it reaches, and nothing else.
 
 Cost: the first call of a function compiles it (0.1 to 2 s, kept), the first one in a process imports numba (0.4 s).
 """
@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from duckdb_anon.kernels.kept import keep
 from duckdb_anon.kernels.linking import linked_library, options_by_identity
 from duckdb_anon.model.progress import tick
 
@@ -166,7 +167,7 @@ def cache_folder(function: Callable[..., Any], inner: bool = False) -> Path | No
 
 
 def _contents(function: Callable[..., Any]) -> str:
-    """Name the functions a function can reach by calls, and the contents of their files."""
+    """Name the functions a function can reach by calls, the contents of their files, and what compiles them."""
     files: set[str] = set()
     met, waiting = {function}, [function]
     while waiting:
@@ -179,6 +180,7 @@ def _contents(function: Callable[..., Any]) -> str:
                 waiting.append(called.function)
     # variants of a function are in one file and call different ones
     digest = hashlib.sha256(" ".join(sorted(each.__qualname__ for each in met)).encode())
+    digest.update(_numba().__version__.encode())
     for file in sorted(files):
         path = Path(file)
         digest.update(path.name.encode())
@@ -249,16 +251,18 @@ def _quickly(dispatcher: Any, inner: bool) -> Any:
 
 
 def _kept(numba: Any, function: Callable[..., Any], options: dict[str, Any], folder: Path | None) -> Any:
+    dispatcher = numba.njit(**options)(function)
     if folder is None:
-        return numba.njit(**options)(function)
+        return dispatcher
     # The folder is read when a function is decorated; others in this process keep their own.
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
-        return numba.njit(cache=True, **options)(function)
+        keep(dispatcher, function)
     except RuntimeError:  # a function without a file, such as one typed at a prompt, cannot be kept
-        return numba.njit(**options)(function)
+        pass
     finally:
         numba.config.CACHE_DIR = before
+    return dispatcher
 
 
 def _general(dispatcher: Any) -> Any:

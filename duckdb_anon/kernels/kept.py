@@ -1,0 +1,67 @@
+"""Machine code on disk that several processes share, where nothing a process finds there can fail a call.
+
+numba names the code of a function's n-th signature n, and tells of it before it is there: a process that looks in
+between reads what another release of numba left under that name, or what another process compiled for other types
+and saved at the same time. Here every piece of code has a name of its own, and is there before it is told of; what
+cannot be read is compiled anew, and what cannot be written is not kept.
+
+Cost: none.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+
+def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
+    """Keep the machine code of a function in the folder that numba's settings name.
+
+    Args:
+        dispatcher: numba's function, not called yet.
+        function: what it compiles.
+
+    Raises:
+        RuntimeError: the function has no file, as one typed at a prompt.
+    """
+    from numba.core import caching
+
+    files: Any = caching.IndexDataCacheFile
+    cache: Any = caching.FunctionCache
+
+    class Files(files):  # type: ignore[misc]
+        """An index of signatures, and one file a signature."""
+
+        def save(self, key: Any, data: Any) -> None:
+            name = self._data_name(secrets.randbits(64))
+            self._save_data(name, data)
+            # read only now, so that few entries that others save meanwhile are lost, which are compiled again then
+            self._save_index({**self._load_index(), key: name})
+
+        def _load_index(self) -> dict[Any, str]:
+            try:
+                return dict(super()._load_index())
+            except Exception:  # a damaged pickle raises anything
+                return {}
+
+    class Cache(cache):  # type: ignore[misc]
+        """numba's keeper of compiled functions, which helps where it can."""
+
+        def __init__(self) -> None:
+            super().__init__(function)
+            self._cache_file = Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # LLVM and pickle raise anything on code that is not theirs
+                return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            try:
+                super().save_overload(sig, data)
+            except OSError:
+                return
+
+    dispatcher._cache = Cache()

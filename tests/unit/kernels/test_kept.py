@@ -1,0 +1,108 @@
+"""Compiled code on disk: shared by processes that come at any moment, and never a reason for a call to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from duckdb_anon.kernels.kept import keep
+
+
+def added(value, more):
+    return value + more
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """What the next process has of the function: nothing but what is on disk."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def new() -> Any:
+        dispatcher = numba.njit(added)
+        keep(dispatcher, added)
+        return dispatcher
+
+    return new
+
+
+def hits(dispatcher: Any) -> int:
+    return sum(dispatcher.stats.cache_hits.values())
+
+
+def files(folder: Path, ending: str) -> list[Path]:
+    return sorted(folder.rglob(f"*{ending}"))
+
+
+def test_the_next_process_compiles_nothing(process):
+    assert process()(1, 2) == 3 and process()(0.5, 1) == 1.5
+    whole, part = process(), process()
+    assert (whole(1, 2), part(0.5, 1)) == (3, 1.5)
+    assert hits(whole) == hits(part) == 1
+
+
+def test_code_is_there_before_it_is_told_of(process, monkeypatch, tmp_path):
+    told = []
+
+    def index(self: Any, overloads: dict[Any, str]) -> None:
+        told.append(all((tmp_path / found.parent / name).is_file() for name in overloads.values()))
+        save(self, overloads)
+
+    process()(1, 2)
+    found = files(tmp_path, ".nbc")[0]
+    save = IndexDataCacheFile._save_index
+    monkeypatch.setattr(IndexDataCacheFile, "_save_index", index)
+    process()(0.5, 1)
+    assert told == [True]
+
+
+def test_what_another_process_saves_at_the_same_time_is_never_taken_for_ones_own(process, monkeypatch):
+    """Both find nothing on disk when they name what they save, and one saves between two steps of the other."""
+    write, waiting = IndexDataCacheFile._save_data, [process()]
+
+    def after_another(self: Any, *arguments: Any) -> None:
+        while waiting:
+            assert waiting.pop()(0.5, 1) == 1.5
+        write(self, *arguments)
+
+    with monkeypatch.context() as both:
+        both.setattr(IndexDataCacheFile, "_load_index", lambda self: {})
+        both.setattr(IndexDataCacheFile, "_save_data", after_another)
+        assert process()(1, 2) == 3
+    later = process()
+    assert (later(0.5, 1), later(1, 2)) == (1.5, 3)
+    assert hits(later) == 1  # the other's entry is lost, and its code nobody's
+
+
+@pytest.mark.parametrize("ending", [".nbc", ".nbi"])
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"nothing of numba's"])
+def test_what_cannot_be_read_is_compiled_anew(process, tmp_path, ending, content):
+    process()(1, 2)
+    for file in files(tmp_path, ending):
+        file.write_bytes(content)
+    again = process()
+    assert again(1, 2) == 3 and hits(again) == 0
+    once_more = process()
+    assert once_more(1, 2) == 3 and hits(once_more) == 1
+
+
+def test_code_of_another_llvm_is_compiled_anew(process, tmp_path, monkeypatch):
+    from llvmlite import binding
+
+    process()(1, 2)
+    monkeypatch.setattr(binding, "parse_bitcode", lambda code: binding.parse_assembly("of another LLVM"))
+    again = process()
+    assert again(1, 2) == 3 and hits(again) == 0
+
+
+def test_what_cannot_be_written_is_not_kept(process, monkeypatch, tmp_path):
+    def full(self: Any, name: str) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
+    assert process()(1, 2) == 3
+    assert not files(tmp_path, ".nbc")
