@@ -125,6 +125,16 @@ class Browser:
             assert time.monotonic() < end, (script, self.run("document.body.innerText")[-2000:])
             time.sleep(0.2)
 
+    def press(self, element: str, shown: str, seconds: float = 90) -> None:
+        """Press the mouse on an element until an expression is true; again, where the page was not ready for it."""
+        end = time.monotonic() + seconds
+        while not self.run(f"!!({shown})"):
+            assert time.monotonic() < end, (element, shown, self.run("document.body.innerText")[-2000:])
+            self.run(f"{element}.dispatchEvent(new MouseEvent('mousedown', {{bubbles: true}}))")
+            patience = time.monotonic() + 5  # a second press may close what the first one opens
+            while time.monotonic() < patience and not self.run(f"!!({shown})"):
+                time.sleep(0.2)
+
     def log_in(self, superset: Superset) -> None:
         self.call("Network.enable")
         self.call("Page.navigate", url=f"{superset.url}/login/")

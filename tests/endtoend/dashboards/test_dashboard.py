@@ -142,11 +142,10 @@ def test_a_filter_chosen_from_the_list_filters_what_the_release_says(shown: Show
     answers = opened(shown, browser, "people", 7)
     listed = next(answer for answer in answers if answer["colnames"] == ["marital_status"])
     values = [row["marital_status"] for row in listed["data"]]
-    opening = "new MouseEvent('mousedown', {bubbles: true})"
-    browser.run(f"document.querySelector('[data-test=filter-bar] .ant-select-selector').dispatchEvent({opening})")
-    browser.until("document.querySelector('.ant-select-item-option')")
-    chosen = browser.run("document.querySelector('.ant-select-item-option').innerText")
-    browser.run("document.querySelector('.ant-select-item-option').click()")
+    option = "document.querySelector('.ant-select-item-option')"
+    browser.press("document.querySelector('[data-test=filter-bar] .ant-select-selector')", option)
+    chosen = browser.run(f"{option}.innerText")
+    browser.run(f"{option}.click()")
     apply = "document.querySelector('[data-test=filter-bar__apply-button]')"
     browser.until(f"{apply} && !{apply}.disabled")
     browser.run(f"{apply}.click()")
