@@ -4,9 +4,10 @@
 the numbers what was found. Who reads one believes the comment where the table still has as many rows, of the same
 numbers, which is as long to ask as to count the rows. What is stated for certain takes more than that: that all rows
 of a kind show the same counts, and that those are as many as each of its buckets has rows, is looked at again. So it is
-for estimates from a release without a description, as one by CREATE TABLE AS: without it each query takes several times
-as long. Nothing is certain there, for what is looked at is what is committed, and the table may be another one when the
-query runs.
+of a release without a description, as one by CREATE TABLE AS: without kinds each query takes several times as long.
+
+What is looked at here is what is committed, and the table may be another one when the query runs: a text with bounds
+looks for itself (`rewrite.shapes.kind_counts`), and where the kinds did not hold here, it reads each bucket instead.
 
 Cost: of writing, of asking for certain, and of releases without a description, a GROUP BY of the rows by bucket.
 """
@@ -59,7 +60,7 @@ def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
     said: dict[str, Kinds | None] = {
         name: kinds for name, text in release.comments.items() if (kinds := read_kinds(text)) is not None
     }
-    if not said and not certain and not is_described(release):
+    if not said and not is_described(release):
         said = {number_of_bucket(release): None}
     maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
     if len(said) != 1 or len(maps) != 1 or not all(said):

@@ -91,7 +91,7 @@ class Context:
         Args:
             relation: the release.
             trees: hierarchy table of attributes.
-            certain: whether bounds will be asked for, which must not rest on what may have changed.
+            certain: whether low and high will be asked for.
         """
         require_visible(self.function, relation)
         kinds = bucket_of_kinds(self.catalog, relation, certain)

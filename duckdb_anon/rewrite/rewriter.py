@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -76,7 +76,7 @@ def estimator(
     Raises:
         RewriteError: naming what cannot be estimated.
     """
-    original = tables[0]
+    original, release = tables[0], replace(release, certain=bounds != "none")
     model = model_of(release, original, spread)
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)

@@ -92,7 +92,7 @@ def rewrite_select(
     whole = model
     model = unnested(select, model, alias)
     if bounds == "none":
-        model = with_own_counts(model)
+        model = with_own_counts(model.estimated())
     require_columns(select, alias, model, original)
     _require_groups(select, original, outermost)
     if stands(select, model):

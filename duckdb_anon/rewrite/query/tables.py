@@ -52,6 +52,7 @@ class TableInfo:
             where the caller vouches for all of them.
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
         bucket_kinds: of a release, the column of numbers of buckets that tell their kinds (`model.kinds`), or ''.
+        certain: of a release, whether low and high are asked for, which must hold of what is there when the query runs.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
@@ -66,6 +67,7 @@ class TableInfo:
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
     bucket_kinds: str = ""
+    certain: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
 

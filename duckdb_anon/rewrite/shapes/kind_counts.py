@@ -2,9 +2,13 @@
 
 What is asked of a bucket's counts (`listed.BagPart`) has one answer for all buckets of a kind, and kinds are few
 (`duckdb_anon.model.kinds`). So the cells are the kinds, `number & 4095`, and only the rows of their first buckets,
-whose numbers are below 4096, are read for their counts: they stand first in the release, and the counts of all other
-rows are never read. What bounds ask of buckets is grouped by their numbers (`rewrite.bounds.permuted_kinds`).
-Cost: one pass over the numbers, and one value for each count of a kind.
+whose numbers are below 4096, are read for their counts: they stand first in the release, and an estimate never reads
+the counts of all other rows. What bounds ask of buckets is grouped by their numbers (`rewrite.bounds.permuted_kinds`).
+
+What is said to be certain holds of the release that the text is run on, whatever was looked at when it was planned: the
+release may be another one since, or stand changed in a transaction that is not committed. So a text with bounds looks
+itself whether all rows of a kind are like its first bucket, and fails where one is not.
+Cost: one pass over the numbers, and one value for each count of a kind; with bounds, one over the counts of all rows.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.kinds import BELOW
 from duckdb_anon.rewrite.query.template import mapped, name, number, own, select, tree
 from duckdb_anon.rewrite.shapes.listed import BagPart
@@ -54,7 +59,43 @@ class KindPart(BagPart):
             release=self.source(),
             below=number(BELOW),
         )
-        return [(self.kinds, first)]
+        if not self.release.certain:
+            return [(self.kinds, first)]
+        return [(self._first, first), (self.kinds, self._held())]
+
+    @property
+    def _first(self) -> exp.Identifier:
+        """The step with the first bucket of each kind, before the others are held against it."""
+        return name(f"first_buckets_of_{self.name}")
+
+    def _held(self) -> exp.Query:
+        """The kinds, or an error where a row, a bucket or a kind is none that its number stands for."""
+        changed = (
+            f"the buckets of {self.release.name} are not of the kinds that their numbers stood for when this query was "
+            "rewritten: it was changed since, or in a transaction that is not committed; rewrite the query once it is"
+        )
+        held = tree(
+            """
+            select * from {first} union all select null, null, null from (
+              select 1 from {release} left join {first} on {kind} = _cell
+              where {number} < 1 or _cell is null or {counts} is distinct from _counts
+              union all
+              select 1 from (select {number} as _number, count(*) as _there from {release} group by _number) as _buckets
+              join {first} on {kind_of_number} = _cell where _there <> _rows
+              union all
+              select 1 from {first}
+              where coalesce(list_sum(map_values(_counts)) <> _rows or list_min(map_values(_counts)) <= 0, true)
+            ) as _changed where error({changed})""",
+            first=self._first,
+            release=self.source(),
+            kind=self.key,
+            number=self.numbers,
+            counts=self.column,
+            kind_of_number=kind_of(own("number")),
+            changed=exp.Literal.string(when_run(changed)),
+        )
+        assert isinstance(held, exp.Query)  # noqa: S101 -- the template is one
+        return held
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a value of the kind, weighted by its count; counts speak of all rows of such buckets."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -40,6 +40,15 @@ class Model:
     part_of: Mapping[str, Part] = field(default_factory=dict)
     bucket: exp.Expr | None = None
     edged: bool = False
+
+    def estimated(self) -> Model:
+        """The same for what has no low and high, so that nothing is looked at again when the query runs."""
+        if not self.release.certain:
+            return self
+        release = replace(self.release, certain=False)
+        parts = tuple(replace(part, release=release) for part in self.parts)
+        of = {column: part for part in parts for column in part.columns}
+        return replace(self, release=release, parts=parts, part_of=of)
 
     def require(self, column: str, original: TableInfo) -> None:
         """Raise unless the release has something to say about a column."""
