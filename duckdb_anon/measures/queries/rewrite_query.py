@@ -4,7 +4,12 @@ Measures nothing itself: the text it returns answers the query from the release,
 models are those of `duckdb_anon.rewrite`: values inside boxes by shares learnt from all boxes of a column (Dempster,
 Laird and Rubin 1977; functions of this package), or uniform overlap (Zhang et al. 2007; Xiao and Tao 2006), whose text
 runs in the stock DuckDB shell without this package; independence inside buckets (Xiao and Tao 2006, Anatomy; Hasan et
-al. 2018). Cost: planning only.
+al. 2018).
+
+The text is of the release as it is committed when it is written: what its comments say, which texts are values and
+which are nodes. Another release of that name, or one that is changed in an open transaction, takes a text of its own.
+Whether buckets still are what their numbers say is looked at by a text with bounds itself, and an error where not.
+Cost: planning only.
 """
 
 from __future__ import annotations
