@@ -7,8 +7,8 @@ the counts of all other rows. What bounds ask of buckets is grouped by their num
 
 What is said to be certain holds of the release that the text is run on, whatever was looked at when it was planned: the
 release may be another one since, or stand changed in a transaction that is not committed. So a text with bounds looks
-itself whether all rows of a kind are like its first bucket, and fails where one is not.
-Cost: one pass over the numbers, and one value for each count of a kind; with bounds, one over the counts of all rows.
+itself whether all buckets of a kind are like its first one, and fails where one is not.
+Cost: one pass over the numbers, and one value for each count of a kind; with bounds, the counts of each bucket too.
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ class KindPart(BagPart):
         return name(f"first_buckets_of_{self.name}")
 
     def _held(self) -> exp.Query:
-        """The kinds, or an error where a row, a bucket or a kind is none that its number stands for."""
+        """The kinds, or an error where a bucket, its size or a kind is none that its number stands for.
+
+        The rows of a bucket show the same counts, whatever reads them; so in the order in which rows come, those that
+        come after one of another bucket suffice: every bucket has one, and where buckets stand together no more.
+        """
         changed = (
             f"the buckets of {self.release.name} are not of the kinds that their numbers stood for when this query was "
             "rewritten: it was changed since, or in a transaction that is not committed; rewrite the query once it is"
@@ -77,21 +81,23 @@ class KindPart(BagPart):
         held = tree(
             """
             select * from {first} union all select null, null, null from (
-              select 1 from {release} left join {first} on {kind} = _cell
-              where {number} < 1 or _cell is null or {counts} is distinct from _counts
+              select 1 from (
+                select {number} as _number, {counts} as _shown, lag({number}) over () as _before from {release}
+              ) as _in_order left join {first} on {kind} = _cell
+              where (_number > 0) is not true
+                or _before is distinct from _number and (_cell is null or _shown is distinct from _counts)
               union all
               select 1 from (select {number} as _number, count(*) as _there from {release} group by _number) as _buckets
-              join {first} on {kind_of_number} = _cell where _there <> _rows
+              join {first} on {kind} = _cell where _there <> _rows
               union all
               select 1 from {first}
               where coalesce(list_sum(map_values(_counts)) <> _rows or list_min(map_values(_counts)) <= 0, true)
             ) as _changed where error({changed})""",
             first=self._first,
             release=self.source(),
-            kind=self.key,
+            kind=kind_of(own("number")),
             number=self.numbers,
             counts=self.column,
-            kind_of_number=kind_of(own("number")),
             changed=exp.Literal.string(when_run(changed)),
         )
         assert isinstance(held, exp.Query)  # noqa: S101 -- the template is one
