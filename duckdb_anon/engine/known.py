@@ -1,14 +1,15 @@
 """A release may hold texts that are values or nodes of a tree; only what is known is read.
 
-A text column whose type is the original's is read as values, unless a hierarchy makes its texts nodes. Where a text is
-neither a value of the original nor a node of its hierarchy, reading it would be a guess (`WHERE edu = 'BA'` on nodes
-answers 0 for certain), so the release is refused with the remedy. A release whose comment names its method was
-labelled by it and needs no values to compare with. Cost: the distinct texts of both tables, once while planning.
+A text column whose type is the original's is read as values, unless a hierarchy makes its texts nodes; so are the
+members of lists, and the keys of counts, which are values in any case. Where a text is neither a value of the original
+nor a node of its hierarchy, reading it would be a guess (`WHERE edu = 'BA'` on nodes answers 0 for certain), so the
+release is refused with the remedy. A release whose comment names its method was labelled by it and needs no values to
+compare with. Cost: the distinct texts of both tables, once while planning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -22,15 +23,16 @@ from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
-from duckdb_anon.model.shapes.types import is_text, list_type, struct_fields
+from duckdb_anon.model.shapes.types import bag_type, is_text, list_type, struct_fields
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """A text column of a release: SQL of its texts, one a row, and the attribute it shows."""
+    """A text column of a release: SQL of its texts, one a row, the attribute it shows, and whether they are counted."""
 
     attribute: str
     sql: str
+    counted: bool = False
 
 
 def require_known_values(
@@ -55,32 +57,31 @@ def require_known_values(
     coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {fold(name): tree for name, tree in trees.items()}
-    asked: list[tuple[str, Relation | None]] = []
+    asked: list[tuple[str, Relation | None, str]] = []
     counts = [f"select count(*) from (from {_read(original)} limit 1)"]
     for texts in _texts_of(release):
         own = spelled.get(fold(texts.attribute))
-        if own is None or not is_text(original.columns[own]):
+        if own is None or not is_text(list_type(original.columns[own]) or original.columns[own]):
             continue
-        tree = folded_trees.get(fold(own))
+        tree = None if texts.counted else folded_trees.get(fold(own))
         if tree is None and (is_described(release) or randomized or _says_values(release, own)):
             continue
-        known = (
-            _nodes(tree) if tree is not None else f"select distinct {ident(own)}::varchar from {_read(original)}{rest}"
-        )
-        asked.append((own, tree))
+        values = ident(own) if list_type(original.columns[own]) is None else f"unnest({ident(own)})"
+        known = _nodes(tree) if tree is not None else f"select distinct {values}::varchar from {_read(original)}{rest}"
+        asked.append((own, tree, _remedy(own, release, texts.counted)))
         counts.append(_others(texts, known, tree is not None))
     rows, *others = _counts(catalog, counts, [original, release, *trees.values()]) if asked else [0]
-    for (own, tree), unknown in zip(asked, others, strict=True):
+    for (own, tree, remedy), unknown in zip(asked, others, strict=True):
         if tree is None and rows == 0:
             raise ColumnError(
                 f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
-                f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release)}"
+                f"'{own}' in {release.given} are values or nodes of a hierarchy; {remedy}"
             )
         if unknown:
             where = f"hierarchy {tree.given}" if tree is not None else original.given
             raise ColumnError(
                 f"{function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where}, so they "
-                f"cannot be read; {_remedy(own, release)}"
+                f"cannot be read; {remedy}"
             )
 
 
@@ -101,7 +102,7 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
     asked = [
         (fold(texts.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {_read(tree)}", texts)
         for texts in _texts_of(release)
-        if (tree := folded.get(fold(texts.attribute))) is not None
+        if not texts.counted and (tree := folded.get(fold(texts.attribute))) is not None
     ]
     numbers = [_others(texts, leaves, True) for _, leaves, texts in asked]
     inner = _counts(catalog, numbers, [release, *trees.values()])
@@ -120,10 +121,16 @@ def _says_values(release: Relation, column: str) -> bool:
     return "anon:" in fold(said)
 
 
-def _remedy(column: str, release: Relation) -> str:
+def _remedy(column: str, release: Relation, counted: bool) -> str:
+    comment = f"COMMENT ON COLUMN {release.given}.{ident(column)} IS"
+    if counted:
+        return (
+            "counts are of values, so compare with the table that the release was made of; if they are its values all "
+            f"the same, say so: {comment} 'anon: sensitive'; duckdb_anon.release() and .release write it"
+        )
     return (
-        f"if they are nodes, name the tree: hierarchies := {{{literal(column)}: 'TREE'}}, or COMMENT ON COLUMN "
-        f"{release.given}.{ident(column)} IS 'anon: quasi hierarchy=TREE'; duckdb_anon.release() and .release write it"
+        f"if they are nodes, name the tree: hierarchies := {{{literal(column)}: 'TREE'}}, or {comment} "
+        "'anon: quasi hierarchy=TREE'; duckdb_anon.release() and .release write it"
     )
 
 
@@ -151,16 +158,17 @@ def _counts(catalog: Catalog, asked: list[str], read: Sequence[Relation]) -> lis
     return [found[number] for number in range(len(asked))]
 
 
-def _texts_of(release: Relation) -> list[_Texts]:
-    """Text columns, lists of texts, and those among the attributes of STRUCT columns."""
-    found = []
+def _texts_of(release: Relation) -> Iterator[_Texts]:
+    """Columns of texts, of lists of texts and of counts of texts, and such attributes among those of STRUCT columns."""
     for column, kind in release.columns.items():
-        if is_text(kind):
-            found.append(_Texts(column, f"select {ident(column)}::varchar from {_read(release)}"))
-        elif (inside := list_type(kind)) and is_text(inside):
-            found.append(_Texts(column, f"select unnest({ident(column)})::varchar from {_read(release)}"))
-        for field, inside in struct_fields(kind):
+        for attribute, inside, path in (
+            (column, kind, ident(column)),
+            *((field, inside, f"{ident(column)}.{ident(field)}") for field, inside in struct_fields(kind)),
+        ):
+            listed, counted = list_type(inside), bag_type(inside)
             if is_text(inside):
-                path = f"{ident(column)}.{ident(field)}"
-                found.append(_Texts(field, f"select {path}::varchar from {_read(release)}"))
-    return found
+                yield _Texts(attribute, f"select {path}::varchar from {_read(release)}")
+            elif listed is not None and is_text(listed):
+                yield _Texts(attribute, f"select unnest({path})::varchar from {_read(release)}")
+            elif counted is not None and is_text(counted):
+                yield _Texts(attribute, f"select unnest(map_keys({path}))::varchar from {_read(release)}", True)

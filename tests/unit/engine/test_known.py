@@ -70,6 +70,35 @@ def test_the_column_with_texts_that_nothing_knows_is_named(
         check(catalog)
 
 
+INSIDE = [
+    ("'flu'", "map {'flu': 2::bigint} as s", "map {'flu': 1::bigint, 'b': 1} as s"),  # counts of values
+    ("'flu'::enum('flu')", "map {'flu': 2::bigint} as s", "map {'b': 2::bigint} as s"),
+    ("['flu', 'cold', null]", "['cold'] as s", "['flu', 'b'] as s"),  # a person's list of values
+    ("['flu', 'cold']", "{'s': ['cold']} as slice", "{'s': ['flu', 'b']} as slice"),
+    ("'flu'", "{'s': ['flu']} as slice", "{'s': ['b']} as slice"),
+    ("'flu'", "{'s': map {'flu': 1::bigint}} as slice", "{'s': map {'b': 1::bigint}} as slice"),
+]
+
+
+@pytest.mark.parametrize(("original", "known", "unknown"), INSIDE)
+@pytest.mark.parametrize("trees", [{}, {"s": "kinds"}])
+def test_members_of_lists_and_keys_of_counts_are_texts_too(
+    catalog: Listening, original: str, known: str, unknown: str, trees: dict[str, str]
+) -> None:
+    catalog.con.execute("create table kinds as select * from (values ('flu', 'b'), ('cold', 'b')) as t(leaf, node)")
+    catalog.con.execute(f"create or replace table people as select {original} as s")
+    catalog.con.execute(f"create or replace table release as select {known}")
+    check(catalog, **trees)
+    catalog.con.execute(f"create or replace table release as select {unknown}")
+    if trees and "map" not in unknown:  # it is a node; counts are of values
+        check(catalog, **trees)
+        found = {"s": relation(catalog, "kinds")}
+        assert attributes_with_nodes(cast(Catalog, catalog), relation(catalog, "release"), found) == {"s"}
+        return
+    with pytest.raises(ColumnError, match=r"1 distinct text\(s\) of 's' in release are not in people"):
+        check(catalog, **trees)
+
+
 def test_a_node_is_known_to_its_tree_alone(catalog: Listening) -> None:
     catalog.con.execute("update release set b = 'n' where b = 's1'")
     check(catalog, b="tree")
