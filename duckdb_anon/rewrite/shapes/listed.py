@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.folding import fold
+from duckdb_anon.model.shapes.types import is_text
 from duckdb_anon.rewrite.query.tables import TableInfo, list_type
 from duckdb_anon.rewrite.query.template import mapped, name, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
@@ -99,6 +100,9 @@ where classes are small, are looked at and not searched."""
 class NodePart(Part):
     """An attribute published as hierarchy nodes; a label that is no node of the hierarchy is a value.
 
+    A text that is none is refused while planning (`engine.known`); with low and high it is an error when the query runs
+    too, since the release may be another one then.
+
     NULL is a leaf of its own under the root, labelled '(null)'. Whether a root stands for NULL too is seen from
     the release only where that leaf occurs in it; elsewhere it weighs nothing, but bounds reckon with it.
     """
@@ -108,11 +112,14 @@ class NodePart(Part):
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a leaf below the node; NULL stands for itself, and perhaps below a root."""
+        label = tree("nullif(_cell, '(null)')")
+        if (unknown := self.unknown) is not None:
+            label = tree("case when _cell <> '(null)' then error({unknown}) end", unknown=unknown)
         return select(
             f"""
             select * from (
-              select _cell, case when _node is null
-                then nullif(_cell, '(null)')::{self.kind} else _leaf end as {{value}}, 1 as _weight
+              select _cell, case when _node is null then {{label}}::{self.kind} else _leaf end as {{value}},
+                1 as _weight
               from {{cells}} left join {{leaves}} on _cell = _node
               union all
               select _cell, null::{self.kind}, _null_seen
@@ -121,10 +128,19 @@ class NodePart(Part):
               where _cell in ({{roots}})
             )""",
             value=self.columns[0],
+            label=label,
             cells=self.cells(),
             leaves=self.leaves(),
             roots=self._roots(),
         )
+
+    @property
+    def unknown(self) -> exp.Expr | None:
+        """The message of an error where a text is no node; None where such labels are values, or nothing is certain."""
+        if not (self.release.certain and is_text(self.kind)):
+            return None
+        text = f"a text of '{self.columns[0]}' in {self.release.name} is not in the hierarchy, so it cannot be read"
+        return exp.Literal.string(when_run(text))
 
     def _roots(self) -> exp.Expr:
         known = self.hierarchy

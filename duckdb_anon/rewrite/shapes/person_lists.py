@@ -253,14 +253,26 @@ def _chances(part: NodePart, named: Sequence[exp.Expr] | None = None, nodes: boo
     if named is not None:
         values = [tree(f"{{value}}::{part.kind}", value=value) for value in named]
         wanted = tree("_leaf in ({values})", values=values) if named else truth(False)
+    leaves = part.with_null(always=nodes) if isinstance(part, ItemPart) else part.leaves()
+    listed = select("select _cell, unnest(_cell) as _node from {cells} as _cells", cells=part.cells())
+    if (unknown := part.unknown) is not None:
+        listed = select(
+            "select _cell, "
+            f"case when _known is null and _node <> '{NULL_LABEL}' then error({{unknown}}) else _node end as _node "
+            "from {listed} as _listed "
+            "left join (select distinct _node as _known from {leaves} as _all) as _told on _node = _known",
+            unknown=unknown,
+            listed=listed,
+            leaves=part.leaves(),
+        )
     return select(
         f"""
         select _nodes._cell{", _nodes._node" if nodes else ""}, _leaves._leaf, _leaves._chance
-        from (select _cell, unnest(_cell) as _node from {{cells}} as _cells) as _nodes
+        from {{listed}} as _nodes
         {"join" if named is None else "left join"} (
           select * from (select *, 1.0 / count(*) over (partition by _node) as _chance from {{leaves}} as _below)
           as _sized where {{wanted}}) as _leaves on _nodes._node = _leaves._node""",
-        cells=part.cells(),
-        leaves=part.with_null(always=nodes) if isinstance(part, ItemPart) else part.leaves(),
+        listed=listed,
+        leaves=leaves,
         wanted=wanted,
     )

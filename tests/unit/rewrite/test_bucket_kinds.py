@@ -89,14 +89,14 @@ def test_only_first_buckets_are_read_for_their_counts(con: duckdb.DuckDBPyConnec
 
 
 CHANGES = {
-    "rows of a new bucket": "insert into changed by name select * replace (map {'new': 2} as ill, 999999 as bucket) "
+    "rows of a new bucket": "insert into changed by name select * replace (map {'gout': 2} as ill, 999999 as bucket) "
     "from r limit 2",
     "rows without a bucket": "insert into changed by name select * exclude (bucket, ill) from r limit 1",
     "fewer rows": "delete from changed where bucket = (select max(bucket) from changed)",
     "other numbers": "update changed set bucket = dense from (select bucket as b, dense_rank() over (order by bucket) "
     "as dense from (select distinct bucket from r)) where b = bucket",
     "first buckets without counts": "update changed set ill = null where bucket < 4096",
-    "other counts in first buckets": "update changed set ill = map {'new': 1} where bucket < 4096",
+    "other counts in first buckets": "update changed set ill = map {'gout': 1} where bucket < 4096",
 }
 
 
@@ -139,7 +139,8 @@ def _changes_of_a_table(con: duckdb.DuckDBPyConnection) -> list[str]:
         *(change.format(a, b) for change in SWAPS.values()),
         "delete from changed where rowid = (select max(rowid) from changed)",
         "update changed set bucket = -bucket where bucket = (select max(bucket) from changed)",
-        "update changed set ill = map(list_append(map_keys(ill), 'none'), list_append(map_values(ill), 0)) "
+        "update changed set ill = map(list_append(map_keys(ill), list_filter(['flu', 'cold', 'acne', 'gout', 'mumps'], "
+        "lambda one: not list_contains(map_keys(ill), one))[1]), list_append(map_values(ill), 0)) "
         f"where bucket & 4095 = {a} & 4095",
     ]
 
