@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from duckdb_anon.kernels.kept import keep
-from duckdb_anon.kernels.linking import linked_library, options_by_identity
+from duckdb_anon.kernels.linking import linked_library, number_apart, options_by_identity
 from duckdb_anon.model.progress import tick
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -141,7 +141,14 @@ def _variant(kernel: Compiled, others: frozenset[tuple[Compiled, Compiled]]) -> 
     if all(own[name] is called[name] for name in own):
         return kernel
     changed = types.FunctionType(function.__code__, {**function.__globals__, **own}, function.__name__)
-    return Compiled(functools.update_wrapper(changed, function), kernel.allocates)
+    functools.update_wrapper(changed, function)
+    # machine code is found by this name: of two variants with the same, one that a process reads from what another
+    # process kept would call the functions of the one that is there already
+    calls = " ".join(
+        f"{name}={one.function.__module__}.{one.function.__qualname__}" for name, one in sorted(own.items())
+    )
+    changed.__qualname__ = f"{function.__qualname__}_{hashlib.sha256(calls.encode()).hexdigest()[:16]}"
+    return Compiled(changed, kernel.allocates)
 
 
 def cache_folder(function: Callable[..., Any], inner: bool = False) -> Path | None:
@@ -203,6 +210,8 @@ def _numba() -> Any:
     """Import numba, and teach it that a `Compiled` global is the function it stands for."""
     import numba
     from numba.extending import typeof_impl
+
+    number_apart()
 
     @typeof_impl.register(Compiled)
     def of_compiled(value: Compiled, context: Any) -> Any:

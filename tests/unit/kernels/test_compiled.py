@@ -67,6 +67,32 @@ def test_a_variant_calls_others_and_the_function_itself_stays():
     assert home.cache_folder(variant.function) != home.cache_folder(sum_doubled.function)
 
 
+def test_variants_have_names_of_their_own_whatever_takes_whose_place():
+    """Machine code is found by names: as many functions that a variant calls, in other places, make another one."""
+
+    @compiled
+    def both(value: int) -> int:
+        return doubled(value) + 10 * tripled(value)
+
+    # within a test both are local; kernels stand in modules, where code finds what it calls
+    both.function.__globals__.setdefault("both", both)
+    swapped = instead(both, {doubled: tripled, tripled: doubled})
+    only = instead(both, {doubled: tripled})
+    assert (both(1), swapped(1), only(1)) == (32, 23, 33)
+    kernels = (both, swapped, only)
+    assert len({kernel.function.__qualname__ for kernel in kernels}) == 3
+    assert len({home.cache_folder(kernel.function) for kernel in kernels}) == 3
+
+
+def test_functions_of_one_name_have_other_numbers_in_another_process(tmp_path):
+    code = (
+        "from duckdb_anon.kernels.compiled import compiled\nf = compiled(lambda value: value + 1)\nf(1)\n"
+        "print(*(one.fndesc.mangled_name for one in f.outer().overloads.values()))"
+    )
+    names = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(names) == 2
+
+
 def reached(kernel: object) -> set[str]:
     met, waiting = {kernel.function}, [kernel.function]
     while waiting:

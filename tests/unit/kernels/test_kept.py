@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,3 +109,47 @@ def test_what_cannot_be_written_is_not_kept(process, monkeypatch, tmp_path):
     monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
     assert process()(1, 2) == 3
     assert not files(tmp_path, ".nbc")
+
+
+CALLS = {
+    "equal": "t := 0.3, sensitive := 'ill'",
+    "ordered": "t := 0.3, sensitive := 'n'",
+    "tree": "t := 0.3, sensitive := 'ill', hierarchies := {'ill': 'tree'}",
+    "frequency": "l := 2.5, sensitive := 'n'",
+    "size": "k := 4",
+}
+PROCESS = f"""
+import hashlib, json, sys
+import duckdb_anon
+calls = {CALLS!r}
+con = duckdb_anon.connect()
+con.execute("set enable_progress_bar = false")
+con.execute("create table people as select i * 7 % 61 as age, ['f', 'm'][1 + i // 3 % 2] as sex, i * i % 7 as n, "
+            "['a', 'b', 'c', 'd'][1 + i * i % 4] as ill from range(400) t(i)")
+con.execute("create table tree as from (values ('a', 'x', '*'), ('b', 'x', '*'), ('c', 'y', '*'), ('d', 'y', '*'))")
+for name in sys.argv[1:]:
+    text = f"from mondrian('people', qi := ['age', 'sex'], {{calls[name]}})"
+    rows = sorted(map(str, con.execute(text).fetchall()))
+    print(name, hashlib.sha256(str(rows).encode()).hexdigest())
+"""
+
+
+@pytest.mark.campaign
+def test_processes_that_keep_code_for_one_another_release_what_each_would_alone(tmp_path: Path) -> None:
+    """A method's kernel has variants by what is asked; the code of each is kept by whichever process made it first."""
+
+    def released(cache: str, *names: str) -> list[list[str]]:
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        (tmp_path / cache).mkdir(exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", PROCESS, *names], capture_output=True, text=True, env=env, check=True
+        )
+        return [line.split() for line in done.stdout.splitlines()]
+
+    alone = {name: digest for name, digest in released("alone", *CALLS)}
+    assert len(set(alone.values())) >= 4
+    for names in (
+        ["ordered"], ["tree", "ordered"], ["equal"], ["frequency", "equal", "ordered", "tree"],
+        ["size", "frequency", "ordered", "equal", "tree"],
+    ):  # fmt: skip
+        assert released("shared", *names) == [[name, alone[name]] for name in names]
