@@ -85,10 +85,13 @@ class Context:
         """
         require_known_values(self.function, self.catalog, original, release, self._trees(trees))
 
-    def release_info(self, relation: Relation, trees: Mapping[str, str], certain: bool = True) -> TableInfo:
+    def release_info(
+        self, original: Relation, relation: Relation, trees: Mapping[str, str], certain: bool = True
+    ) -> TableInfo:
         """A release as rewrites see it, without roles, which are the original's.
 
         Args:
+            original: its original.
             relation: the release.
             trees: hierarchy table of attributes.
             certain: whether low and high will be asked for.
@@ -99,7 +102,7 @@ class Context:
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
-            generalized=attributes_with_nodes(self.catalog, relation, self._trees(trees)),
+            generalized=attributes_with_nodes(self.catalog, original, relation, self._trees(trees)),
             counted_rows=not kinds and counts_on_every_row(self.catalog, relation),
             bucket_kinds=kinds,
         )

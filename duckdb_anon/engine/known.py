@@ -23,7 +23,7 @@ from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
-from duckdb_anon.model.shapes.types import bag_type, is_text, list_type, struct_fields
+from duckdb_anon.model.shapes.types import bag_type, is_channels, is_text, list_type, struct_fields
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,16 @@ def require_known_values(
     if not catalog.sees or not (original.visible and release.visible):
         return
     spelled = {fold(name): name for name in original.columns}
-    randomized = CHANNELS.word in {fold(name) for name in release.columns} - set(spelled)
+    randomized = any(
+        CHANNELS.stands_for(name) and is_channels(kind) and fold(name) not in spelled
+        for name, kind in release.columns.items()
+    )
     coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {fold(name): tree for name, tree in trees.items()}
     asked: list[tuple[str, Relation | None, str]] = []
     counts = [f"select count(*) from (from {_read(original)} limit 1)"]
-    for texts in _texts_of(release):
+    for texts in _texts_of(release, original):
         own = spelled.get(fold(texts.attribute))
         if own is None or not is_text(list_type(original.columns[own]) or original.columns[own]):
             continue
@@ -85,7 +88,9 @@ def require_known_values(
             )
 
 
-def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[str, Relation]) -> frozenset[str]:
+def attributes_with_nodes(
+    catalog: Catalog, original: Relation, release: Relation, trees: Mapping[str, Relation]
+) -> frozenset[str]:
     """Attributes with a tree of which the release shows an inner node, in lower case.
 
     A release that shows leaves alone may have had its values exchanged or replaced by others, so nothing that holds of
@@ -93,7 +98,8 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
 
     Args:
         catalog: what the planner can see.
-        release: the release.
+        original: the original, or the empty table of its columns.
+        release: its release.
         trees: hierarchy table of each attribute that has one, its first column the leaves.
     """
     if not catalog.sees or not release.visible:
@@ -101,7 +107,7 @@ def attributes_with_nodes(catalog: Catalog, release: Relation, trees: Mapping[st
     folded = {fold(name): tree for name, tree in trees.items()}
     asked = [
         (fold(texts.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {_read(tree)}", texts)
-        for texts in _texts_of(release)
+        for texts in _texts_of(release, original)
         if not texts.counted and (tree := folded.get(fold(texts.attribute))) is not None
     ]
     numbers = [_others(texts, leaves, True) for _, leaves, texts in asked]
@@ -158,12 +164,17 @@ def _counts(catalog: Catalog, asked: list[str], read: Sequence[Relation]) -> lis
     return [found[number] for number in range(len(asked))]
 
 
-def _texts_of(release: Relation) -> Iterator[_Texts]:
-    """Columns of texts, of lists of texts and of counts of texts, and such attributes among those of STRUCT columns."""
+def _texts_of(release: Relation, original: Relation) -> Iterator[_Texts]:
+    """Columns of texts, of lists of texts and of counts of texts, and such attributes among those of slices.
+
+    A STRUCT that the original has itself is no slice, and what is in it no attribute.
+    """
+    whole = {fold(name) for name, kind in original.columns.items() if struct_fields(kind)}
     for column, kind in release.columns.items():
+        fields = () if fold(column) in whole else struct_fields(kind)
         for attribute, inside, path in (
             (column, kind, ident(column)),
-            *((field, inside, f"{ident(column)}.{ident(field)}") for field, inside in struct_fields(kind)),
+            *((field, inside, f"{ident(column)}.{ident(field)}") for field, inside in fields),
         ):
             listed, counted = list_type(inside), bag_type(inside)
             if is_text(inside):

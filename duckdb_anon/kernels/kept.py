@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -37,7 +38,10 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
             name = self._data_name(secrets.randbits(64))
             self._save_data(name, data)
             # read only now, so that few entries that others save meanwhile are lost, which are compiled again then
-            self._save_index({**self._load_index(), key: name})
+            index = self._load_index()
+            self._save_index({**index, key: name})
+            if key in index:  # what could not be read
+                Path(self._data_path(index[key])).unlink(missing_ok=True)
 
         def _load_index(self) -> dict[Any, str]:
             try:
@@ -50,7 +54,8 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
 
         def __init__(self) -> None:
             super().__init__(function)
-            self._cache_file = Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+            # the folder is named after all contents that matter: when a file was written does not
+            self._cache_file = Files(self._cache_path, self._impl.filename_base, "contents")
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:

@@ -115,8 +115,8 @@ def _refuse_null(sensitive: Attribute) -> None:
     if rows:
         raise ColumnError(
             f"anatomy: '{sensitive.name}' is NULL in {rows} rows, and a MAP from value to count has no key for NULL; "
-            f"leave those rows out, or name the missing value: (SELECT * REPLACE (coalesce({sensitive.name}, "
-            f"'unknown') AS {sensitive.name}) FROM ...)"
+            "leave those rows out, or name the missing value in a view, and release that: CREATE VIEW v AS "
+            f"SELECT * REPLACE (coalesce({sensitive.name}, 'unknown') AS {sensitive.name}) FROM ..."
         )
 
 

@@ -68,7 +68,7 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     context.require_known(original, release, trees)
-    released = context.release_info(release, trees, certain=bounds != "none")
+    released = context.release_info(original, release, trees, certain=bounds != "none")
     said = read_description(release.comment)
     if said is not None:
         released = replace(released, of_another=_is_of_another(context, original, said), binned=_binned(said))

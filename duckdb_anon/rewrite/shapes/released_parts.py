@@ -14,6 +14,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import Content, Contents, Weight
+from duckdb_anon.model.shapes.types import is_text
 from duckdb_anon.rewrite.query.tables import TableInfo, box_type, contents_of, list_type
 from duckdb_anon.rewrite.query.template import column as quoted
 from duckdb_anon.rewrite.query.template import multiplied, select, tree
@@ -96,7 +97,7 @@ def _generalized(contents: Contents, release: TableInfo, original: TableInfo) ->
         if content.field or content.cell != "node":
             return bool(content.field) or content.cell != "value"
         known = release.generalized
-        shown = known is None or content.original_type != "VARCHAR" or fold(content.column) in known
+        shown = known is None or not is_text(content.original_type) or fold(content.column) in known
         return shown and fold(content.column) not in secret
 
     cells = contents.columns.values()

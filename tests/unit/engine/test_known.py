@@ -54,6 +54,11 @@ def check(catalog: Listening, **trees: str) -> None:
     require_known_values("f", cast(Catalog, catalog), original, release, found)
 
 
+def with_nodes(catalog: Listening, trees: dict[str, Relation]) -> frozenset[str]:
+    original, release = (relation(catalog, name) for name in ("people", "release"))
+    return attributes_with_nodes(cast(Catalog, catalog), original, release, trees)
+
+
 def test_all_columns_are_looked_up_in_one_statement(catalog: Listening) -> None:
     check(catalog, b="tree")
     assert len(catalog.asked) == 1
@@ -93,20 +98,44 @@ def test_members_of_lists_and_keys_of_counts_are_texts_too(
     if trees and "map" not in unknown:  # it is a node; counts are of values
         check(catalog, **trees)
         found = {"s": relation(catalog, "kinds")}
-        assert attributes_with_nodes(cast(Catalog, catalog), relation(catalog, "release"), found) == {"s"}
+        assert with_nodes(catalog, found) == {"s"}
         return
     with pytest.raises(ColumnError, match=r"1 distinct text\(s\) of 's' in release are not in people"):
         check(catalog, **trees)
+
+
+@pytest.mark.parametrize("kept", ["{'s': ['z']}", "{'s': map {'z': 1::bigint}}", "{'s': 'z'}"])
+def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog: Listening, kept: str) -> None:
+    catalog.con.execute(f"create or replace table people as select 'a' as s, {kept} as history")
+    catalog.con.execute("create or replace table release as from people")
+    catalog.con.execute("create table kinds as select 'a' as leaf, 'z' as node")
+    check(catalog)
+    check(catalog, s="kinds")
+    assert not with_nodes(catalog, {"s": relation(catalog, "kinds")})
+
+
+@pytest.mark.parametrize("channels", ["rr", "RR_"])
+def test_texts_beside_channels_are_told_by_them(catalog: Listening, channels: str) -> None:
+    catalog.con.execute("create or replace table people as select 'a' as s, 1 as rr")
+    names = "" if channels == "rr" else ", 1 as rr"
+    catalog.con.execute(
+        f"create or replace table release as select 'z' as s, {{'s': {{'p': .5::double, 'domain': ['a', 'z']}}}} as {channels}{names}"
+    )
+    if channels == "rr":  # the original's own name
+        with pytest.raises(ColumnError, match="1 distinct"):
+            check(catalog)
+    else:
+        check(catalog)
 
 
 def test_a_node_is_known_to_its_tree_alone(catalog: Listening) -> None:
     catalog.con.execute("update release set b = 'n' where b = 's1'")
     check(catalog, b="tree")
     trees = {"b": relation(catalog, "tree")}
-    assert attributes_with_nodes(cast(Catalog, catalog), relation(catalog, "release"), trees) == {"b"}
+    assert with_nodes(catalog, trees) == {"b"}
     catalog.con.execute("update release set b = '(null)' where b = 'n'")
     check(catalog, b="tree")
-    assert not attributes_with_nodes(cast(Catalog, catalog), relation(catalog, "release"), trees)
+    assert not with_nodes(catalog, trees)
 
 
 def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: Listening) -> None:

@@ -91,6 +91,24 @@ def test_what_cannot_be_read_is_compiled_anew(process, tmp_path, ending, content
     assert again(1, 2) == 3 and hits(again) == 0
     once_more = process()
     assert once_more(1, 2) == 3 and hits(once_more) == 1
+    # the file of an index that cannot be read is nobody's; one that cannot be read itself goes
+    assert len(files(tmp_path, ".nbc")) == (2 if ending == ".nbi" else 1)
+
+
+def test_when_a_file_was_written_does_not_matter(tmp_path, monkeypatch):
+    """The folder is named after contents: of two copies with other times, neither takes the other's code for old."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    source, counts = tmp_path / "kernel.py", []
+    source.write_text("def added(value, more):\n    return value + more\n")
+    names: dict[str, Any] = {}
+    exec(compile(source.read_text(), str(source), "exec"), names)
+    for time in (1, 2, 1, 2):
+        os.utime(source, (time, time))
+        dispatcher = numba.njit(names["added"])
+        keep(dispatcher, names["added"])
+        assert dispatcher(1, 2) == 3
+        counts.append((hits(dispatcher), len(files(tmp_path, ".nbc"))))
+    assert counts == [(0, 1), (1, 1), (1, 1), (1, 1)]
 
 
 def test_code_of_another_llvm_is_compiled_anew(process, tmp_path, monkeypatch):
