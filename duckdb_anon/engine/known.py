@@ -60,31 +60,32 @@ def require_known_values(
     coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {fold(name): tree for name, tree in trees.items()}
-    asked: list[tuple[str, Relation | None, str]] = []
+    asked: list[tuple[str, Relation | None, bool]] = []
     counts = [f"select count(*) from (from {_read(original)} limit 1)"]
     for texts in _texts_of(release, original):
         own = spelled.get(fold(texts.attribute))
-        if own is None or not is_text(list_type(original.columns[own]) or original.columns[own]):
+        member = list_type(original.columns[own]) if own is not None else None
+        if own is None or not is_text(member or original.columns[own]):
             continue
         tree = None if texts.counted else folded_trees.get(fold(own))
         if tree is None and (is_described(release) or randomized or _says_values(release, own)):
             continue
-        values = ident(own) if list_type(original.columns[own]) is None else f"unnest({ident(own)})"
+        values = ident(own) if member is None else f"unnest({ident(own)})"
         known = _nodes(tree) if tree is not None else f"select distinct {values}::varchar from {_read(original)}{rest}"
-        asked.append((own, tree, _remedy(own, release, texts.counted)))
+        asked.append((own, tree, texts.counted))
         counts.append(_others(texts, known, tree is not None))
     rows, *others = _counts(catalog, counts, [original, release, *trees.values()]) if asked else [0]
-    for (own, tree, remedy), unknown in zip(asked, others, strict=True):
+    for (own, tree, counted), unknown in zip(asked, others, strict=True):
         if tree is None and rows == 0:
             raise ColumnError(
                 f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
-                f"'{own}' in {release.given} are values or nodes of a hierarchy; {remedy}"
+                f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release, counted)}"
             )
         if unknown:
             where = f"hierarchy {tree.given}" if tree is not None else original.given
             raise ColumnError(
                 f"{function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where}, so they "
-                f"cannot be read; {remedy}"
+                f"cannot be read; {_remedy(own, release, counted)}"
             )
 
 

@@ -26,6 +26,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -266,9 +267,8 @@ def _kept(numba: Any, function: Callable[..., Any], options: dict[str, Any], fol
     # The folder is read when a function is decorated; others in this process keep their own.
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
-        keep(dispatcher, function)
-    except RuntimeError:  # a function without a file, such as one typed at a prompt, cannot be kept
-        pass
+        with suppress(RuntimeError):  # a function without a file, such as one typed at a prompt, cannot be kept
+            keep(dispatcher, function)
     finally:
         numba.config.CACHE_DIR = before
     return dispatcher

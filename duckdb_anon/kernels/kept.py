@@ -10,6 +10,7 @@ Cost: none.
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,12 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
     Raises:
         RuntimeError: the function has no file, as one typed at a prompt.
     """
+    dispatcher._cache = _cache()(function)
+
+
+@functools.cache
+def _cache() -> Any:
+    """Return the class of numba's keepers of compiled functions, which helps where it can."""
     from numba.core import caching
 
     files: Any = caching.IndexDataCacheFile
@@ -50,9 +57,9 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
                 return {}
 
     class Cache(cache):  # type: ignore[misc]
-        """numba's keeper of compiled functions, which helps where it can."""
+        """A function's code on disk."""
 
-        def __init__(self) -> None:
+        def __init__(self, function: Callable[..., Any]) -> None:
             super().__init__(function)
             # the folder is named after all contents that matter: when a file was written does not
             self._cache_file = Files(self._cache_path, self._impl.filename_base, "contents")
@@ -69,4 +76,4 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
             except OSError:
                 return
 
-    dispatcher._cache = Cache()
+    return Cache

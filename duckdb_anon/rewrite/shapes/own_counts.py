@@ -83,7 +83,7 @@ def with_own_counts(model: Model) -> Model:
         return model
     kind = model.release.types.get(fold(part.column.name), "")
     own = OwnCountsPart(part.name, part.columns, part.key, part.release, column=part.column, kind=kind)
-    return replace(model, parts=(own,), part_of=dict.fromkeys(own.columns, own))
+    return replace(model, parts=(own,))
 
 
 def asked_of_counts(model: Model, select: exp.Select, alias: str) -> set[str]:

@@ -45,5 +45,4 @@ def with_own_slice(model: Model, select: exp.Select, alias: str) -> Model:
         model,
         exact={**model.exact, **own.fields},
         parts=tuple(part for part in model.parts if part is not own),
-        part_of={column: part for column, part in model.part_of.items() if part is not own},
     )

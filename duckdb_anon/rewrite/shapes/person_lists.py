@@ -207,8 +207,7 @@ def unnested(select: exp.Select, model: Model, alias: str) -> Model:
             part.name, part.columns, part.key, part.release, counted=True, hierarchy=part.hierarchy, kind=part.kind
         )
         parts = tuple(items if one is part else one for one in model.parts)
-        part_of = {**model.part_of, **dict.fromkeys(part.columns, items)}
-        model = replace(model, parts=parts, part_of=part_of, bounded=False)
+        model = replace(model, parts=parts, bounded=False)
     return model
 
 

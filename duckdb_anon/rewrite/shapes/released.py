@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -37,18 +38,20 @@ class Model:
     complete: bool
     rate: exp.Expr | None = None
     missing: exp.Expr | None = None
-    part_of: Mapping[str, Part] = field(default_factory=dict)
     bucket: exp.Expr | None = None
     edged: bool = False
+
+    @cached_property
+    def part_of(self) -> Mapping[str, Part]:
+        """The part of each original column that is inexact."""
+        return {column: part for part in self.parts for column in part.columns}
 
     def estimated(self) -> Model:
         """The same for what has no low and high, so that nothing is looked at again when the query runs."""
         if not self.release.certain:
             return self
         release = replace(self.release, certain=False)
-        parts = tuple(replace(part, release=release) for part in self.parts)
-        of = {column: part for part in parts for column in part.columns}
-        return replace(self, release=release, parts=parts, part_of=of)
+        return replace(self, release=release, parts=tuple(replace(part, release=release) for part in self.parts))
 
     def require(self, column: str, original: TableInfo) -> None:
         """Raise unless the release has something to say about a column."""

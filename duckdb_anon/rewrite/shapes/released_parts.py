@@ -80,7 +80,6 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
         contents.complete,
         field_of_row(alone["rate"]) if "rate" in alone else None,
         missing,
-        {column: part for part in parts for column in part.columns},
         field_of_row(contents.bucket) if contents.bucket else None,
         bool(contents.edges),
     )

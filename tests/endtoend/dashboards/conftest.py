@@ -118,22 +118,18 @@ class Browser:
         done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         return None if "exceptionDetails" in done else done["result"].get("value")
 
-    def until(self, script: str, seconds: float = 90) -> None:
-        """Wait for an expression to be true."""
-        end = time.monotonic() + seconds
+    def until(self, script: str, seconds: float = 90, doing: str = "") -> None:
+        """Wait for an expression to be true; where the page may not be ready for what makes it so, do that now and then."""
+        begun = done = time.monotonic()
+        if doing:
+            self.run(doing)
         while not self.run(f"!!({script})"):
-            assert time.monotonic() < end, (script, self.run("document.body.innerText")[-2000:])
+            now = time.monotonic()
+            assert now < begun + seconds, (script, self.run("document.body.innerText")[-2000:])
+            if doing and now > done + 5:  # a second press at once would close what the first one opens
+                self.run(doing)
+                done = now
             time.sleep(0.2)
-
-    def press(self, element: str, shown: str, seconds: float = 90) -> None:
-        """Press the mouse on an element until an expression is true; again, where the page was not ready for it."""
-        end = time.monotonic() + seconds
-        while not self.run(f"!!({shown})"):
-            assert time.monotonic() < end, (element, shown, self.run("document.body.innerText")[-2000:])
-            self.run(f"{element}.dispatchEvent(new MouseEvent('mousedown', {{bubbles: true}}))")
-            patience = time.monotonic() + 5  # a second press may close what the first one opens
-            while time.monotonic() < patience and not self.run(f"!!({shown})"):
-                time.sleep(0.2)
 
     def log_in(self, superset: Superset) -> None:
         self.call("Network.enable")

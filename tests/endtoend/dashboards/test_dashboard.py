@@ -143,7 +143,8 @@ def test_a_filter_chosen_from_the_list_filters_what_the_release_says(shown: Show
     listed = next(answer for answer in answers if answer["colnames"] == ["marital_status"])
     values = [row["marital_status"] for row in listed["data"]]
     option = "document.querySelector('.ant-select-item-option')"
-    browser.press("document.querySelector('[data-test=filter-bar] .ant-select-selector')", option)
+    press = "dispatchEvent(new MouseEvent('mousedown', {bubbles: true}))"
+    browser.until(option, doing=f"document.querySelector('[data-test=filter-bar] .ant-select-selector').{press}")
     chosen = browser.run(f"{option}.innerText")
     browser.run(f"{option}.click()")
     apply = "document.querySelector('[data-test=filter-bar__apply-button]')"

@@ -52,7 +52,7 @@ def test_code_is_there_before_it_is_told_of(process, monkeypatch, tmp_path):
     told = []
 
     def index(self: Any, overloads: dict[Any, str]) -> None:
-        told.append(all((tmp_path / found.parent / name).is_file() for name in overloads.values()))
+        told.append(all((found.parent / name).is_file() for name in overloads.values()))
         save(self, overloads)
 
     process()(1, 2)
