@@ -26,7 +26,6 @@ import threading
 import time
 import types
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -262,15 +261,8 @@ def _quickly(dispatcher: Any, inner: bool) -> Any:
 
 def _kept(numba: Any, function: Callable[..., Any], options: dict[str, Any], folder: Path | None) -> Any:
     dispatcher = numba.njit(**options)(function)
-    if folder is None:
-        return dispatcher
-    # The folder is read when a function is decorated; others in this process keep their own.
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-    try:
-        with suppress(RuntimeError):  # a function without a file, such as one typed at a prompt, cannot be kept
-            keep(dispatcher, function)
-    finally:
-        numba.config.CACHE_DIR = before
+    if folder is not None:
+        keep(dispatcher, function, folder)
     return dispatcher
 
 

@@ -21,13 +21,12 @@ def added(value, more):
 
 
 @pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+def process(tmp_path: Path) -> Callable[[], Any]:
     """What the next process has of the function: nothing but what is on disk."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
     def new() -> Any:
         dispatcher = numba.njit(added)
-        keep(dispatcher, added)
+        keep(dispatcher, added, tmp_path)
         return dispatcher
 
     return new
@@ -95,9 +94,8 @@ def test_what_cannot_be_read_is_compiled_anew(process, tmp_path, ending, content
     assert len(files(tmp_path, ".nbc")) == (2 if ending == ".nbi" else 1)
 
 
-def test_when_a_file_was_written_does_not_matter(tmp_path, monkeypatch):
+def test_when_a_file_was_written_does_not_matter(tmp_path):
     """The folder is named after contents: of two copies with other times, neither takes the other's code for old."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     source, counts = tmp_path / "kernel.py", []
     source.write_text("def added(value, more):\n    return value + more\n")
     names: dict[str, Any] = {}
@@ -105,10 +103,28 @@ def test_when_a_file_was_written_does_not_matter(tmp_path, monkeypatch):
     for time in (1, 2, 1, 2):
         os.utime(source, (time, time))
         dispatcher = numba.njit(names["added"])
-        keep(dispatcher, names["added"])
+        keep(dispatcher, names["added"], tmp_path)
         assert dispatcher(1, 2) == 3
         counts.append((hits(dispatcher), len(files(tmp_path, ".nbc"))))
     assert counts == [(0, 1), (1, 1), (1, 1), (1, 1)]
+
+
+def test_a_function_without_a_file_is_not_kept(tmp_path):
+    """The next one typed at a prompt may have its name and its line."""
+    for text, answer in (("more + value", 3), ("more - value", 1)):
+        names: dict[str, Any] = {}
+        exec(f"def typed(value, more):\n    return {text}\n", names)
+        dispatcher = numba.njit(names["typed"])
+        keep(dispatcher, names["typed"], tmp_path)
+        assert dispatcher(1, 2) == answer
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_of_numba_stay_as_they_are(process, monkeypatch, tmp_path):
+    """They are the process's: another thread may decorate a function of its own meanwhile."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "of-the-user"))
+    assert process()(1, 2) == 3
+    assert files(tmp_path, ".nbc") and not (tmp_path / "of-the-user").exists()
 
 
 def test_code_of_another_llvm_is_compiled_anew(process, tmp_path, monkeypatch):
