@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import duckdb
+import hypothesis
 import pytest
 
 import duckdb_anon
@@ -27,6 +28,10 @@ PLAIN = ("unit/rewrite", "unit/sql", "unit/serve", "unit/shell", "unit/test_")
 """Minutes of tests that hardly need a compiled kernel: while one worker runs them the other one compiles for both."""
 
 PROJECT = Path(__file__).resolve().parent.parent
+
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # the first call of a kernel compiles it
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ def _allowed(cell: Any, row: int, table: CodedTable, name: str) -> set[int]:
 WHOLE_TABLE = "the whole table fails the requirement"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     tables(),
     COLUMNS,
@@ -116,7 +116,7 @@ def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
         assert all(possible(printed, int(codes[row]), group) for group in groups)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables(), COLUMNS, st.integers(0, 3), st.integers(0, 2**32 - 1))
 def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
     table: CodedTable, columns: list[list[str]], fake: int, seed: int
@@ -135,7 +135,7 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
     assert (real < 0).sum() == fake
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables(), st.sampled_from([["age"], ["sex"], ["place", "sex"], []]), st.sampled_from([1.0, 1.2, 1.5, 2.0]))
 def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(
     table: CodedTable, partners: list[str], diversity: float

@@ -48,7 +48,7 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=tables())
 def test_promises_hold_on_random_tables(database: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     con = database
@@ -83,7 +83,7 @@ def test_promises_hold_on_random_tables(database: duckdb.DuckDBPyConnection, cas
         assert con.execute(histogram.format("r")).fetchall() == con.execute(histogram.format("t")).fetchall()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 12), least=st.sampled_from([1.0, 2.0, 2.4]), repair=st.booleans())
 def test_histograms_of_every_group_are_exact(seed: int, k: int, least: float, repair: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -80,7 +80,7 @@ def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     """)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=tables())
 def test_promises_hold_on_random_tables(database: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     con = database

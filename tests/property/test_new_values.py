@@ -129,7 +129,7 @@ def _rows(texts: tuple[str, ...]) -> str:
     return ", ".join(f"({n}, '{text}')" for n, text in enumerate(texts))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.decimals(-(10**6), 10**6, places=3), min_size=1, max_size=30),
     st.sampled_from(["DECIMAL(12,3)", "DECIMAL(38,3)", "DECIMAL(18,9)", "INTEGER", "DOUBLE"]),

@@ -38,7 +38,7 @@ def published(records: list[set[str]], k: int) -> list[frozenset[str]]:
 
 
 @given(fingerprints, st.integers(1, 8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_fingerprints_are_shared_by_k_and_cover_each_item_once(records: list[set[str]], k: int):
     if len(records) < k:
         return
@@ -49,7 +49,7 @@ def test_fingerprints_are_shared_by_k_and_cover_each_item_once(records: list[set
 
 
 @given(fingerprints, st.integers(2, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records: list[set[str]], k: int):
     if len(records) < k:
         return
@@ -61,7 +61,7 @@ def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records:
 
 
 @given(fingerprints, st.integers(2, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_published_algorithm_keeps_the_same_promises(records: list[set[str]], k: int):
     if len(records) < k:
         return
@@ -99,7 +99,7 @@ CALL = """from one_to_m_generalize('visits', {k}, {l}, qi := ['age', 'sex'], sen
 
 
 @given(visits, st.integers(2, 4), st.sampled_from([1, 1.5, 2]), st.sampled_from(["loss", "median"]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_the_release_is_k_l_diverse_and_loses_no_person(people, k, l, cut):  # noqa: E741
     con = loaded(people)
     try:
@@ -135,7 +135,7 @@ RMR = """from rmr('visits', {k}, m := {m}, max_qid_ncp := {bound}, qi := ['age',
 
 
 @given(visits, st.integers(2, 4), st.integers(1, 2), st.sampled_from([0.8, 1]))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_rmr_is_k_km_anonymous_and_loses_no_person(people, k, m, bound):
     con = loaded(people)
     try:

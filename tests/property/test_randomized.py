@@ -33,7 +33,6 @@ def model_of(counts: np.ndarray) -> RiskModel:
     return RiskModel((occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1]),))
 
 
-@settings(deadline=None)
 @given(arrays(np.float64, st.integers(2, 6), elements=st.floats(0.01, 1)), GAINS, GAINS)
 def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(
     weights: np.ndarray, one: float, two: float
@@ -48,7 +47,6 @@ def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(
     np.testing.assert_allclose(found[0], reconstruction(prior, channel_matrix(channel.size, channel.p)), atol=1e-12)
 
 
-@settings(deadline=None)
 @given(tables(), GAINS, GAINS)
 def test_randomizing_both_parts_is_never_riskier_than_one(counts: np.ndarray, qi: float, sensitive: float) -> None:
     model = model_of(counts)
@@ -61,14 +59,13 @@ def test_randomizing_both_parts_is_never_riskier_than_one(counts: np.ndarray, qi
     assert (model.risks(none, [kept])[0] == model.tables[0].conditional).all()
 
 
-@settings(deadline=None)
 @given(tables(), GAINS)
 def test_inverting_the_expected_table_gives_the_table_back(counts: np.ndarray, gain: float) -> None:
     channels = [RetentionChannel.of_gain(d, gain) for d in counts.shape]
     np.testing.assert_allclose(inverted(transform(counts * 1.0, channels), [c.p for c in channels]), counts, atol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables(), st.sampled_from([1.5, 2.0, 3.0]), st.sampled_from(["both", "qi", "sensitive"]))
 def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarray, level: float, scope: str) -> None:
     problem = Problem(model_of(counts), 1 / level, scope)
@@ -82,7 +79,6 @@ def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarra
     assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / level + 1e-12
 
 
-@settings(deadline=None)
 @given(arrays(np.float64, st.integers(1, 8), elements=st.floats(-1, 2)))
 def test_projections_are_distributions(raw: np.ndarray) -> None:
     assume(raw.sum() > 0.1)

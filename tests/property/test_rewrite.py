@@ -69,14 +69,14 @@ def answers_exactly(people: duckdb.DuckDBPyConnection, seed: int) -> None:
     assert answered > QUERIES / 2
 
 
-@settings(max_examples=3, deadline=None, phases=[Phase.generate])  # a seed does not shrink
+@settings(max_examples=3, phases=[Phase.generate])  # a seed does not shrink
 @given(st.integers(0, 2**32))
 def test_identity_releases_answer_random_queries_exactly(people: duckdb.DuckDBPyConnection, seed: int) -> None:
     answers_exactly(people, seed)
 
 
 @pytest.mark.campaign
-@settings(max_examples=14 if "CI" in os.environ else 56, deadline=None, phases=[Phase.generate])
+@settings(max_examples=14 if "CI" in os.environ else 56, phases=[Phase.generate])
 @given(st.integers(0, 2**32))
 def test_identity_releases_answer_thousands_of_random_queries_exactly(
     people: duckdb.DuckDBPyConnection, seed: int

@@ -76,13 +76,13 @@ def requirements() -> st.SearchStrategy[Requirement]:
     return st.one_of(flat, st.builds(lambda parts: All(tuple(parts)), st.lists(flat, min_size=2, max_size=3)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, VALUES - 1)), min_size=1, max_size=60), requirements())
 def test_rules_agree_with_the_array_form(rows, requirement):
     check(rows, None, requirement)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, VALUES - 1), st.integers(0, 9)), min_size=1, max_size=60),
     st.one_of(requirements(), of_persons()),

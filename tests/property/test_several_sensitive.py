@@ -28,7 +28,7 @@ REQUIREMENTS: list[Requirement] = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(0, 4), st.integers(0, 3), st.sampled_from("xyz"), st.integers(0, 1)),
