@@ -88,7 +88,7 @@ class Context:
     def release_info(
         self, original: Relation, relation: Relation, trees: Mapping[str, str], certain: bool = True
     ) -> TableInfo:
-        """A release as rewrites see it, without roles, which are the original's.
+        """A release as rewrites see it, without roles, which are the original's; raises as `require_known` does.
 
         Args:
             original: its original.
@@ -97,14 +97,17 @@ class Context:
             certain: whether low and high will be asked for.
         """
         require_visible(self.function, relation)
+        found = self._trees(trees)
+        texts = require_known_values(self.function, self.catalog, original, relation, found, certain)
         kinds = bucket_of_kinds(self.catalog, relation, certain)
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
-            generalized=attributes_with_nodes(self.catalog, original, relation, self._trees(trees)),
+            generalized=attributes_with_nodes(self.catalog, original, relation, found),
             counted_rows=not kinds and counts_on_every_row(self.catalog, relation),
             bucket_kinds=kinds,
+            texts=texts,
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from duckdb_anon.model.errors import listed
+from duckdb_anon.model.shapes.types import without_enums
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import reads_original
@@ -28,18 +29,22 @@ NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_
 OUTER_ENDS = "MIN and MAX of several grouping sets at once are their outer ends, not the likely values"
 
 
-def why_unbounded(model: Model, binned: Collection[str] = ()) -> str:
+def why_unbounded(model: Model, binned: Collection[str] = (), retyped: Collection[str] = ()) -> str:
     """Why an answer from a release has no low and high.
 
     Args:
         model: what the release says.
         binned: the columns a query reads whose values were put into bins.
+        retyped: the columns a query reads whose type is not the original's.
     """
     if model.release.of_another:
         return "no bounds: the release says that it was made of a query or of another table"
     if binned:
         columns = listed(sorted(binned))
         return f"no bounds: values of {columns} were binned before they were drawn, and one stands for all of its bin"
+    if retyped:
+        kinds = [f"{column} ({' for '.join(map(without_enums, model.retyped[column]))})" for column in sorted(retyped)]
+        return f"no bounds: the type of {listed(kinds)} is not the original's, and values may read otherwise"
     if any(isinstance(part, ItemPart) for part in model.parts):
         return "no bounds of this: a node may stand for several records of one person, whose other columns may differ"
     if any(isinstance(part, RetainedPart) for part in model.parts):

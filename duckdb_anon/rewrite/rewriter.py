@@ -10,6 +10,7 @@ from sqlglot import exp
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
+from duckdb_anon.rewrite.bounds.same_texts import require_same_texts
 from duckdb_anon.rewrite.estimate.asked_columns import require_columns
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
@@ -77,6 +78,7 @@ def estimator(
         RewriteError: naming what cannot be estimated.
     """
     original, release = tables[0], replace(release, certain=bounds != "none")
+    read = {fold(column.name) for column in all_of(tree, exp.Column)}
     model = model_of(release, original, spread)
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)
@@ -96,8 +98,8 @@ def estimator(
         refuse_single_rows(select)
     # a condition that compares with an estimate moves with it, so it has no bounds of its own; nor has what is asked of
     # another table than the release was made of, or of values that stand for others
-    binned = release.binned & {fold(column.name) for column in all_of(tree, exp.Column)} if release.binned else set()
-    bounds = bounds if len(readers) == 1 and not release.of_another and not binned else "none"
+    binned, retyped = release.binned & read, model.retyped.keys() & read
+    bounds = bounds if len(readers) == 1 and not release.of_another and not binned | retyped else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:
         if not stands(select, model):
@@ -120,9 +122,10 @@ def estimator(
     unrounded(tree)
     if tried(tree):
         notes.append(notes_.FAILS)
+    require_same_texts(tree, len(bounded), read, model)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
-    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned))
+    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned, retyped))
 
 
 def rewrite(

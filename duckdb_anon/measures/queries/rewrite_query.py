@@ -8,7 +8,8 @@ al. 2018).
 
 The text is of the release as it is committed when it is written: what its comments say, which texts are values and
 which are nodes. Another release of that name, or one that is changed in an open transaction, takes a text of its own.
-Whether buckets still are what their numbers say is looked at by a text with bounds itself, and an error where not.
+What was looked at for that, a text with bounds looks at again: whether buckets are what their numbers say, and whether
+texts are those that were compared with the original's; it is an error where not.
 Cost: planning only.
 """
 

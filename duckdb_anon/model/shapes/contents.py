@@ -8,6 +8,7 @@ from typing import Literal
 
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold
+from duckdb_anon.model.shapes.types import bag_type, box_type, list_type
 
 Cell = Literal["value", "items", "interval", "set", "node", "nodes", "counts"]
 Truth = Literal["exact", "permuted", "randomized", "replaced"]
@@ -92,6 +93,16 @@ class Content:
     cell: Cell
     truth: Truth = "exact"
     original_type: str = ""
+
+    @property
+    def value_type(self) -> str:
+        """Type of the values that its cells show, '' where they show labels of a hierarchy or nothing is known."""
+        if self.cell in ("node", "nodes"):
+            return ""
+        inside = {"interval": box_type, "set": list_type, "counts": bag_type}.get(self.cell)
+        if self.cell == "items" and list_type(self.original_type) is None:
+            inside = list_type
+        return self.type if inside is None else inside(self.type) or ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from duckdb_anon.model.errors import ColumnError, RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import Contents, read
 from duckdb_anon.model.shapes.types import bag_type, box_type, list_type, struct_fields
+from duckdb_anon.rewrite.query.seen_texts import SeenTexts
 
 __all__ = [
     "Bounds",
@@ -52,6 +53,7 @@ class TableInfo:
             where the caller vouches for all of them.
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
         bucket_kinds: of a release, the column of numbers of buckets that tell their kinds (`model.kinds`), or ''.
+        texts: of a release, texts that were looked at while planning, on which what is stated for certain rests.
         certain: of a release, whether low and high are asked for, which must hold of what is there when the query runs.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
@@ -67,6 +69,7 @@ class TableInfo:
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
     bucket_kinds: str = ""
+    texts: tuple[SeenTexts, ...] = ()
     certain: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
+from duckdb_anon.model.shapes.types import comparable, without_enums
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.shapes.parts import Part
 
@@ -27,6 +28,7 @@ class Model:
         missing: how many original rows were left out, where that is all that the weights say; None if not.
         bucket: a row's bucket; None where there are none.
         rate: the chance that an original row was released, where that is all that the weights say; None if not.
+        retyped: released and original type of the columns of which these are different.
         edged: whether sensitive values stand for others too, so that columns as released are not the original's.
     """
 
@@ -39,6 +41,7 @@ class Model:
     rate: exp.Expr | None = None
     missing: exp.Expr | None = None
     bucket: exp.Expr | None = None
+    retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     edged: bool = False
 
     @cached_property
@@ -54,12 +57,25 @@ class Model:
         return replace(self, release=release, parts=tuple(replace(part, release=release) for part in self.parts))
 
     def require(self, column: str, original: TableInfo) -> None:
-        """Raise unless the release has something to say about a column."""
+        """Raise unless the release has something to say about a column, in values of the original's kind."""
         if column in self.exact or column in self.part_of:
+            self._require_comparable(column, original)
             return
         name = original.spelled(column)
         known = [original.spelled(c) for c in [*self.exact, *self.part_of]]
         raise RewriteError(
             f"column '{name}' is not in the release {self.release.name}{nearest(name, known)}; "
             f"released are {listed(known)}"
+        )
+
+    def _require_comparable(self, column: str, original: TableInfo) -> None:
+        kind, was = self.retyped.get(column, ("", ""))
+        if comparable(kind, was):
+            return
+        name = original.spelled(column)
+        raise RewriteError(
+            f"column '{name}' of the release {self.release.name} shows values of type {without_enums(kind)}, and the "
+            f"original's are of type {without_enums(was)}, so nothing tells which of these they stand for; give them "
+            "the original's type, or, if they are nodes of a hierarchy, name it: hierarchies := "
+            f"{{'{name}': 'TREE'}}"
         )

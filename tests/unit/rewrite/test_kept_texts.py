@@ -9,6 +9,7 @@ SECRET = "qi := 'age', sensitive := 'ill'"
 TREE = "hierarchies := {'ill': 'tree'}"
 ANOTHER_NODE = r"a text of 'ill' in r is not in the hierarchy"
 OTHER_KINDS = r"the buckets of r are not of the kinds"
+OTHER_TEXTS = r"the texts of 'ill' in r are not those that were compared with the original's"
 
 CASES = {
     "nodes": (
@@ -43,6 +44,39 @@ CASES = {
             "delete from r where rowid = 99": OTHER_KINDS,
             "insert into r select null, 30, map {'flu': 1::bigint}": OTHER_KINDS,
         },
+    ),
+    "other values in the buckets of a kind": (
+        "one",
+        f"from anatomy('people', 2, {SECRET}, seed := 1)",
+        SECRET,
+        ["ill = 'flu'"],
+        {
+            "update r set ill = map(list_transform(map_keys(ill), lambda one: 'a ' || one), map_values(ill))": OTHER_TEXTS
+        },
+    ),
+    "buckets that tell no kinds": (
+        "one",
+        f"select * replace (bucket * 4096 as bucket) from anatomy('people', 2, {SECRET}, seed := 1)",
+        SECRET,
+        ["ill = 'flu'"],
+        {"update r set ill = map {'airways': 1::bigint, 'acne': 1} where bucket = 8192": OTHER_TEXTS},
+    ),
+    "sets": (
+        "one",
+        "select age // 3 * 3 as age, list_distinct(array_agg(ill) over (partition by age // 3)) as ill from people",
+        "qi := ['age', 'ill']",
+        ["ill = 'flu'", "ill in ('flu', 'cold')", "ill <> 'flu'"],
+        {
+            "update r set ill = ['airways', 'rest'] where age < 24": OTHER_TEXTS,
+            "insert into r select 20, ['none of these']": OTHER_TEXTS,
+        },
+    ),
+    "values beside boxes": (
+        "one",
+        "select {'lower': age - 1, 'upper': age + 1} as age, ill from people",
+        "qi := 'age', keep := 'ill'",
+        ["ill = 'flu'", "ill in ('gout', 'acne') and age > 25"],
+        {"update r set ill = if(ill in ('flu', 'cold'), 'airways', ill)": OTHER_TEXTS},
     ),
 }
 
@@ -84,3 +118,33 @@ def test_what_a_release_no_longer_is_makes_an_error(
                 people.execute(certain).fetchall()
             people.execute("rollback")
             assert people.execute(certain).fetchall()[0][1:] == (low, high)
+
+
+def test_an_estimate_in_an_open_transaction_is_of_what_was_compared(people: duckdb.DuckDBPyConnection) -> None:
+    """It is planned on what is committed, and run on what the transaction sees."""
+    people.execute("create view people as from one")
+    people.execute(f"create table r as {CASES['sets'][1]}")
+    call = "from estimate($1, 'r', original := 'people', qi := 'age')"
+    query = ["select count(*) from people where ill = 'flu'"]
+    before = people.execute(call, query).fetchall()
+    assert before[0][5] == 1
+    people.execute("begin").execute("update r set age = 20")  # no text
+    assert people.execute(call, query).fetchall() == before
+    people.execute("update r set ill = ['airways']")
+    with pytest.raises(duckdb.InvalidInputException, match="estimate: the texts of 'ill' in r are not those"):
+        people.execute(call, query).fetchall()
+    people.execute("rollback")
+    assert people.execute(call, query).fetchall() == before
+
+
+def test_queries_of_other_columns_look_at_no_texts(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create view people as from one")
+    people.execute(f"create table r as {CASES['sets'][1]}")
+    call = "select rewrite_query($1, 'people', 'r', bounds := $2, qi := 'age')"
+    for query, bounds, looks in (
+        ("select count(*) from people where ill = 'flu'", "sure", True),
+        ("select count(*) from people where age > 20", "sure", False),
+        ("select count(*) from people where ill = 'flu'", "none", False),
+    ):
+        text = people.execute(call, [query, bounds]).fetchall()[0][0]
+        assert ("same_texts_of_ill" in text) == looks
