@@ -33,6 +33,7 @@ from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied
+from duckdb_anon.rewrite.query.types_told_apart import reads_alike
 from duckdb_anon.rewrite.query.under_where import tried
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
@@ -80,6 +81,7 @@ def estimator(
     original, release = tables[0], replace(release, certain=bounds != "none")
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
     model = model_of(release, original, spread)
+    retyped = {column for column in model.retyped.keys() & read if not reads_alike(tree, *model.retyped[column])}
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)
     whole.round_read(tree)
@@ -98,7 +100,7 @@ def estimator(
         refuse_single_rows(select)
     # a condition that compares with an estimate moves with it, so it has no bounds of its own; nor has what is asked of
     # another table than the release was made of, or of values that stand for others
-    binned, retyped = release.binned & read, model.retyped.keys() & read
+    binned = release.binned & read
     bounds = bounds if len(readers) == 1 and not release.of_another and not binned | retyped else "none"
 
     def grouped(select: exp.Select) -> dict[int, float] | None:

@@ -126,24 +126,14 @@ def equal_is_same(duckdb_type: str) -> bool:
     return _TWINS.search(duckdb_type) is None
 
 
-def same_values(one: str, other: str) -> bool:
-    """Whether expressions say the same of values of one type and of another: 1 and 1.0 are equal, and differ as texts.
-
-    >>> same_values("INTEGER", "BIGINT"), same_values("ENUM('a')", "VARCHAR"), same_values("DATE", "TIMESTAMP")
-    (True, True, False)
-    """
-    kinds = [without_enums(kind).strip().upper() for kind in (one, other)]
-    return kinds[0] == kinds[1] or all(map(is_integer, kinds))
-
-
 def comparable(one: str, other: str) -> bool:
     """Whether values of one type can be held against another's: numbers, texts, moments and truths among themselves.
 
     >>> comparable("DECIMAL(9,2)", "DOUBLE"), comparable("INTEGER", "VARCHAR"), comparable("VARCHAR", "VARCHAR[]")
     (True, False, False)
     """
-    alike = (is_number, is_moment, is_text, is_boolean)
-    return same_values(one, other) or any(is_it(one) and is_it(other) for is_it in alike)
+    same = without_enums(one).strip().upper() == without_enums(other).strip().upper()
+    return same or any(is_it(one) and is_it(other) for is_it in (is_number, is_moment, is_text, is_boolean))
 
 
 def is_nested(duckdb_type: str) -> bool:

@@ -14,7 +14,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import Content, Contents, Weight
-from duckdb_anon.model.shapes.types import is_text, same_values
+from duckdb_anon.model.shapes.types import is_text
 from duckdb_anon.rewrite.query.tables import TableInfo, box_type, contents_of, list_type
 from duckdb_anon.rewrite.query.template import column as quoted
 from duckdb_anon.rewrite.query.template import multiplied, select, tree
@@ -84,8 +84,7 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
         {
             content.column: (content.value_type, content.original_type)
             for content in contents.columns.values()
-            if content.value_type and content.original_type
-            if not same_values(content.value_type, content.original_type)
+            if content.value_type and content.original_type and content.value_type != content.original_type
         },
         bool(contents.edges),
     )
