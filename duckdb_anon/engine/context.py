@@ -100,6 +100,10 @@ class Context:
         found = self._trees(trees)
         texts = require_known_values(self.function, self.catalog, original, relation, found, certain)
         kinds = bucket_of_kinds(self.catalog, relation, certain)
+        one, other = (
+            {fold(name) for name in collated(self.function, self.catalog, table, table.columns)}
+            for table in (original, relation)
+        )
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
@@ -108,6 +112,7 @@ class Context:
             counted_rows=not kinds and counts_on_every_row(self.catalog, relation),
             bucket_kinds=kinds,
             texts=texts,
+            recollated=frozenset(one ^ other),
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

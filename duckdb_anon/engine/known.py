@@ -25,8 +25,18 @@ from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
-from duckdb_anon.model.shapes.types import bag_type, is_channels, is_text, list_type, struct_fields
-from duckdb_anon.rewrite.query.seen_texts import DIGEST, SHOWN, SeenTexts
+from duckdb_anon.model.shapes.types import (
+    bag_type,
+    is_boolean,
+    is_channels,
+    is_moment,
+    is_number,
+    is_text,
+    list_type,
+    struct_fields,
+    without_enums,
+)
+from duckdb_anon.rewrite.query.seen_texts import DIFFERENT, DIGEST, SHOWN, SeenTexts
 
 
 def require_known_values(
@@ -56,27 +66,32 @@ def require_known_values(
     if not catalog.sees or not (original.visible and release.visible):
         return ()
     spelled = {fold(name): name for name in original.columns}
-    randomized = any(
-        CHANNELS.stands_for(name) and is_channels(kind) and fold(name) not in spelled
+    randomized = {
+        fold(field)
         for name, kind in release.columns.items()
-    )
+        if CHANNELS.stands_for(name) and is_channels(kind) and fold(name) not in spelled
+        for field, _ in struct_fields(kind)
+    }
     coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
     folded_trees = {fold(name): tree for name, tree in trees.items()}
     asked: list[tuple[str, Relation | None, SeenTexts]] = []
     counts = [f"select count(*), null from (from {_read(original)} limit 1)"]
-    for texts in _texts_of(release, original):
+    fakes = any(len(texts.path) > 1 for texts, _ in _texts_of(release, original))
+    for texts, kind in _texts_of(release, original):
         own = spelled.get(fold(texts.attribute))
-        member = list_type(original.columns[own]) if own is not None else None
-        if own is None or not is_text(member or original.columns[own]):
+        if own is None or not _may_be_of(kind, original.columns[own]):
             continue
         tree = None if _counted(texts) else folded_trees.get(fold(own))
-        if tree is None and (is_described(release) or randomized or _says_values(release, own)):
+        if tree is None and (is_described(release) or fold(own) in randomized or _says_values(release, own)):
             continue
-        values = ident(own) if member is None else f"unnest({ident(own)})"
+        listing = texts.shown == "member" and list_type(original.columns[own]) is not None
+        values = SHOWN["member" if listing else "value"].format(path=ident(own))
         known = _nodes(tree) if tree is not None else f"select distinct {values}::varchar from {_read(original)}{rest}"
+        # rows that are made up beside slices show NULL; counts have no key of it, and in a tree it is a leaf of its own
+        null = tree is None and not fakes and not _counted(texts)
         asked.append((own, tree, texts))
-        counts.append(_others(texts, release, known, tree is not None, certain and tree is None))
+        counts.append(_others(texts, release, known, null, certain and tree is None))
     (rows, _), *others = _counts(catalog, counts, [original, release, *trees.values()]) if asked else [(0, None)]
     for (own, tree, texts), (unknown, _) in zip(asked, others, strict=True):
         if tree is None and rows == 0:
@@ -87,8 +102,8 @@ def require_known_values(
         if unknown:
             where = f"hierarchy {tree.given}" if tree is not None else original.given
             raise ColumnError(
-                f"{function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where}, so they "
-                f"cannot be read; {_remedy(own, release, texts)}"
+                f"{function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where} (NULL is one "
+                f"where it has none), so they cannot be read; {_remedy(own, release, texts)}"
             )
     return tuple(
         replace(texts, digest=digest)
@@ -116,10 +131,10 @@ def attributes_with_nodes(
     folded = {fold(name): tree for name, tree in trees.items()}
     asked = [
         (fold(texts.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {_read(tree)}", texts)
-        for texts in _texts_of(release, original)
+        for texts, _ in _texts_of(release, original)
         if not _counted(texts) and (tree := folded.get(fold(texts.attribute))) is not None
     ]
-    numbers = [_others(texts, release, leaves, True) for _, leaves, texts in asked]
+    numbers = [_others(texts, release, leaves) for _, leaves, texts in asked]
     inner = _counts(catalog, numbers, [release, *trees.values()])
     return frozenset(attribute for (attribute, *_), (number, _) in zip(asked, inner, strict=True) if number)
 
@@ -128,19 +143,32 @@ def _counted(texts: SeenTexts) -> bool:
     return texts.shown == "key"
 
 
-def _others(texts: SeenTexts, release: Relation, known: str, of_tree: bool, told: bool = False) -> str:
+def _may_be_of(kind: str, original: str) -> bool:
+    """Whether texts of a column, a list or counts are an original's, or values of another type with texts inside."""
+    if kind == "VARCHAR":
+        return is_text(list_type(original) or original)
+    return without_enums(kind) == without_enums(original)
+
+
+def _others(texts: SeenTexts, release: Relation, known: str, null: bool = False, told: bool = False) -> str:
     """SELECT of the number of distinct texts that `known` does not list, and of what tells the set of all, if asked.
 
-    In a tree NULL is a leaf of its own.
+    Args:
+        texts: which texts.
+        release: the release.
+        known: SELECT of the texts that are known.
+        null: whether NULL is such a text; otherwise it is known, as a leaf of its own in a tree is.
+        told: whether it is asked for.
     """
-    counted = f"nullif(t, {literal(NULL_LEAF)})" if of_tree else "t"
+    counted = "*" if null else f"nullif(t, {literal(NULL_LEAF)})"
     shown = SHOWN[texts.shown].format(path=".".join(map(ident, texts.path)))
-    sql = f"select {shown}::varchar from {_read(release)}"
     if not told:
+        sql = f"select {shown}::varchar from {_read(release)}"
         return f"select count({counted}), null from ({sql} except ({known})) as s(t)"
     return (
-        f"with _anon_seen(_shown) as materialized (select distinct * from ({sql})) select "
-        f"(select count({counted}) from (from _anon_seen except ({known})) as s(t)), (select {DIGEST} from _anon_seen)"
+        f"with _anon_seen as materialized ({DIFFERENT.format(shown=shown, release=_read(release))}) select "
+        f"(select count({counted}) from (select decode(_shown) from _anon_seen except ({known})) as s(t)), "
+        f"(select {DIGEST} from _anon_seen)"
     )
 
 
@@ -187,10 +215,11 @@ def _counts(catalog: Catalog, asked: list[str], read: Sequence[Relation]) -> lis
     return [found[number] for number in range(len(asked))]
 
 
-def _texts_of(release: Relation, original: Relation) -> Iterator[SeenTexts]:
+def _texts_of(release: Relation, original: Relation) -> Iterator[tuple[SeenTexts, str]]:
     """Columns of texts, of lists of texts and of counts of texts, and such attributes among those of slices.
 
-    A STRUCT that the original has itself is no slice, and what is in it no attribute.
+    And columns of types that may hold texts inside, each with its type. A STRUCT that the original has itself is no
+    slice, and what is in it no attribute.
     """
     whole = {fold(name) for name, kind in original.columns.items() if struct_fields(kind)}
     for column, kind in release.columns.items():
@@ -201,8 +230,10 @@ def _texts_of(release: Relation, original: Relation) -> Iterator[SeenTexts]:
         ):
             listed, counted = list_type(inside), bag_type(inside)
             if is_text(inside):
-                yield SeenTexts(attribute, path, "value")
+                yield SeenTexts(attribute, path, "value"), "VARCHAR"
             elif listed is not None and is_text(listed):
-                yield SeenTexts(attribute, path, "member")
+                yield SeenTexts(attribute, path, "member"), "VARCHAR"
             elif counted is not None and is_text(counted):
-                yield SeenTexts(attribute, path, "key")
+                yield SeenTexts(attribute, path, "key"), "VARCHAR"
+            elif not (is_number(inside) or is_moment(inside) or is_boolean(inside)):
+                yield SeenTexts(attribute, path, "value"), inside

@@ -43,7 +43,10 @@ def why_unbounded(model: Model, binned: Collection[str] = (), retyped: Collectio
         columns = listed(sorted(binned))
         return f"no bounds: values of {columns} were binned before they were drawn, and one stands for all of its bin"
     if retyped:
-        kinds = [f"{column} ({' for '.join(map(without_enums, model.retyped[column]))})" for column in sorted(retyped)]
+        kinds = [
+            f"{column} ({' for '.join(map(without_enums, model.retyped.get(column, ('another collation',))))})"
+            for column in sorted(retyped)
+        ]
         return f"no bounds: the type of {listed(kinds)} is not the original's, and values may read otherwise"
     if any(isinstance(part, ItemPart) for part in model.parts):
         return "no bounds of this: a node may stand for several records of one person, whose other columns may differ"

@@ -82,6 +82,7 @@ def estimator(
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
     model = model_of(release, original, spread)
     retyped = {column for column in model.retyped.keys() & read if not reads_alike(tree, *model.retyped[column])}
+    retyped |= release.recollated & model.exact.keys() & read
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)
     whole.round_read(tree)

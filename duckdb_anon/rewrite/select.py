@@ -65,7 +65,8 @@ class Conditions:
 def stands(select: exp.Select, model: Model) -> bool:
     """Whether a SELECT can stay as it is: it reads exact columns of whole rows only."""
     table = next(item for item in from_items(select) if is_original(item))
-    touched = any(column in model.part_of for column in columns_of(select, table.alias_or_name))
+    read = columns_of(select, table.alias_or_name)
+    touched = any(column in model.part_of or isinstance(model.exact.get(column), exp.Paren) for column in read)
     return not model.weight and not touched and not any(part.counted for part in model.parts)
 
 

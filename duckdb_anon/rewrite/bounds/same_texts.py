@@ -17,7 +17,7 @@ from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.kinds import BELOW
 from duckdb_anon.rewrite.estimate.value_steps import append_step
-from duckdb_anon.rewrite.query.seen_texts import DIGEST, SHOWN, SeenTexts
+from duckdb_anon.rewrite.query.seen_texts import DIFFERENT, DIGEST, SHOWN, SeenTexts
 from duckdb_anon.rewrite.query.template import every, name, number, select, tree
 from duckdb_anon.rewrite.query.walking import leftmost
 from duckdb_anon.rewrite.shapes.kind_counts import KindPart
@@ -55,13 +55,14 @@ def _same(texts: SeenTexts, model: Model) -> exp.Select:
         "rewrite the query once it is"
     )
     shown = select(
-        f"select distinct {SHOWN[texts.shown]} as _shown from {{release}}",
+        DIFFERENT.replace("{shown}", SHOWN[texts.shown]),
         path=field_of_row(*texts.path),
         release=aliased(model.release, ROW),
     )
     part = model.part_of.get(fold(texts.attribute))
     if isinstance(part, KindPart):  # the others of a kind show what its first bucket does: the step of kinds sees to it
-        shown.where(tree("{bucket} < {below}", bucket=part.numbers, below=number(BELOW)), copy=False)
+        first = tree("{bucket} < {below}", bucket=part.numbers, below=number(BELOW))
+        next(one for one in shown.find_all(exp.Select, bfs=False) if one is not shown).where(first, copy=False)
     # without any text nothing is read amiss
     return select(
         f"select case when coalesce({DIGEST}, {{digest}}) = {{digest}} then true else error({{changed}}) end as _same "

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-SHOWN = {"value": "{path}", "member": "unnest({path})", "key": "unnest(map_keys({path}))"}
-"""SQL of the texts in a column of a release, one a row."""
+SHOWN = {
+    "value": "{path}",
+    "member": "unnest(case when array_length({path}) > 0 then {path} else [null] end)",
+    "key": "unnest(case when array_length(map_keys({path})) > 0 then map_keys({path}) else [null] end)",
+}
+"""SQL of the texts in a column of a release, one a row; an empty list and empty counts show NULL."""
 
-DIGEST = "md5(array_to_string(list_sort(list(md5(_shown))), ''))"
-"""SQL of what tells sets of texts apart, over the set as a column `_shown`; NULL without any."""
+DIFFERENT = "select distinct encode(_text) as _shown from (select {shown}::varchar as _text from {release})"
+"""SELECT of the different texts, NULL among them; bytes, so that no collation takes two of them for one."""
+
+DIGEST = "md5(nullif(array_to_string(list_sort(list(coalesce(md5(_shown), 'null'))), ''), ''))"
+"""SQL of what tells sets of texts apart, over `DIFFERENT`; NULL without any."""
 
 
 @dataclass(frozen=True)

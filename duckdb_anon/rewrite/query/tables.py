@@ -49,6 +49,7 @@ class TableInfo:
         given: the name the user wrote, by which queries call the table; `sql` when empty.
         kinds: column name to 'ordered' | 'nominal' | 'hierarchy', where a role says more than the type.
         collated: columns whose collation takes different texts for equal, in lower case.
+        recollated: of a release, columns with a collation that the original's do not have, or the other way round.
         generalized: of a release, text columns with a tree that are known to show inner nodes, in lower case; None
             where the caller vouches for all of them.
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
@@ -66,6 +67,7 @@ class TableInfo:
     given: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     collated: frozenset[str] = frozenset()
+    recollated: frozenset[str] = frozenset()
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
     bucket_kinds: str = ""

@@ -1,8 +1,8 @@
 """Whether a query tells values apart by their type, which are equal: 1 and 1.0 as texts, the bits of -1 by its width.
 
 An answer from a column whose type is not the original's is certain only where the query says the same of both. Of whole
-numbers, arithmetic and comparisons do, in any width; of texts, declared ones among them, all functions do but those
-that are named here; of other types nothing is known to.
+numbers, arithmetic and comparisons do, in any width that does not overflow; of texts, declared ones among them, all
+functions do but those that are named here; of other types nothing is known to.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def reads_alike(query: exp.Expr, one: str, other: str) -> bool:
     functions = all_of(query, exp.Func)
     if without_enums(one) == without_enums(other):
         return not any(fold(_name(function)) in _BY_TYPE for function in functions)
-    if is_integer(one) and is_integer(other):
+    if is_integer(one) and is_integer(other) and "UHUGEINT" not in (one, other):  # which meets others as DOUBLE
         return all(map(_is_plain, functions)) and not all_of(query, *_OF_BITS)
     return False
 

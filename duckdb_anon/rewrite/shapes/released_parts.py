@@ -14,7 +14,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.shapes import Content, Contents, Weight
-from duckdb_anon.model.shapes.types import is_text
+from duckdb_anon.model.shapes.types import is_text, without_enums
 from duckdb_anon.rewrite.query.tables import TableInfo, box_type, contents_of, list_type
 from duckdb_anon.rewrite.query.template import column as quoted
 from duckdb_anon.rewrite.query.template import multiplied, select, tree
@@ -63,7 +63,7 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
             continue
         part = builder.part(content)
         if part is None:
-            exact[content.column] = field_of_row(content.carrier)
+            exact[content.column] = cell_of_row(content)
         else:
             parts.append(part)
     alone = {weight.says: weight.column for weight in contents.weights} if len(contents.weights) == 1 else {}
@@ -122,6 +122,19 @@ def field_of_row(*path: str) -> exp.Expr:
     return found
 
 
+def cell_of_row(content: Content) -> exp.Expr:
+    """The cell of a released row; declared texts as texts where the original's are: their order is another one.
+
+    Args:
+        content: a column of the original.
+    """
+    cell = field_of_row(*([content.carrier, content.field] if content.field else [content.carrier]))
+    plain = without_enums(content.type)
+    if plain == content.type or without_enums(content.original_type) != content.original_type:
+        return cell
+    return exp.Paren(this=exp.Cast(this=cell, to=exp.DataType.build(plain, dialect="duckdb")))
+
+
 class _Builder:
     """Makes the part of each content."""
 
@@ -135,17 +148,14 @@ class _Builder:
         """The part of a slice."""
         carrier = fields[0].carrier
         inner = {content.column: part for content in fields if (part := self.part(content)) is not None}
-        exact = {c.column: field_of_row(carrier, c.field) for c in fields if c.column not in inner}
+        exact = {c.column: cell_of_row(c) for c in fields if c.column not in inner}
         columns = tuple(content.column for content in fields)
         key = field_of_row(self.contents.bucket)
         return SlicePart(fold(carrier), columns, key, self.release, fields=exact, inner=inner)
 
     def part(self, content: Content) -> Part | None:
         """The part of a column, or of a field of a slice; None where the cell is the value."""
-        release, key = (
-            self.release,
-            field_of_row(*([content.carrier, content.field] if content.field else [content.carrier])),
-        )
+        release, key = self.release, cell_of_row(content)
         stem, columns = content.column, (content.column,)
         if content.truth == "randomized":
             return RandomizedPart(stem, columns, key, release, signed=True, channels=self.contents.channels)

@@ -35,7 +35,9 @@ class Listening:
 @pytest.fixture
 def catalog() -> Iterator[Listening]:
     with duckdb.connect() as con:
-        con.execute("create table people as select * from (values ('F', 'n1', 'flu'), ('M', 's1', null)) as t(a, b, c)")
+        con.execute(
+            "create table people as select * from (values ('F', 'n1', 'flu'), ('M', 's1', null), (null, 's1', 'flu')) as t(a, b, c)"
+        )
         con.execute(
             "create table release as select * from (values (['F', 'M'], 'n1', 'flu'), (null, 's1', 'flu')) as t(a, b, c)"
         )

@@ -124,3 +124,50 @@ def test_ends_of_another_type_have_no_bounds_or_are_refused(
         assert "rewrite_query: column" in str(error)
     else:
         assert found == [(90,)]
+
+
+WIDE = "select 9007199254740993::bigint - i as v, i as a from range(2) r(i)"
+
+
+@pytest.mark.parametrize(("one", "other"), [("bigint", "uhugeint"), ("uhugeint", "bigint"), ("uhugeint", "hugeint")])
+def test_the_widest_numbers_without_a_sign_meet_others_as_doubles(
+    con: duckdb.DuckDBPyConnection, one: str, other: str
+) -> None:
+    con.execute(f"create table people as select a, v::{one} as v from ({WIDE})")
+    con.execute(f"create table r as select {{'lower': a, 'upper': a}} as a, v::{other} as v from people")
+    for query in ("select count(*) from people where v % 2::bigint = 1", "select sum(v) from people"):
+        text = con.execute(f"select rewrite_query('{query}', 'people', 'r', bounds := 'sure', qi := ['a'])").fetchall()
+        assert len(con.execute(text[0][0]).fetchall()[0]) == 1
+
+
+@pytest.mark.parametrize("cell", ["v::enum('50', '40', '30')", "[v::enum('50', '40', '30')]"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select max(v), min(v) from people",
+        "select min(v) from people where v > '30'",
+        "select v, count(*) from people group by v order by v limit 1",
+        "select count(*) from people where a > 5 having max(v) = '50'",
+        "select count(*) from people where v = (select max(v) from people)",
+    ],
+)
+def test_declared_texts_in_place_of_texts_are_in_the_order_of_texts(
+    con: duckdb.DuckDBPyConnection, cell: str, query: str
+) -> None:
+    con.execute("create table people as select i as a, ['50', '40', '30'][1 + i % 3] as v from range(60) r(i)")
+    con.execute(f"create table r as select {{'lower': a, 'upper': a}} as a, {cell} as v from people")
+    call = "select rewrite_query($1, 'people', 'r', qi := ['a', 'v'])"
+    wanted = con.execute(query).fetchall()
+    assert con.execute(con.execute(call, [query]).fetchall()[0][0]).fetchall() == wanted
+
+
+def test_a_collation_that_only_one_of_the_tables_has_takes_the_bounds(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table people (age integer, ill varchar collate nocase)")
+    con.execute("insert into people select 20 + i % 9, ['flu', 'FLU', 'cold'][1 + i % 3] from range(60) r(i)")
+    con.execute("create table plain (age struct(lower integer, upper integer), ill varchar)")
+    con.execute("insert into plain select {'lower': age, 'upper': age}, ill from people")
+    con.execute("create table kept as from mondrian('people', 3, qi := 'age', keep := 'ill')")
+    query = "select count(*) from people where ill = 'flu'"
+    for release, low in (("plain", None), ("kept", 40)):
+        found = con.execute(f"select low, note from relative_error($1, 'people', '{release}', qi := 'age')", [query])
+        assert found.fetchall()[0][0] == low
