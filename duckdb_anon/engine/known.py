@@ -27,6 +27,7 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
 from duckdb_anon.model.shapes.types import (
     bag_type,
+    box_type,
     is_boolean,
     is_channels,
     is_moment,
@@ -37,6 +38,9 @@ from duckdb_anon.model.shapes.types import (
     without_enums,
 )
 from duckdb_anon.rewrite.query.seen_texts import DIFFERENT, DIGEST, SHOWN, SeenTexts
+
+_LEAVES = f"nullif(t, {literal(NULL_LEAF)})"
+"""In a tree NULL is a leaf of its own."""
 
 
 def require_known_values(
@@ -77,7 +81,7 @@ def require_known_values(
     folded_trees = {fold(name): tree for name, tree in trees.items()}
     asked: list[tuple[str, Relation | None, SeenTexts]] = []
     counts = [f"select count(*), null from (from {_read(original)} limit 1)"]
-    fakes = any(len(texts.path) > 1 for texts, _ in _texts_of(release, original))
+    sliced = _is_sliced(release, original)
     for texts, kind in _texts_of(release, original):
         own = spelled.get(fold(texts.attribute))
         if own is None or not _may_be_of(kind, original.columns[own]):
@@ -88,10 +92,10 @@ def require_known_values(
         listing = texts.shown == "member" and list_type(original.columns[own]) is not None
         values = SHOWN["member" if listing else "value"].format(path=ident(own))
         known = _nodes(tree) if tree is not None else f"select distinct {values}::varchar from {_read(original)}{rest}"
-        # rows that are made up beside slices show NULL; counts have no key of it, and in a tree it is a leaf of its own
-        null = tree is None and not fakes and not _counted(texts)
+        # rows that are made up beside slices show NULL, and counts have no key of it
+        strange = _LEAVES if tree is not None else "t" if sliced or _counted(texts) else "*"
         asked.append((own, tree, texts))
-        counts.append(_others(texts, release, known, null, certain and tree is None))
+        counts.append(_others(texts, release, known, strange, certain and tree is None))
     (rows, _), *others = _counts(catalog, counts, [original, release, *trees.values()]) if asked else [(0, None)]
     for (own, tree, texts), (unknown, _) in zip(asked, others, strict=True):
         if tree is None and rows == 0:
@@ -134,7 +138,7 @@ def attributes_with_nodes(
         for texts, _ in _texts_of(release, original)
         if not _counted(texts) and (tree := folded.get(fold(texts.attribute))) is not None
     ]
-    numbers = [_others(texts, release, leaves) for _, leaves, texts in asked]
+    numbers = [_others(texts, release, leaves, _LEAVES) for _, leaves, texts in asked]
     inner = _counts(catalog, numbers, [release, *trees.values()])
     return frozenset(attribute for (attribute, *_), (number, _) in zip(asked, inner, strict=True) if number)
 
@@ -150,17 +154,25 @@ def _may_be_of(kind: str, original: str) -> bool:
     return without_enums(kind) == without_enums(original)
 
 
-def _others(texts: SeenTexts, release: Relation, known: str, null: bool = False, told: bool = False) -> str:
+def _is_sliced(release: Relation, original: Relation) -> bool:
+    """Whether a release has slices: a STRUCT that is no box, tells no channels, and that the original has not."""
+    own = {fold(name) for name, kind in original.columns.items() if struct_fields(kind)}
+    return any(
+        struct_fields(kind) and box_type(kind) is None and not is_channels(kind) and fold(name) not in own
+        for name, kind in release.columns.items()
+    )
+
+
+def _others(texts: SeenTexts, release: Relation, known: str, counted: str, told: bool = False) -> str:
     """SELECT of the number of distinct texts that `known` does not list, and of what tells the set of all, if asked.
 
     Args:
         texts: which texts.
         release: the release.
         known: SELECT of the texts that are known.
-        null: whether NULL is such a text; otherwise it is known, as a leaf of its own in a tree is.
-        told: whether it is asked for.
+        counted: which of the others are counted: 't' those that are not NULL, '*' NULL too.
+        told: whether what tells the set is asked for.
     """
-    counted = "*" if null else f"nullif(t, {literal(NULL_LEAF)})"
     shown = SHOWN[texts.shown].format(path=".".join(map(ident, texts.path)))
     if not told:
         sql = f"select {shown}::varchar from {_read(release)}"

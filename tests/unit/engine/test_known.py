@@ -163,3 +163,31 @@ def test_texts_are_looked_for_in_the_tables_of_the_callers_own_schema(home: str)
         con.execute(f"use {home}")
         with pytest.raises(duckdb.Error, match=r"1 distinct text\(s\) of 'region' in release"):
             con.execute("select rewrite_query($1, $2, 'release')", [query, people])
+
+
+def test_the_label_of_null_is_a_text_like_others_where_no_tree_says_so(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill from range(90) r(i)"
+    )
+    roles = "qi := 'age', sensitive := 'ill'"
+    call = f"select rewrite_query('select count(*) from people where ill = ''flu''', 'people', 'r', {roles})"
+    for made in ("anatomy('people', 2, {})", "slicing('people', 2, columns := [['age'], ['ill']], {})"):
+        con.execute(f"create or replace table r as from {made.format(roles)}")
+        con.execute(call).fetchall()
+        kind = con.execute("select typeof(ill) from r limit 1").fetchall()[0][0]
+        label = "map(['(null)'], [2::bigint])" if kind.startswith("MAP") else "{'ill': '(null)'}"
+        con.execute(f"update r set ill = {label} where bucket = (select min(bucket) from r)")
+        with pytest.raises(duckdb.Error, match="1 distinct text"):
+            con.execute(call)
+
+
+def test_rows_that_are_made_up_may_show_null(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill, 'g' || i % 2 as kept "
+        "from range(90) r(i)"
+    )
+    roles = "qi := 'age', sensitive := 'ill', keep := 'kept'"
+    con.execute(f"create table r as from merging('people', 2, fake := 2, {roles})")
+    con.execute("update r set kept = null where rowid < 3")  # as of rows that merging makes up
+    query = "select count(*) from people where kept = ''g1''"
+    assert con.execute(f"select rewrite_query('{query}', 'people', 'r', {roles})").fetchall()
