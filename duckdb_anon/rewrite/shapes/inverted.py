@@ -46,9 +46,13 @@ class RandomizedPart(Part):
             release=self.source(),
         )
         domain = select(
-            "select unnest(_domain) as {value}, _other, 1 - _size * _other as _own from {entries}",
+            """
+            select unnest(_domain) as {value},
+              case when _size > 1 then (_p - 1) / (_p * _size - 1) else 0 end as _other, 1 - _size * _other as _own
+            from (select _rr.{value}.domain as _domain, array_length(_rr.{value}.domain) as _size, _rr.{value}.p as _p
+              from {channels})""",
             value=self.columns[0],
-            entries=self._entries(),
+            channels=_CHANNELS,
         )
         return [(_CHANNELS, told), (self.domain, domain)]
 
@@ -98,16 +102,12 @@ class RandomizedPart(Part):
             for request, label in zip(requests, labels, strict=True)
         ]
         return select(
-            "select {answers}, 1 - _size * _other as _own from {entries}", answers=answers, entries=self._entries()
-        )
-
-    def _entries(self) -> exp.Select:
-        """SELECT one row: the domain, its size, and any entry of the inverted channel off its diagonal."""
-        return select(
             """
-            select _domain, _size, case when _size > 1 then (_p - 1) / (_p * _size - 1) else 0 end as _other from (
-              select _rr.{value}.domain as _domain, array_length(_domain) as _size, _rr.{value}.p as _p
+            select {answers}, 1 - _size * _other as _own from (
+              select _rr.{value}.domain as _domain, array_length(_domain) as _size,
+                case when _size > 1 then (_rr.{value}.p - 1) / (_rr.{value}.p * _size - 1) else 0 end as _other
               from {channels})""",
+            answers=answers,
             value=self.columns[0],
             channels=_CHANNELS,
         )
