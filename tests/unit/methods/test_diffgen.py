@@ -257,10 +257,14 @@ def test_counts_are_whole_and_no_bit_of_a_split_comes_from_the_data(people: duck
 @pytest.mark.parametrize("seed", ["", ", seed := 3"])
 def test_the_run_spends_no_more_than_epsilon_and_all_of_it_where_no_round_is_missing(seed: str) -> None:
     for epsilon in (0.1, 0.3, 1.0, 7.3):
-        ledger, mechanisms = Ledger(epsilon), Mechanisms("f", np.random.default_rng(1) if seed else None)
         budget = Budget(epsilon, 1, 2)
-        predictors = [Predictor(np.arange(40.0), 0, 40, numeric=True)]
-        Search(predictors, np.arange(40) % 2, 2, budget, "max", mechanisms, ledger).run()
+        for _ in range(9):  # a first cut at an end leaves nothing to cut, once in a thousand draws
+            ledger, mechanisms = Ledger(epsilon), Mechanisms("f", np.random.default_rng(1) if seed else None)
+            predictors = [Predictor(np.arange(40.0), 0, 40, numeric=True)]
+            Search(predictors, np.arange(40) % 2, 2, budget, "max", mechanisms, ledger).run()
+            assert float(ledger.spent) < epsilon
+            if all(ledger.steps):
+                break
         ledger.spend([mechanisms.counts(np.arange(6), budget.counts)[1]])
         ledger.check("f")
         assert len(ledger.steps) == 1 + 2 * 2 + 1
