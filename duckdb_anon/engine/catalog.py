@@ -22,7 +22,7 @@ from duckdb_anon.engine.catalog_rows import PART, QUALIFIED, CatalogRows
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.model.description import COLUMN_KEY, KEY, argument_text, field_comments
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
+from duckdb_anon.model.shapes.types import slice_fields
 
 _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
 
@@ -166,8 +166,8 @@ class Catalog:
         """Columns with the fields of slices in place of the STRUCTs; neither a box nor channels are a slice."""
         flat: dict[str, str] = {}
         for name, kind in columns.items():
-            fields = struct_fields(kind)
-            if fields and box_type(kind) is None and not is_channels(kind):
+            fields = slice_fields(kind)
+            if fields:
                 flat.update(fields)
             else:
                 flat[name] = kind

@@ -101,7 +101,7 @@ class Context:
         texts = require_known_values(self.function, self.catalog, original, relation, found, certain)
         kinds = bucket_of_kinds(self.catalog, relation, certain)
         one, other = (
-            {fold(name) for name in collated(self.function, self.catalog, table, table.columns)}
+            {fold(name) for name in collated(self.function, self.catalog, table, table.columns)} if certain else set()
             for table in (original, relation)
         )
         return TableInfo(

@@ -27,13 +27,13 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
 from duckdb_anon.model.shapes.types import (
     bag_type,
-    box_type,
     is_boolean,
     is_channels,
     is_moment,
     is_number,
     is_text,
     list_type,
+    slice_fields,
     struct_fields,
     without_enums,
 )
@@ -156,11 +156,13 @@ def _may_be_of(kind: str, original: str) -> bool:
 
 def _is_sliced(release: Relation, original: Relation) -> bool:
     """Whether a release has slices: a STRUCT that is no box, tells no channels, and that the original has not."""
-    own = {fold(name) for name, kind in original.columns.items() if struct_fields(kind)}
-    return any(
-        struct_fields(kind) and box_type(kind) is None and not is_channels(kind) and fold(name) not in own
-        for name, kind in release.columns.items()
-    )
+    own = _structs(original)
+    return any(slice_fields(kind) and fold(name) not in own for name, kind in release.columns.items())
+
+
+def _structs(table: Relation) -> frozenset[str]:
+    """The columns of a table that are STRUCTs, in lower case."""
+    return frozenset(fold(name) for name, kind in table.columns.items() if struct_fields(kind))
 
 
 def _others(texts: SeenTexts, release: Relation, known: str, counted: str, told: bool = False) -> str:
@@ -233,7 +235,7 @@ def _texts_of(release: Relation, original: Relation) -> Iterator[tuple[SeenTexts
     And columns of types that may hold texts inside, each with its type. A STRUCT that the original has itself is no
     slice, and what is in it no attribute.
     """
-    whole = {fold(name) for name, kind in original.columns.items() if struct_fields(kind)}
+    whole = _structs(original)
     for column, kind in release.columns.items():
         fields = () if fold(column) in whole else struct_fields(kind)
         for attribute, inside, path in (

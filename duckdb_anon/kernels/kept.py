@@ -63,7 +63,7 @@ def _cache() -> Any:
         def __init__(self, function: Callable[..., Any], folder: Path) -> None:
             self._locator = Folder(function, folder)
             name = f"{Path(inspect.getfile(function)).stem}.{function.__qualname__}"
-            self._filename_base = self.get_filename_base(name, sys.abiflags if hasattr(sys, "abiflags") else "")
+            self._filename_base = self.get_filename_base(name, getattr(sys, "abiflags", ""))
 
     class Files(files):  # type: ignore[misc]
         """An index of signatures, and one file a signature."""

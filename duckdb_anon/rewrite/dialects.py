@@ -67,10 +67,10 @@ def spoken(sql: str, dialect: str) -> str:
 def _name_functions(tree: exp.Expr, dialect: str) -> None:
     """Give functions that sqlglot does not know their names there."""
     unknown = set()
-    for call in tree.find_all(exp.Anonymous):
+    for call in list(tree.find_all(exp.Anonymous)):
         name = fold(str(call.this))
         if name == "isfinite":  # NaN is larger than any number there
-            call.replace(exp.Between(this=call.expressions[0].copy(), low=_end("-"), high=_end("")))
+            call.replace(exp.Between(this=call.expressions[0], low=_end("-"), high=_end("")))
         elif name not in _SPARK:
             unknown.add(name)
         else:

@@ -66,7 +66,7 @@ def stands(select: exp.Select, model: Model) -> bool:
     """Whether a SELECT can stay as it is: it reads exact columns of whole rows only."""
     table = next(item for item in from_items(select) if is_original(item))
     read = columns_of(select, table.alias_or_name)
-    touched = any(column in model.part_of or isinstance(model.exact.get(column), exp.Paren) for column in read)
+    touched = any(column in model.part_of or model.is_cast(column) for column in read)
     return not model.weight and not touched and not any(part.counted for part in model.parts)
 
 

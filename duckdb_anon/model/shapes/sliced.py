@@ -11,7 +11,7 @@ from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.boxes import cell_of
 from duckdb_anon.model.shapes.buckets import BUCKET
 from duckdb_anon.model.shapes.contents import Claims, Content, Shape
-from duckdb_anon.model.shapes.types import box_type, is_channels, struct_fields
+from duckdb_anon.model.shapes.types import slice_fields, struct_fields
 
 
 def claim(claims: Claims) -> bool:
@@ -36,7 +36,7 @@ def _fields(claims: Claims, name: str, kind: str) -> tuple[tuple[str, str], ...]
     """Fields of a slice; none for any other column."""
     fields = struct_fields(kind)
     if claims.original is None:
-        return () if box_type(kind) or is_channels(kind) else fields
+        return slice_fields(kind)
     own = claims.original_type(name) == kind or not all(claims.may_be_original(field) for field, _ in fields)
     return () if own else fields
 

@@ -224,6 +224,15 @@ def struct_fields(duckdb_type: str) -> tuple[tuple[str, str], ...]:
     return tuple(_field(part) for part in _split(text[7:-1]))
 
 
+def slice_fields(duckdb_type: str) -> tuple[tuple[str, str], ...]:
+    """Give the fields of a STRUCT that may be a slice; none of a box, of channels, or of any other type.
+
+    >>> slice_fields('STRUCT(age INTEGER)'), slice_fields('STRUCT(lower INTEGER, upper INTEGER)')
+    ((('age', 'INTEGER'),), ())
+    """
+    return () if box_type(duckdb_type) or is_channels(duckdb_type) else struct_fields(duckdb_type)
+
+
 def _split(text: str) -> list[str]:
     """Cut at the commas that stand outside parentheses and quotes."""
     parts, depth, quoted, start = [], 0, False, 0

@@ -49,6 +49,10 @@ class Model:
         """The part of each original column that is inexact."""
         return {column: part for part in self.parts for column in part.columns}
 
+    def is_cast(self, column: str) -> bool:
+        """Whether a column is exact once it is cast, so that a query cannot read the release's own in its place."""
+        return column in self.exact and self.exact[column].find(exp.Cast) is not None
+
     def estimated(self) -> Model:
         """The same for what has no low and high, so that nothing is looked at again when the query runs."""
         if not self.release.certain:
