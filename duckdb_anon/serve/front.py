@@ -31,7 +31,7 @@ _CHUNK = 64 << 10
 _SESSIONS = 10_000
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
-_NO_MEMORY = "the endpoint is short of memory; ask again in a moment"
+_NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
 _KEPT = (b"content-type", b"keep-alive", b"access-control-allow-origin")
 # Seconds before a statement or hello is asked again that a worker short of memory could not judge.
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)

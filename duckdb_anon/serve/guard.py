@@ -71,12 +71,16 @@ class Guard:
         }
 
     def allows(self, statement: str) -> bool:
-        """Tell whether `statement` may run; nothing that goes wrong here ever lets one through."""
+        """Tell whether `statement` may run; nothing that goes wrong here ever lets one through.
+
+        Raises:
+            MemoryError: when there is too little memory to read the statement, which tells nothing of it.
+        """
         try:
             self.check(statement)
-        except Refused:
-            return False
-        except Exception:  # closed by default: a tree too deep to walk, a shape the parser never had before
+        except MemoryError:
+            raise
+        except Exception:  # refused, or closed by default: a tree too deep to walk, a shape the parser never had before
             return False
         return True
 
@@ -85,6 +89,7 @@ class Guard:
 
         Raises:
             Refused: unless it is exactly one harmless SELECT over published tables.
+            MemoryError: when there is too little memory to read it.
         """
         if " ".join(statement.split()) in _LISTINGS:
             return
@@ -99,6 +104,7 @@ class Guard:
 
         Raises:
             Refused: when it is not one SELECT that DuckDB can read.
+            MemoryError: when DuckDB has too little memory to read it.
         """
         try:
             with self._lock:
@@ -106,9 +112,13 @@ class Guard:
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise Refused("one SELECT at a time")
                 row = self._parser.execute("select json_serialize_sql(?::varchar)", [statement]).fetchall()[0]
+        except duckdb.OutOfMemoryException as error:
+            raise MemoryError from error
         except duckdb.Error as error:
             raise Refused("not a statement DuckDB can read") from error
         answer = json.loads(row[0])
+        if answer.get("error_type") == "out of memory":
+            raise MemoryError
         if answer.get("error") is not False or len(answer.get("statements", [])) != 1:
             raise Refused("this kind of SELECT is not allowed")
         return answer["statements"][0]["node"]

@@ -191,7 +191,7 @@ def listen(served: Curator | Analyst, address: str, token: str, refused: Callabl
         served: what to serve.
         address: host:port.
         token: what clients must present.
-        refused: told the session of each statement that the guard refuses.
+        refused: told the session of each statement that the guard refuses, and of none that it could not judge.
     """
     con = served.con
     load_quack(con)
@@ -199,7 +199,10 @@ def listen(served: Curator | Analyst, address: str, token: str, refused: Callabl
         guard = served.guard
 
         def authorize(session: str, statement: str) -> bool:
-            allowed = guard.allows(statement)
+            try:
+                allowed = guard.allows(statement)
+            except MemoryError:  # not judged, which is not what `refused` is told: the front asks again
+                return False
             if not allowed:
                 refused(session)
             return allowed

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from duckdb_anon.serve.guard import Guard
@@ -106,6 +110,24 @@ REFUSED = [
 ]
 
 
+SHORT_OF_MEMORY = """
+import resource, sys
+from pathlib import Path
+from duckdb_anon.serve.guard import Guard
+guard = Guard(["visits"])
+guard.check("from visits")
+lines = Path("/proc/self/status").read_text().splitlines()
+held = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmData"))
+resource.setrlimit(resource.RLIMIT_DATA, (held + (int(sys.argv[1]) << 20), resource.RLIM_INFINITY))
+try:
+    print(guard.allows(f"select count(*) from visits where cost in ({', '.join(map(str, range(1_000_000)))})"))
+except MemoryError:
+    print("MemoryError")
+resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(guard.allows("from visits"))
+"""
+
+
 @pytest.fixture(scope="module")
 def guard() -> Guard:
     """A guard over two published tables."""
@@ -126,3 +148,10 @@ def test_deeply_nested_text_is_refused_and_harms_nothing(guard: Guard) -> None:
     assert not guard.allows("select " + "abs(" * 20000 + "1" + ")" * 20000)
     assert not guard.allows("select " + "(select " * 3000 + "1" + ")" * 3000)
     assert guard.allows("from visits")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process holds is read from /proc")
+@pytest.mark.parametrize("megabytes", [20, 200, 1000])
+def test_statement_that_memory_does_not_suffice_to_read_is_not_called_refused(megabytes: int) -> None:
+    done = subprocess.run([sys.executable, "-c", SHORT_OF_MEMORY, str(megabytes)], capture_output=True, text=True)
+    assert done.stdout.split() == ["MemoryError", "True"], done.stderr
