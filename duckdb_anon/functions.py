@@ -248,7 +248,7 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     while True:
         cursor, is_callers = _cursor(number, call.get("asker", -1))
         try:
-            told = _planned_on(cursor, call)
+            told = _planned_on(cursor, call, number)
             # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
             # server close theirs at any time, and what was found or went wrong then says nothing of the call
             if cursor is None or is_callers or not _is_closed(cursor):
@@ -266,11 +266,11 @@ def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
     return False
 
 
-def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) -> str:
+def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any], number: int) -> str:
     entry, flag = _BY_NAME[call["function"]], call_flag()
     try:
         takes = [p.name for p in parameters_of(entry)]
-        catalog = Catalog(cursor, call["database"], call["schema"], takes)
+        catalog = Catalog(cursor, call["database"], call["schema"], takes, number)
         catalog.rows.expect(call["arguments"].values())
         # a call inside another one is stopped with it
         with nullcontext() if flag is None or cursor is None else interrupt.passing_on(cursor, flag):

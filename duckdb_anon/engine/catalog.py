@@ -41,6 +41,7 @@ class Relation:
         text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
         by_letters: whether it is certain that no column has a collation, which takes different texts for equal.
         full: what follows FROM wherever the cursor stands: of a plain table its name with database and schema.
+        number: by which DuckDB knows a plain table: no other of the database instance has it; 0 of others.
     """
 
     given: str
@@ -52,6 +53,7 @@ class Relation:
     comment: str = ""
     by_letters: bool = False
     full: str = ""
+    number: int = 0
 
     @property
     def unnamed(self) -> str:
@@ -87,6 +89,7 @@ class Catalog:
         database: str,
         schema: str,
         takes: Collection[str] = ("qi", "sensitive", "keep", "categorical"),
+        instance: int | None = None,
     ) -> None:
         """Use `cursor` with the caller's default database and schema; None sees nothing.
 
@@ -95,10 +98,11 @@ class Catalog:
             database: the caller's default database.
             schema: the caller's default schema.
             takes: parameters of the function that is planned; what errors may advise.
+            instance: number of the database instance, where what was found in it may be kept.
         """
         self._unplaced, self._placed = cursor, cursor is None
         self.takes, self._begun = takes, time.monotonic()
-        self.database, self.schema = database, schema
+        self.database, self.schema, self.instance = database, schema, instance
         self.rows = CatalogRows(cursor, database, schema)
 
     @property
@@ -157,6 +161,7 @@ class Catalog:
                     comment=comment,
                     by_letters=self.rows.by_letters(sql),
                     full=f"{ident(self.database)}.{ident(self.schema)}.{sql}" if here else "",
+                    number=self.rows.number_of_table(sql) if here else 0,
                 )
         if _FILE.match(text):
             return self._file(function, parameter, text)

@@ -16,7 +16,11 @@ QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
 
 
 class _Row(NamedTuple):
-    """What the catalog says of a column, or of a table itself, whose `column` is ''; `place` is folded."""
+    """What the catalog says of a column, or of a table itself, whose `column` is ''; `place` is folded.
+
+    `number_of_table` is that by which DuckDB knows a table, 0 of what is none: no other of the instance has it, nor
+    has one that replaces it.
+    """
 
     place: tuple[str, str]
     number: int
@@ -25,16 +29,17 @@ class _Row(NamedTuple):
     comment: str | None
     is_table: bool
     may_collate: bool
+    number_of_table: int
 
 
 _TABLES = """
-select table_name, database_name, schema_name, column_index, column_name, data_type, comment, false, false
+select table_name, database_name, schema_name, column_index, column_name, data_type, comment, false, false, 0
 from duckdb_columns() where not internal and lower(table_name) {named}
 union all select table_name, database_name, schema_name, 0, '', '', comment, true,
-contains(lower(sql), 'collate') or current_setting('default_collation') <> ''
+contains(lower(sql), 'collate') or current_setting('default_collation') <> '', table_oid
 from duckdb_tables() where lower(table_name) {named}"""
 _VIEWS = """
-select view_name, database_name, schema_name, 0, '', '', comment, false, false
+select view_name, database_name, schema_name, 0, '', '', comment, false, false, 0
 from duckdb_views() where not internal and lower(view_name) {named}"""
 
 
@@ -79,6 +84,10 @@ class CatalogRows:
         """Whether a table that has `columns_here` has, for certain, no column with a collation."""
         rows = self._of_table_here(sql)
         return bool(rows) and not any(row.may_collate for row in rows)
+
+    def number_of_table(self, sql: str) -> int:
+        """The number by which DuckDB knows a table that has `columns_here`; 0 for others."""
+        return next((row.number_of_table for row in self._of_table_here(sql) if row.is_table), 0)
 
     def _of_table_here(self, sql: str) -> list[_Row]:
         qualified = len(parts := names_of(sql)) > 1

@@ -11,6 +11,7 @@ from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
 from duckdb_anon.engine.release_labels import with_labels_of
+from duckdb_anon.engine.release_looks import looks_at
 from duckdb_anon.engine.roles import (
     ROLE_PARAMETERS,
     labels_of,
@@ -98,12 +99,8 @@ class Context:
         """
         require_visible(self.function, relation)
         found = self._trees(trees)
-        texts = require_known_values(self.function, self.catalog, original, relation, found, certain)
+        looks = looks_at(self.function, self.catalog, original, relation, found, certain)
         kinds = bucket_of_kinds(self.catalog, relation, certain)
-        one, other = (
-            {fold(name) for name in collated(self.function, self.catalog, table, table.columns)} if certain else set()
-            for table in (original, relation)
-        )
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
@@ -111,8 +108,7 @@ class Context:
             generalized=attributes_with_nodes(self.catalog, original, relation, found),
             counted_rows=not kinds and counts_on_every_row(self.catalog, relation),
             bucket_kinds=kinds,
-            texts=texts,
-            recollated=frozenset(one ^ other),
+            looks=looks,
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

@@ -5,42 +5,47 @@ members of lists, and the keys of counts, which are values in any case. Where a 
 nor a node of its hierarchy, reading it would be a guess (`WHERE edu = 'BA'` on nodes answers 0 for certain), so the
 release is refused with the remedy. A release whose comment names its method was labelled by it and needs no values to
 compare with. What is compared is what is committed; where low and high are asked for, it is told which texts these
-were, so that the rewritten query holds of no others (`rewrite.bounds.same_texts`).
-Cost: the distinct texts of both tables, once while planning.
+were, so that the rewritten query holds of no others (`rewrite.bounds.same_texts`). A number reads as itself in any
+case, so numbers are compared only where something is stated for certain.
+Cost: the distinct texts of both tables, or of the columns that a query reads (`engine.release_looks`); so of numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-
-import duckdb
+from typing import NamedTuple
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sensitive_edges import REST
+from duckdb_anon.engine.shown_cells import found_by, is_numeric, others, shown_values, structs, whole
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
-from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes import CHANNELS, EDGES
 from duckdb_anon.model.shapes.types import (
-    bag_type,
-    is_boolean,
+    comparable,
     is_channels,
-    is_moment,
-    is_number,
     is_text,
     list_type,
     slice_fields,
     struct_fields,
     without_enums,
 )
-from duckdb_anon.rewrite.query.seen_texts import DIFFERENT, DIGEST, SHOWN, SeenTexts
+from duckdb_anon.rewrite.query.seen_values import SHOWN, SeenValues
 
-_LEAVES = f"nullif(t, {literal(NULL_LEAF)})"
+_LEAVES = f"nullif(s.t, {literal(NULL_LEAF)})"
 """In a tree NULL is a leaf of its own."""
+
+
+class _Compared(NamedTuple):
+    """Values of a release beside those of a column of its original, or of that attribute's tree."""
+
+    own: str
+    tree: Relation | None
+    values: SeenValues
 
 
 def require_known_values(
@@ -50,7 +55,8 @@ def require_known_values(
     release: Relation,
     trees: Mapping[str, Relation],
     certain: bool = False,
-) -> tuple[SeenTexts, ...]:
+    read: Collection[str] | None = None,
+) -> tuple[SeenValues, ...]:
     """Refuse a release with a text that neither the original nor the attribute's tree knows.
 
     Args:
@@ -60,6 +66,7 @@ def require_known_values(
         release: its release.
         trees: hierarchy table of each attribute that has one.
         certain: whether something will be stated for certain.
+        read: the original's columns that are compared, in lower case; all of them by default.
 
     Returns:
         The texts that were compared with the original's, where something will be stated for certain.
@@ -69,51 +76,76 @@ def require_known_values(
     """
     if not catalog.sees or not (original.visible and release.visible):
         return ()
-    spelled = {fold(name): name for name in original.columns}
-    randomized = {
-        fold(field)
-        for name, kind in release.columns.items()
-        if CHANNELS.stands_for(name) and is_channels(kind) and fold(name) not in spelled
-        for field, _ in struct_fields(kind)
-    }
-    coarser = any(EDGES.stands_for(name) and name not in spelled for name in map(fold, release.columns))
+    coarser = any(EDGES.stands_for(name) and name not in _folded(original) for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
-    folded_trees = {fold(name): tree for name, tree in trees.items()}
-    asked: list[tuple[str, Relation | None, SeenTexts]] = []
-    counts = [f"select count(*), null from (from {_read(original)} limit 1)"]
-    sliced = _is_sliced(release, original)
-    for texts, kind in _texts_of(release, original):
-        own = spelled.get(fold(texts.attribute))
-        if own is None or not _may_be_of(kind, original.columns[own]):
-            continue
-        tree = None if _counted(texts) else folded_trees.get(fold(own))
-        if tree is None and (is_described(release) or fold(own) in randomized or _says_values(release, own)):
-            continue
-        listing = texts.shown == "member" and list_type(original.columns[own]) is not None
-        values = SHOWN["member" if listing else "value"].format(path=ident(own))
-        known = _nodes(tree) if tree is not None else f"select distinct {values}::varchar from {_read(original)}{rest}"
-        # rows that are made up beside slices show NULL, and counts have no key of it
-        strange = _LEAVES if tree is not None else "t" if sliced or _counted(texts) else "*"
-        asked.append((own, tree, texts))
-        counts.append(_others(texts, release, known, strange, certain and tree is None))
-    (rows, _), *others = _counts(catalog, counts, [original, release, *trees.values()]) if asked else [(0, None)]
-    for (own, tree, texts), (unknown, _) in zip(asked, others, strict=True):
-        if tree is None and rows == 0:
-            raise ColumnError(
-                f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
-                f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release, texts)}"
-            )
+    asked = list(_compared(original, release, trees, _may_be_of, read))
+    counts = []
+    for own, tree, values in asked:
+        if tree is None:
+            known = f"select {_own(own, original, values)}::varchar from {whole(original)}{rest}"
+            counts.append(others(values, release, known, _counted_of(values, original, release), told=certain))
+        else:
+            counts.append(others(values, release, _nodes(tree), _LEAVES))
+    found = found_by(catalog, counts, [original, release, *trees.values()])
+    for (own, tree, values), (unknown, _) in zip(asked, found, strict=True):
         if unknown:
+            any_row = f"select count(*), null from (from {whole(original)} limit 1)"
+            if tree is None and found_by(catalog, [any_row], [original]) == [(0, None)]:
+                raise ColumnError(
+                    f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
+                    f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release, values)}"
+                )
             where = f"hierarchy {tree.given}" if tree is not None else original.given
             raise ColumnError(
                 f"{function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where} (NULL is one "
-                f"where it has none), so they cannot be read; {_remedy(own, release, texts)}"
+                f"where it has none), so they cannot be read; {_remedy(own, release, values)}"
             )
     return tuple(
-        replace(texts, digest=digest)
-        for (_, tree, texts), (_, digest) in zip(asked, others, strict=True)
-        if certain and tree is None
+        replace(one.values, digest=digest)
+        for one, (_, digest) in zip(asked, found, strict=True)
+        if certain and one.tree is None
     )
+
+
+def require_known_numbers(
+    function: str,
+    catalog: Catalog,
+    original: Relation,
+    release: Relation,
+    trees: Mapping[str, Relation],
+    read: Collection[str],
+) -> None:
+    """Refuse a release with a number, moment or truth that its original does not have, before anything is certain.
+
+    Such a value reads as another one, but not for certain: that nobody has what the release does not show.
+
+    Args:
+        function: SQL function, for messages.
+        catalog: what the planner can see.
+        original: the original, or the empty table of its columns.
+        release: its release.
+        trees: hierarchy table of each attribute that has one, which are not compared.
+        read: the original's columns that are compared, in lower case.
+
+    Raises:
+        ColumnError: naming the column, how many values are unknown, and what to do.
+    """
+    if not catalog.sees or not (original.visible and release.visible):
+        return
+    asked = [one for one in _compared(original, release, trees, _is_of_numbers, read) if one.tree is None]
+    counts = []
+    for own, _, values in asked:
+        known = f"select {_own(own, original, values)} from {whole(original)}"
+        counts.append(others(values, release, known, _counted_of(values, original, release), cast=""))
+    for (own, *_), (unknown, _) in zip(asked, found_by(catalog, counts, [original, release]), strict=True):
+        if unknown:
+            raise ColumnError(
+                f"{function}: {unknown} distinct value(s) of '{own}' in {release.given} are not in {original.given} "
+                "(NULL is one where it has none), so low and high would not hold; compare with the table that the "
+                "release was made of, or ask without them: bounds := 'none'. If the release is of it all the same, "
+                f"let it say so: COMMENT ON COLUMN {release.given}.{ident(own)} IS 'anon: insensitive', or whatever "
+                "its role is; duckdb_anon.release() and .release write it"
+            )
 
 
 def attributes_with_nodes(
@@ -134,67 +166,84 @@ def attributes_with_nodes(
         return frozenset()
     folded = {fold(name): tree for name, tree in trees.items()}
     asked = [
-        (fold(texts.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {_read(tree)}", texts)
-        for texts, _ in _texts_of(release, original)
-        if not _counted(texts) and (tree := folded.get(fold(texts.attribute))) is not None
+        (fold(values.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {whole(tree)}", values)
+        for values, kind in shown_values(release, original)
+        if not is_numeric(kind) and not _counted(values) and (tree := folded.get(fold(values.attribute))) is not None
     ]
-    numbers = [_others(texts, release, leaves, _LEAVES) for _, leaves, texts in asked]
-    inner = _counts(catalog, numbers, [release, *trees.values()])
+    numbers = [others(values, release, leaves, _LEAVES) for _, leaves, values in asked]
+    inner = found_by(catalog, numbers, [release, *trees.values()])
     return frozenset(attribute for (attribute, *_), (number, _) in zip(asked, inner, strict=True) if number)
 
 
-def _counted(texts: SeenTexts) -> bool:
-    return texts.shown == "key"
+def _compared(
+    original: Relation,
+    release: Relation,
+    trees: Mapping[str, Relation],
+    may_be_of: Callable[[str, str], bool],
+    read: Collection[str] | None,
+) -> Iterator[_Compared]:
+    """Values that may be an original's and of which nothing else says what they are."""
+    spelled = _folded(original)
+    randomized = {
+        fold(field)
+        for name, kind in release.columns.items()
+        if CHANNELS.stands_for(name) and is_channels(kind) and fold(name) not in spelled
+        for field, _ in struct_fields(kind)
+    }
+    folded_trees = {fold(name): tree for name, tree in trees.items()}
+    for values, kind in shown_values(release, original):
+        attribute = fold(values.attribute)
+        own = spelled.get(attribute)
+        if own is None or (read is not None and attribute not in read) or not may_be_of(kind, original.columns[own]):
+            continue
+        tree = None if _counted(values) else folded_trees.get(attribute)
+        if tree is None and (is_described(release) or attribute in randomized or _says_values(release, own)):
+            continue
+        yield _Compared(own, tree, values)
+
+
+def _folded(table: Relation) -> dict[str, str]:
+    """The names of a table's columns by what they are in lower case."""
+    return {fold(name): name for name in table.columns}
+
+
+def _own(own: str, original: Relation, values: SeenValues) -> str:
+    """SQL of an original's values, one a row, as the release shows them."""
+    listing = values.shown == "member" and list_type(original.columns[own]) is not None
+    return SHOWN["member" if listing else "value"].format(path=ident(own))
+
+
+def _counted_of(values: SeenValues, original: Relation, release: Relation) -> str:
+    """Which values count as others: rows that are made up beside slices show NULL, and counts have no key of it."""
+    own = structs(original)
+    sliced = any(slice_fields(kind) and fold(name) not in own for name, kind in release.columns.items())
+    return "s.t" if sliced or _counted(values) else "*"
+
+
+def _counted(values: SeenValues) -> bool:
+    return values.shown == "key"
 
 
 def _may_be_of(kind: str, original: str) -> bool:
     """Whether texts of a column, a list or counts are an original's, or values of another type with texts inside."""
-    if kind == "VARCHAR":
+    if is_text(kind):
         return is_text(list_type(original) or original)
-    return without_enums(kind) == without_enums(original)
+    return not is_numeric(kind) and without_enums(kind) == without_enums(original)
 
 
-def _is_sliced(release: Relation, original: Relation) -> bool:
-    """Whether a release has slices: a STRUCT that is no box, tells no channels, and that the original has not."""
-    own = _structs(original)
-    return any(slice_fields(kind) and fold(name) not in own for name, kind in release.columns.items())
-
-
-def _structs(table: Relation) -> frozenset[str]:
-    """The columns of a table that are STRUCTs, in lower case."""
-    return frozenset(fold(name) for name, kind in table.columns.items() if struct_fields(kind))
-
-
-def _others(texts: SeenTexts, release: Relation, known: str, counted: str, told: bool = False) -> str:
-    """SELECT of the number of distinct texts that `known` does not list, and of what tells the set of all, if asked.
-
-    Args:
-        texts: which texts.
-        release: the release.
-        known: SELECT of the texts that are known.
-        counted: which of the others are counted: 't' those that are not NULL, '*' NULL too.
-        told: whether what tells the set is asked for.
-    """
-    shown = SHOWN[texts.shown].format(path=".".join(map(ident, texts.path)))
-    if not told:
-        sql = f"select {shown}::varchar from {_read(release)}"
-        return f"select count({counted}), null from ({sql} except ({known})) as s(t)"
-    return (
-        f"with _anon_seen as materialized ({DIFFERENT.format(shown=shown, release=_read(release))}) select "
-        f"(select count({counted}) from (select decode(_shown) from _anon_seen except ({known})) as s(t)), "
-        f"(select {DIGEST} from _anon_seen)"
-    )
+def _is_of_numbers(kind: str, original: str) -> bool:
+    return is_numeric(kind) and comparable(kind, list_type(original) or original)
 
 
 def _says_values(release: Relation, column: str) -> bool:
-    """Whether the release's own comment gives the column a role and no tree: its texts are values then."""
+    """Whether the release's own comment gives the column a role and no tree: it shows values then."""
     said = next((text for name, text in release.comments.items() if fold(name) == fold(column)), "")
     return "anon:" in fold(said)
 
 
-def _remedy(column: str, release: Relation, texts: SeenTexts) -> str:
+def _remedy(column: str, release: Relation, values: SeenValues) -> str:
     comment = f"COMMENT ON COLUMN {release.given}.{ident(column)} IS"
-    if _counted(texts):
+    if _counted(values):
         return (
             "counts are of values, so compare with the table that the release was made of; if they are its values all "
             f"the same, say so: {comment} 'anon: sensitive'; duckdb_anon.release() and .release write it"
@@ -206,48 +255,4 @@ def _remedy(column: str, release: Relation, texts: SeenTexts) -> str:
 
 
 def _nodes(tree: Relation) -> str:
-    return " union all ".join(f"select {ident(level)}::varchar from {_read(tree)}" for level in tree.columns)
-
-
-def _read(relation: Relation) -> str:
-    """A relation as it is read here, without bringing the cursor to the caller's place where that is not needed."""
-    return relation.full or relation.sql
-
-
-def _counts(catalog: Catalog, asked: list[str], read: Sequence[Relation]) -> list[tuple[int, str | None]]:
-    """What each of some SELECTs counts, asked in one statement, for planning it takes longer than a small table."""
-    cursor = catalog.cursor_for(read) if asked else None
-    if cursor is None:
-        return [(0, None)] * len(asked)
-    counted = (f"select {number}, * from ({one})" for number, one in enumerate(asked))
-    try:
-        found = {row[0]: row[1:] for row in cursor.execute(" union all ".join(counted)).fetchall()}
-    except duckdb.Error:
-        tick()  # an interrupt is none of these
-        # a table of which the planner sees the columns and not the rows: the query itself will fail
-        return [(0, None)] if len(asked) == 1 else [found for one in asked for found in _counts(catalog, [one], read)]
-    return [found[number] for number in range(len(asked))]
-
-
-def _texts_of(release: Relation, original: Relation) -> Iterator[tuple[SeenTexts, str]]:
-    """Columns of texts, of lists of texts and of counts of texts, and such attributes among those of slices.
-
-    And columns of types that may hold texts inside, each with its type. A STRUCT that the original has itself is no
-    slice, and what is in it no attribute.
-    """
-    whole = _structs(original)
-    for column, kind in release.columns.items():
-        fields = () if fold(column) in whole else struct_fields(kind)
-        for attribute, inside, path in (
-            (column, kind, (column,)),
-            *((field, inside, (column, field)) for field, inside in fields),
-        ):
-            listed, counted = list_type(inside), bag_type(inside)
-            if is_text(inside):
-                yield SeenTexts(attribute, path, "value"), "VARCHAR"
-            elif listed is not None and is_text(listed):
-                yield SeenTexts(attribute, path, "member"), "VARCHAR"
-            elif counted is not None and is_text(counted):
-                yield SeenTexts(attribute, path, "key"), "VARCHAR"
-            elif not (is_number(inside) or is_moment(inside) or is_boolean(inside)):
-                yield SeenTexts(attribute, path, "value"), inside
+    return " union all ".join(f"select {ident(level)}::varchar from {whole(tree)}" for level in tree.columns)

@@ -81,8 +81,11 @@ def estimator(
     original, release = tables[0], replace(release, certain=bounds != "none")
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
     model = model_of(release, original, spread)
+    looks = release.looks
+    texts = looks.texts(read) if looks is not None else ()
     retyped = {column for column in model.retyped.keys() & read if not reads_alike(tree, *model.retyped[column])}
-    retyped |= release.recollated & model.exact.keys() & read
+    if looks is not None and bounds != "none":
+        retyped |= looks.recollated(read & model.exact.keys())
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)
     whole.round_read(tree)
@@ -125,7 +128,9 @@ def estimator(
     unrounded(tree)
     if tried(tree):
         notes.append(notes_.FAILS)
-    require_same_texts(tree, len(bounded), read, model)
+    if looks is not None and bounded:
+        looks.require_values(read)
+    require_same_texts(tree, len(bounded), texts, model)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
     return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned, retyped))

@@ -9,7 +9,7 @@ Cost: a DISTINCT of each such column that the query reads; of counts whose bucke
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -17,7 +17,7 @@ from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.kinds import BELOW
 from duckdb_anon.rewrite.estimate.value_steps import append_step
-from duckdb_anon.rewrite.query.seen_texts import DIFFERENT, DIGEST, SHOWN, SeenTexts
+from duckdb_anon.rewrite.query.seen_values import DIFFERENT, DIGEST, SHOWN, SeenValues
 from duckdb_anon.rewrite.query.template import every, name, number, select, tree
 from duckdb_anon.rewrite.query.walking import leftmost
 from duckdb_anon.rewrite.shapes.kind_counts import KindPart
@@ -26,28 +26,27 @@ from duckdb_anon.rewrite.shapes.released import Model
 from duckdb_anon.rewrite.shapes.released_parts import field_of_row
 
 
-def require_same_texts(query: exp.Query, bounded: int, read: Collection[str], model: Model) -> None:
+def require_same_texts(query: exp.Query, bounded: int, texts: Sequence[SeenValues], model: Model) -> None:
     """Let low and high of a rewritten query be errors where the texts that it reads are not those that were seen.
 
     Args:
         query: the rewritten query, whose last output columns are low and high; a step for each attribute is added.
         bounded: how many of its measures have them.
-        read: the original's columns that the query reads, in lower case.
+        texts: the texts in the columns that the query reads, as they were seen.
         model: the release.
     """
-    looked_at = [texts for texts in model.release.texts if bounded and fold(texts.attribute) in read]
-    if not looked_at:
+    if not texts or not bounded:
         return
-    steps = [name(f"same_texts_of_{fold(texts.attribute)}") for texts in looked_at]
+    steps = [name(f"same_texts_of_{fold(one.attribute)}") for one in texts]
     same = every([tree("(select _same from {step})", step=step) for step in steps])
     for end in leftmost(query).expressions[-2 * bounded :]:
         value = end.unalias()
         value.replace(tree("case when {same} then {value} end", same=same, value=value.copy()))
-    for step, texts in zip(steps, looked_at, strict=True):
-        append_step(query, step, _same(texts, model))
+    for step, one in zip(steps, texts, strict=True):
+        append_step(query, step, _same(one, model))
 
 
-def _same(texts: SeenTexts, model: Model) -> exp.Select:
+def _same(texts: SeenValues, model: Model) -> exp.Select:
     """SELECT of whether the texts are those that were seen, which is an error where they are not."""
     changed = (
         f"the texts of '{texts.attribute}' in {model.release.name} are not those that were compared with the "

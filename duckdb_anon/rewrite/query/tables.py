@@ -18,7 +18,7 @@ from duckdb_anon.model.errors import ColumnError, RewriteError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import Contents, read
 from duckdb_anon.model.shapes.types import bag_type, box_type, list_type, struct_fields
-from duckdb_anon.rewrite.query.seen_texts import SeenTexts
+from duckdb_anon.rewrite.query.seen_values import Looks
 
 __all__ = [
     "Bounds",
@@ -49,12 +49,12 @@ class TableInfo:
         given: the name the user wrote, by which queries call the table; `sql` when empty.
         kinds: column name to 'ordered' | 'nominal' | 'hierarchy', where a role says more than the type.
         collated: columns whose collation takes different texts for equal, in lower case.
-        recollated: of a release, columns with a collation that the original's do not have, or the other way round.
         generalized: of a release, text columns with a tree that are known to show inner nodes, in lower case; None
             where the caller vouches for all of them.
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
         bucket_kinds: of a release, the column of numbers of buckets that tell their kinds (`model.kinds`), or ''.
-        texts: of a release, texts that were looked at while planning, on which what is stated for certain rests.
+        looks: of a release, looks at what it holds of the columns that a query reads; None where the caller vouches
+            for that.
         certain: of a release, whether low and high are asked for, which must hold of what is there when the query runs.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
@@ -67,11 +67,10 @@ class TableInfo:
     given: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     collated: frozenset[str] = frozenset()
-    recollated: frozenset[str] = frozenset()
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
     bucket_kinds: str = ""
-    texts: tuple[SeenTexts, ...] = ()
+    looks: Looks | None = field(default=None, compare=False)
     certain: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()

@@ -53,6 +53,14 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
             f"{release.name} has a column retention, so some sensitive values were replaced, and no column is known to "
             "be sensitive; say sensitive := '...' or COMMENT ON COLUMN ... IS 'anon: sensitive'"
         )
+    listed = next((content.carrier for content in contents.columns.values() if _lists_values(content)), None)
+    if listed is not None:
+        raise RewriteError(
+            f"{release.name} lists sensitive values of '{listed}', of which {original.name} has one a row: of persons "
+            "with several rows they are read as nodes of a hierarchy, as one_to_m_generalize() releases them "
+            f"(hierarchies := {{'{listed}': 'TREE'}}), and what one value may be stands in quasi-identifiers (qi := "
+            f"'{listed}')"
+        )
     builder = _Builder(release, original, contents, spread)
     exact: dict[str, exp.Expr] = {}
     parts: list[Part] = []
@@ -88,6 +96,11 @@ def model_of(release: TableInfo, original: TableInfo, spread: Spread = "uniform"
         },
         bool(contents.edges),
     )
+
+
+def _lists_values(content: Content) -> bool:
+    """Whether all that a person has stands where the original has one value: her rows are not counted then."""
+    return content.cell == "items" and list_type(content.original_type) is None
 
 
 def _generalized(contents: Contents, release: TableInfo, original: TableInfo) -> bool:

@@ -139,7 +139,7 @@ def test_an_estimate_in_an_open_transaction_is_of_what_was_compared(people: duck
 
 def test_queries_of_other_columns_look_at_no_texts(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("create view people as from one")
-    people.execute(f"create table r as {CASES['sets'][1]}")
+    people.execute(f"create table r as {CASES['values beside boxes'][1]}")
     call = "select rewrite_query($1, 'people', 'r', bounds := $2, qi := 'age')"
     for query, bounds, looks in (
         ("select count(*) from people where ill = 'flu'", "sure", True),

@@ -1,0 +1,58 @@
+"""Values of a release that were compared with its original's while planning, in one form for who plans and who runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+SHOWN = {
+    "value": "{path}",
+    "member": "unnest(case when array_length({path}) > 0 then {path} else [null] end)",
+    "key": "unnest(case when array_length(map_keys({path})) > 0 then map_keys({path}) else [null] end)",
+}
+"""SQL of the values in a column of a release, one a row; an empty list and empty counts show NULL."""
+
+DIFFERENT = "select distinct encode(_text) as _shown from (select {shown}::varchar as _text from {release})"
+"""SELECT of the different texts, NULL among them; bytes, so that no collation takes two of them for one."""
+
+DIGEST = "md5(nullif(array_to_string(list_sort(list(coalesce(md5(_shown), 'null'))), ''), ''))"
+"""SQL of what tells sets of texts apart, over `DIFFERENT`; NULL without any."""
+
+
+@dataclass(frozen=True)
+class SeenValues:
+    """The values of an attribute of a release, as they were when it was looked at.
+
+    Attributes:
+        attribute: the original's column.
+        path: the release's column, and the field in it where the attribute is one of a slice's.
+        shown: how they stand there: as values, as members of a list, or as keys of counts.
+        digest: `DIGEST` of them, where they are texts.
+    """
+
+    attribute: str
+    path: tuple[str, ...]
+    shown: Literal["value", "member", "key"]
+    digest: str | None = None
+
+
+class Looks(Protocol):
+    """Looks at what a release holds of the columns that a query reads, which are named in lower case."""
+
+    def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
+        """Texts on which what is stated for certain rests; none where nothing will be.
+
+        Raises:
+            ColumnError: a text is neither a value of the original nor a node of the attribute's tree.
+        """
+
+    def recollated(self, read: Collection[str]) -> frozenset[str]:
+        """Columns with a collation that the original's do not have, or the other way round."""
+
+    def require_values(self, read: Collection[str]) -> None:
+        """Refuse numbers, moments and truths that the original does not have, before anything is stated for certain.
+
+        Raises:
+            ColumnError: there are such values.
+        """

@@ -1,0 +1,144 @@
+"""A release is looked at whole once, and after that what queries read of it; it is another one once it is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.engine import known
+
+UNKNOWN = r"distinct text\(s\) of '{}' in r are not in people"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Texts of the columns that were compared with others, one for each comparison, since it was emptied."""
+    compared: list[str] = []
+    others = known.others
+
+    def listening(values: known.SeenValues, *rest: object, **more: object) -> str:
+        compared.append(values.attribute)
+        return others(values, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(known, "others", listening)
+    yield compared
+
+
+@pytest.fixture
+def tables(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute(
+        "create table people as select 20 + i % 9 as age, ['F', 'M'][1 + i % 2] as sex, 'c' || i % 5 as city, "
+        "['flu', 'cold', 'gout'][1 + i % 3] as ill from range(90) r(i)"
+    )
+    con.execute("create table r as from mondrian('people', 3, qi := ['age', 'sex', 'city'], sensitive := 'ill')")
+    return con
+
+
+def ask(
+    con: duckdb.DuckDBPyConnection, query: str, original: str = "people", release: str = "r", more: str = ""
+) -> str:
+    call = f"select rewrite_query($1, $2, $3, qi := ['age', 'sex', 'city'], sensitive := 'ill'{more})"
+    return str(con.execute(call, [query, original, release]).fetchall()[0][0])
+
+
+OF_SEX = "select sex, count(*) from people where age > {} group by sex"
+
+
+def test_after_the_first_query_the_columns_that_are_read_are_looked_at(
+    tables: duckdb.DuckDBPyConnection, asked: list[str]
+) -> None:
+    ask(tables, OF_SEX.format(20))
+    assert sorted(asked) == ["city", "ill", "sex"]
+    for query, read in (
+        (OF_SEX.format(21), ["sex"]),
+        ("select count(*) from people where age > 20", []),
+        ("with p as (select * from people) select count(*) from p where ill = 'flu' or SEX = 'F'", ["ill", "sex"]),
+        ("select a, count(*) from people as p(x, a, b, c) group by a", ["sex"]),
+        ("select count(*) from (select * from people) where city = 'c1'", ["city"]),
+    ):
+        asked.clear()
+        ask(tables, query)
+        assert sorted(one for one in asked if one != "age") == read, query
+
+
+CHANGED = {
+    "replaced": "create or replace table r as from r",
+    "made anew": "create table s as from r; drop table r; alter table s rename to r",
+    "a column more": "alter table r add column z integer",
+    "a comment": "comment on column r.age is 'the age'",
+    "the comment of the table": "comment on table r is 'a release'",
+    "another original": "create or replace table people as from people",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_what_was_changed_is_looked_at_whole(tables: duckdb.DuckDBPyConnection, asked: list[str], change: str) -> None:
+    ask(tables, OF_SEX.format(20))
+    tables.execute(change)
+    asked.clear()
+    ask(tables, OF_SEX.format(21))
+    assert sorted(asked) == ["city", "ill", "sex"]
+
+
+@pytest.mark.parametrize("bounds", ["none", "sure"])
+def test_rows_that_change_later_are_looked_at_where_they_are_read(
+    tables: duckdb.DuckDBPyConnection, bounds: str
+) -> None:
+    more = f", bounds := '{bounds}'"
+    before = ask(tables, OF_SEX.format(20), more=more)
+    tables.execute("update r set ill = 'airways' where ill = 'flu'")
+    assert ask(tables, OF_SEX.format(20), more=more) == before
+    with pytest.raises(duckdb.InvalidInputException, match="1 " + UNKNOWN.format("ill")):
+        ask(tables, "select count(*) from people where ill = 'flu'", more=more)
+    tables.execute("update r set sex = ['F', 'X']")
+    with pytest.raises(duckdb.InvalidInputException, match="1 " + UNKNOWN.format("sex")):
+        ask(tables, OF_SEX.format(20), more=more)
+
+
+def test_a_release_that_was_refused_is_looked_at_whole_again(tables: duckdb.DuckDBPyConnection) -> None:
+    tables.execute("update r set ill = 'airways' where ill = 'flu'")
+    for _ in range(2):
+        with pytest.raises(duckdb.InvalidInputException, match="1 " + UNKNOWN.format("ill")):
+            ask(tables, OF_SEX.format(20))
+    tables.execute("update r set ill = 'flu' where ill = 'airways'")
+    assert ask(tables, OF_SEX.format(20))
+
+
+def test_views_and_files_are_looked_at_whole_for_each_query(
+    tables: duckdb.DuckDBPyConnection, asked: list[str], tmp_path: object
+) -> None:
+    tables.execute(f"create view v as from people; copy r to '{tmp_path}/r.parquet'; create view r_v as from r")
+    for original, release in (("v", "r"), ("people", f"{tmp_path}/r.parquet"), ("people", "r_v"), ("v", "(from r)")):
+        for bound in (20, 21):
+            asked.clear()
+            ask(tables, OF_SEX.format(bound).replace("people", original), original, release)
+            assert sorted(asked) == ["city", "ill", "sex"]
+
+
+def test_another_database_with_tables_of_the_same_numbers_is_looked_at_whole(asked: list[str]) -> None:
+    for _ in range(2):
+        with duckdb_anon.connect() as con:
+            con.execute("create table people as select 1 as age, 'F' as sex, 'a' as city, 'flu' as ill")
+            con.execute("create table r as from people")
+            asked.clear()
+            ask(con, OF_SEX.format(0))
+            assert sorted(asked) == ["city", "ill", "sex"]
+
+
+def test_trees_that_change_are_asked_anew(con: duckdb.DuckDBPyConnection, asked: list[str]) -> None:
+    con.execute("create table people as select 20 + i % 9 as age, ['flu', 'cold'][1 + i % 2] as ill from range(9) r(i)")
+    con.execute("create table r as select age, 'airways' as ill from people")
+    con.execute("create table tree as from (values ('flu', 'airways'), ('cold', 'airways')) as t(leaf, node)")
+    call = "select rewrite_query($1, 'people', 'r', qi := ['age', 'ill'], hierarchies := {'ill': 'tree'})"
+    query = ["select count(*) from people where ill = 'flu'"]
+    con.execute(call, query).fetchall()
+    con.execute("update tree set node = 'lungs'")
+    with pytest.raises(duckdb.InvalidInputException, match=r"1 distinct text\(s\) of 'ill' in r are not in hierarchy"):
+        con.execute(call, query).fetchall()
+    con.execute("update tree set node = 'airways'")
+    asked.clear()
+    con.execute(call, ["select count(*) from people where age > 22"]).fetchall()
+    assert set(asked) == {"ill"}  # whether it shows inner nodes says what its rows are
