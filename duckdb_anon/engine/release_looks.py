@@ -10,13 +10,17 @@ no name that tells whether they are the same: they are looked at whole for each 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.known import require_known_numbers, require_known_values
 from duckdb_anon.engine.sent import collated
+from duckdb_anon.engine.shown_cells import whole
 from duckdb_anon.model.folding import fold
+from duckdb_anon.model.progress import tick
 from duckdb_anon.rewrite.query.seen_values import SeenValues
 
 _MOST = 1000  # pairs of tables that are kept in mind
@@ -46,6 +50,11 @@ class ReleaseLooks:
     certain: bool
     seen: tuple[SeenValues, ...] | None
 
+    @property
+    def source(self) -> str:
+        """The release, as SQL of a FROM item that `numbers` finds."""
+        return whole(self.release)
+
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts of the columns `read` on which what is stated for certain rests; raises where one is not known."""
         if self.seen is None:
@@ -70,6 +79,16 @@ class ReleaseLooks:
         """Refuse numbers, moments and truths in the columns `read` that the original does not have."""
         if self.certain:
             require_known_numbers(self.function, self.catalog, self.original, self.release, self.trees, read)
+
+    def numbers(self, select: str) -> Sequence[object]:
+        """The one row of a SELECT over the release; none where the planner cannot read that."""
+        cursor = self.catalog.cursor_for([self.release])
+        try:
+            found = cursor.execute(select).fetchone() if cursor is not None else None
+        except duckdb.Error:
+            tick()  # an interrupt is none of these
+            return ()
+        return found or ()
 
 
 def looks_at(

@@ -12,6 +12,7 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
 from duckdb_anon.rewrite.bounds.same_texts import require_same_texts
 from duckdb_anon.rewrite.estimate.asked_columns import require_columns
+from duckdb_anon.rewrite.estimate.settled_channels import settle
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.enum_order import keep_order
@@ -131,6 +132,8 @@ def estimator(
     if looks is not None and bounded:
         looks.require_values(read)
     require_same_texts(tree, len(bounded), texts, model)
+    if looks is not None and not release.certain:
+        settle(tree, model, looks)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
     return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned, retyped))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -40,6 +40,10 @@ class SeenValues:
 class Looks(Protocol):
     """Looks at what a release holds of the columns that a query reads, which are named in lower case."""
 
+    @property
+    def source(self) -> str:
+        """The release, as SQL of a FROM item that `numbers` finds."""
+
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts on which what is stated for certain rests; none where nothing will be.
 
@@ -56,3 +60,6 @@ class Looks(Protocol):
         Raises:
             ColumnError: there are such values.
         """
+
+    def numbers(self, select: str) -> Sequence[object]:
+        """What the one row of a SELECT over the release tells; nothing where the planner cannot read that."""

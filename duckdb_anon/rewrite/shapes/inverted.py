@@ -21,7 +21,8 @@ from duckdb_anon.rewrite.query.template import column, mapped, name, own, select
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import ROW, SUBQUERIES, Part, Request, labelled, value_if
 
-_CHANNELS = name("channels")
+CHANNELS = name("channels")
+"""The step with the release's row that tells how columns were randomized."""
 NOT_TOLD = "no row here tells how rows were randomized; take the release as a whole, not a part of it"
 
 
@@ -52,9 +53,9 @@ class RandomizedPart(Part):
             from (select _rr.{value}.domain as _domain, array_length(_rr.{value}.domain) as _size, _rr.{value}.p as _p
               from {channels})""",
             value=self.columns[0],
-            channels=_CHANNELS,
+            channels=CHANNELS,
         )
-        return [(_CHANNELS, told), (self.domain, domain)]
+        return [(CHANNELS, told), (self.domain, domain)]
 
     def values(self, used: Sequence[str]) -> exp.Select:
         """One row a released value and value of the domain, weighted by the inverted channel."""
@@ -109,7 +110,7 @@ class RandomizedPart(Part):
               from {channels})""",
             answers=answers,
             value=self.columns[0],
-            channels=_CHANNELS,
+            channels=CHANNELS,
         )
 
     def noisy(self, requests: Mapping[Request, str], beside: exp.Identifier) -> exp.Expr:
