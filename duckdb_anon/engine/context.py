@@ -9,7 +9,7 @@ from typing import Any
 from duckdb_anon.engine.bucket_counts import counts_on_every_row
 from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
-from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
+from duckdb_anon.engine.known import Beside, attributes_with_nodes, require_known_values
 from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.release_looks import looks_at
 from duckdb_anon.engine.roles import (
@@ -84,7 +84,7 @@ class Context:
             release: its release.
             trees: hierarchy table of each attribute that has one.
         """
-        require_known_values(self.function, self.catalog, original, release, self._trees(trees))
+        require_known_values(Beside(self.function, self.catalog, original, release, self._trees(trees)))
 
     def release_info(
         self, original: Relation, relation: Relation, trees: Mapping[str, str], certain: bool = True
@@ -99,7 +99,7 @@ class Context:
         """
         require_visible(self.function, relation)
         found = self._trees(trees)
-        looks = looks_at(self.function, self.catalog, original, relation, found, certain)
+        looks = looks_at(Beside(self.function, self.catalog, original, relation, found), certain)
         kinds = bucket_of_kinds(self.catalog, relation, certain)
         return TableInfo(
             sql=relation.unnamed,

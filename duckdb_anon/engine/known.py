@@ -13,7 +13,7 @@ Cost: the distinct texts of both tables, or of the columns that a query reads (`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from duckdb_anon.engine.catalog import Catalog, Relation
@@ -40,6 +40,30 @@ _LEAVES = f"nullif(s.t, {literal(NULL_LEAF)})"
 """In a tree NULL is a leaf of its own."""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """A release beside its original, as a call names them.
+
+    Attributes:
+        function: SQL function, for messages.
+        catalog: what the planner can see.
+        original: the original, or the empty table of its columns.
+        release: its release.
+        trees: hierarchy table of each attribute that has one.
+    """
+
+    function: str
+    catalog: Catalog
+    original: Relation
+    release: Relation
+    trees: Mapping[str, Relation]
+
+    @property
+    def visible(self) -> bool:
+        """Whether the planner can see both."""
+        return self.catalog.sees and self.original.visible and self.release.visible
+
+
 class _Compared(NamedTuple):
     """Values of a release beside those of a column of its original, or of that attribute's tree."""
 
@@ -49,22 +73,12 @@ class _Compared(NamedTuple):
 
 
 def require_known_values(
-    function: str,
-    catalog: Catalog,
-    original: Relation,
-    release: Relation,
-    trees: Mapping[str, Relation],
-    certain: bool = False,
-    read: Collection[str] | None = None,
+    pair: Beside, certain: bool = False, read: Collection[str] | None = None
 ) -> tuple[SeenValues, ...]:
     """Refuse a release with a text that neither the original nor the attribute's tree knows.
 
     Args:
-        function: SQL function, for messages.
-        catalog: what the planner can see.
-        original: the original, or the empty table of its columns.
-        release: its release.
-        trees: hierarchy table of each attribute that has one.
+        pair: the release and its original.
         certain: whether something will be stated for certain.
         read: the original's columns that are compared, in lower case; all of them by default.
 
@@ -74,11 +88,12 @@ def require_known_values(
     Raises:
         ColumnError: naming the column, how many texts are unknown, and what to do.
     """
-    if not catalog.sees or not (original.visible and release.visible):
+    if not pair.visible:
         return ()
+    original, release = pair.original, pair.release
     coarser = any(EDGES.stands_for(name) and name not in _folded(original) for name in map(fold, release.columns))
     rest = f" union all select {literal(REST)}" if coarser else ""
-    asked = list(_compared(original, release, trees, _may_be_of, read))
+    asked = list(_compared(pair, _may_be_of, read))
     counts = []
     for own, tree, values in asked:
         if tree is None:
@@ -86,19 +101,19 @@ def require_known_values(
             counts.append(others(values, release, known, _counted_of(values, original, release), told=certain))
         else:
             counts.append(others(values, release, _nodes(tree), _LEAVES))
-    found = found_by(catalog, counts, [original, release, *trees.values()])
+    found = found_by(pair.catalog, counts, [original, release, *pair.trees.values()])
     for (own, tree, values), (unknown, _) in zip(asked, found, strict=True):
         if unknown:
             any_row = f"select count(*), null from (from {whole(original)} limit 1)"
-            if tree is None and found_by(catalog, [any_row], [original]) == [(0, None)]:
+            if tree is None and found_by(pair.catalog, [any_row], [original]) == [(0, None)]:
                 raise ColumnError(
-                    f"{function}: {original.given} has no rows, so nothing tells whether the texts of "
+                    f"{pair.function}: {original.given} has no rows, so nothing tells whether the texts of "
                     f"'{own}' in {release.given} are values or nodes of a hierarchy; {_remedy(own, release, values)}"
                 )
             where = f"hierarchy {tree.given}" if tree is not None else original.given
             raise ColumnError(
-                f"{function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where} (NULL is one "
-                f"where it has none), so they cannot be read; {_remedy(own, release, values)}"
+                f"{pair.function}: {unknown} distinct text(s) of '{own}' in {release.given} are not in {where} (NULL "
+                f"is one where it has none), so they cannot be read; {_remedy(own, release, values)}"
             )
     return tuple(
         replace(one.values, digest=digest)
@@ -107,44 +122,34 @@ def require_known_values(
     )
 
 
-def require_known_numbers(
-    function: str,
-    catalog: Catalog,
-    original: Relation,
-    release: Relation,
-    trees: Mapping[str, Relation],
-    read: Collection[str],
-) -> None:
+def require_known_numbers(pair: Beside, read: Collection[str]) -> None:
     """Refuse a release with a number, moment or truth that its original does not have, before anything is certain.
 
     Such a value reads as another one, but not for certain: that nobody has what the release does not show.
 
     Args:
-        function: SQL function, for messages.
-        catalog: what the planner can see.
-        original: the original, or the empty table of its columns.
-        release: its release.
-        trees: hierarchy table of each attribute that has one, which are not compared.
+        pair: the release and its original; attributes that have a tree are not compared.
         read: the original's columns that are compared, in lower case.
 
     Raises:
         ColumnError: naming the column, how many values are unknown, and what to do.
     """
-    if not catalog.sees or not (original.visible and release.visible):
+    if not pair.visible:
         return
-    asked = [one for one in _compared(original, release, trees, _is_of_numbers, read) if one.tree is None]
+    original, release = pair.original, pair.release
+    asked = [one for one in _compared(pair, _is_of_numbers, read) if one.tree is None]
     counts = []
     for own, _, values in asked:
         known = f"select {_own(own, original, values)} from {whole(original)}"
         counts.append(others(values, release, known, _counted_of(values, original, release), cast=""))
-    for (own, *_), (unknown, _) in zip(asked, found_by(catalog, counts, [original, release]), strict=True):
+    for (own, *_), (unknown, _) in zip(asked, found_by(pair.catalog, counts, [original, release]), strict=True):
         if unknown:
             raise ColumnError(
-                f"{function}: {unknown} distinct value(s) of '{own}' in {release.given} are not in {original.given} "
-                "(NULL is one where it has none), so low and high would not hold; compare with the table that the "
-                "release was made of, or ask without them: bounds := 'none'. If the release is of it all the same, "
-                f"let it say so: COMMENT ON COLUMN {release.given}.{ident(own)} IS 'anon: insensitive', or whatever "
-                "its role is; duckdb_anon.release() and .release write it"
+                f"{pair.function}: {unknown} distinct value(s) of '{own}' in {release.given} are not in "
+                f"{original.given} (NULL is one where it has none), so low and high would not hold; compare with the "
+                "table that the release was made of, or ask without them: bounds := 'none'. If the release is of it "
+                f"all the same, let it say so: COMMENT ON COLUMN {release.given}.{ident(own)} IS 'anon: insensitive', "
+                "or whatever its role is; duckdb_anon.release() and .release write it"
             )
 
 
@@ -175,14 +180,9 @@ def attributes_with_nodes(
     return frozenset(attribute for (attribute, *_), (number, _) in zip(asked, inner, strict=True) if number)
 
 
-def _compared(
-    original: Relation,
-    release: Relation,
-    trees: Mapping[str, Relation],
-    may_be_of: Callable[[str, str], bool],
-    read: Collection[str] | None,
-) -> Iterator[_Compared]:
+def _compared(pair: Beside, may_be_of: Callable[[str, str], bool], read: Collection[str] | None) -> Iterator[_Compared]:
     """Values that may be an original's and of which nothing else says what they are."""
+    original, release = pair.original, pair.release
     spelled = _folded(original)
     randomized = {
         fold(field)
@@ -190,7 +190,7 @@ def _compared(
         if CHANNELS.stands_for(name) and is_channels(kind) and fold(name) not in spelled
         for field, _ in struct_fields(kind)
     }
-    folded_trees = {fold(name): tree for name, tree in trees.items()}
+    folded_trees = {fold(name): tree for name, tree in pair.trees.items()}
     for values, kind in shown_values(release, original):
         attribute = fold(values.attribute)
         own = spelled.get(attribute)

@@ -10,13 +10,13 @@ no name that tells whether they are the same: they are looked at whole for each 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import require_known_numbers, require_known_values
+from duckdb_anon.engine.known import Beside, require_known_numbers, require_known_values
 from duckdb_anon.engine.sent import collated
 from duckdb_anon.engine.shown_cells import whole
 from duckdb_anon.model.folding import fold
@@ -33,95 +33,71 @@ class ReleaseLooks:
     """Looks at a release for one call; see `rewrite.query.seen_values.Looks`.
 
     Attributes:
-        function: SQL function, for messages.
-        catalog: what the planner can see.
-        original: the original, or the empty table of its columns.
-        release: its release.
-        trees: hierarchy table of each attribute that has one.
+        pair: the release and its original.
         certain: whether low and high are asked for.
         seen: the texts that were seen when it was looked at whole; None where an earlier call did that.
     """
 
-    function: str
-    catalog: Catalog
-    original: Relation
-    release: Relation
-    trees: Mapping[str, Relation]
+    pair: Beside
     certain: bool
     seen: tuple[SeenValues, ...] | None
 
     @property
     def source(self) -> str:
         """The release, as SQL of a FROM item that `numbers` finds."""
-        return whole(self.release)
+        return whole(self.pair.release)
 
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts of the columns `read` on which what is stated for certain rests; raises where one is not known."""
         if self.seen is None:
-            given = self.function, self.catalog, self.original, self.release, self.trees
-            return require_known_values(*given, self.certain, read)
+            return require_known_values(self.pair, self.certain, read)
         return tuple(values for values in self.seen if fold(values.attribute) in read)
 
     def recollated(self, read: Collection[str]) -> frozenset[str]:
         """Columns among `read` with a collation that only one of the tables has."""
+        function, catalog = self.pair.function, self.pair.catalog
         one, other = (
-            {
-                fold(name)
-                for name in collated(
-                    self.function, self.catalog, table, [name for name in table.columns if fold(name) in read]
-                )
-            }
-            for table in (self.original, self.release)
+            {fold(name) for name in collated(function, catalog, table, [c for c in table.columns if fold(c) in read])}
+            for table in (self.pair.original, self.pair.release)
         )
         return frozenset(one ^ other)
 
     def require_values(self, read: Collection[str]) -> None:
         """Refuse numbers, moments and truths in the columns `read` that the original does not have."""
         if self.certain:
-            require_known_numbers(self.function, self.catalog, self.original, self.release, self.trees, read)
+            require_known_numbers(self.pair, read)
 
     def numbers(self, select: str) -> Sequence[object]:
         """The one row of a SELECT over the release; none where the planner cannot read that."""
-        cursor = self.catalog.cursor_for([self.release])
+        cursor = self.pair.catalog.cursor_for([self.pair.release])
         try:
-            found = cursor.execute(select).fetchone() if cursor is not None else None
+            found = cursor.execute(select).fetchall() if cursor is not None else []
         except duckdb.Error:
             tick()  # an interrupt is none of these
             return ()
-        return found or ()
+        return found[0] if found else ()
 
 
-def looks_at(
-    function: str,
-    catalog: Catalog,
-    original: Relation,
-    release: Relation,
-    trees: Mapping[str, Relation],
-    certain: bool,
-) -> ReleaseLooks:
+def looks_at(pair: Beside, certain: bool) -> ReleaseLooks:
     """Look at a release as far as it has to be before a query is read.
 
     Args:
-        function: SQL function, for messages.
-        catalog: what the planner can see.
-        original: the original, or the empty table of its columns.
-        release: its release.
-        trees: hierarchy table of each attribute that has one.
+        pair: the release and its original.
         certain: whether low and high are asked for.
 
     Raises:
         ColumnError: a text is neither a value of the original nor a node of the attribute's tree.
     """
-    pair = _identity(catalog, [original, release, *trees.values()])
+    identity = _identity(pair.catalog, [pair.original, pair.release, *pair.trees.values()])
     seen = None
-    if pair is None or pair not in _looked_at:
-        seen = require_known_values(function, catalog, original, release, trees, certain)
-        if pair is not None:
+    if identity is None or identity not in _looked_at:
+        seen = require_known_values(pair, certain)
+        if identity is not None:
             with _lock:
-                _looked_at[pair] = None
+                _looked_at[identity] = None
                 for old in list(_looked_at)[:-_MOST]:
                     del _looked_at[old]
-    return ReleaseLooks(function, catalog, original, release, trees, certain, seen)
+    return ReleaseLooks(pair, certain, seen)
 
 
 def _identity(catalog: Catalog, tables: Collection[Relation]) -> object:

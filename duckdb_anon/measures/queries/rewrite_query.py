@@ -7,9 +7,10 @@ runs in the stock DuckDB shell without this package; independence inside buckets
 al. 2018).
 
 The text is of the release as it is committed when it is written: what its comments say, which texts are values and
-which are nodes. Another release of that name, or one that is changed in an open transaction, takes a text of its own.
-What was looked at for that, a text with bounds looks at again: whether buckets are what their numbers say, and whether
-texts are those that were compared with the original's; it is an error where not.
+which are nodes, and without bounds, by which channels values were randomized. Another release of that name, or one that
+is changed in an open transaction, takes a text of its own. What was looked at for that, a text with bounds looks at
+again: whether buckets are what their numbers say, and whether texts are those that were compared with the original's
+(numbers are not looked at again); it is an error where not.
 Cost: planning only.
 """
 

@@ -10,7 +10,7 @@ import pytest
 
 from duckdb_anon import load
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
+from duckdb_anon.engine.known import Beside, attributes_with_nodes, require_known_values
 from duckdb_anon.model.errors import ColumnError
 
 
@@ -53,7 +53,7 @@ def relation(catalog: Listening, name: str) -> Relation:
 def check(catalog: Listening, **trees: str) -> None:
     original, release = (relation(catalog, name) for name in ("people", "release"))
     found = {column: relation(catalog, tree) for column, tree in trees.items()}
-    require_known_values("f", cast(Catalog, catalog), original, release, found)
+    require_known_values(Beside("f", cast(Catalog, catalog), original, release, found))
 
 
 def with_nodes(catalog: Listening, trees: dict[str, Relation]) -> frozenset[str]:
@@ -145,7 +145,7 @@ def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: 
     with pytest.raises(ColumnError, match=r"1 distinct.*'b'"):
         original, release = relation(catalog, "people"), relation(catalog, "release")
         gone = Relation("gone", "gone", {"leaf": "VARCHAR"}, {})
-        require_known_values("f", cast(Catalog, catalog), original, release, {"a": gone})
+        require_known_values(Beside("f", cast(Catalog, catalog), original, release, {"a": gone}))
 
 
 @pytest.mark.parametrize("home", ["main", '"My ""own"" place"'])
