@@ -5,7 +5,7 @@ members of lists, and the keys of counts, which are values in any case. Where a 
 nor a node of its hierarchy, reading it would be a guess (`WHERE edu = 'BA'` on nodes answers 0 for certain), so the
 release is refused with the remedy. A release whose comment names its method was labelled by it and needs no values to
 compare with. What is compared is what is committed; where low and high are asked for, it is told which texts these
-were, so that the rewritten query holds of no others (`rewrite.bounds.same_texts`). A number reads as itself in any
+were, so that the rewritten query holds of no others (`rewrite.bounds.same_values`). A number reads as itself in any
 case, so numbers are compared only where something is stated for certain.
 Cost: the distinct texts of both tables, or of the columns that a query reads (`engine.release_looks`); so of numbers.
 """
@@ -122,7 +122,7 @@ def require_known_values(
     )
 
 
-def require_known_numbers(pair: Beside, read: Collection[str]) -> None:
+def require_known_numbers(pair: Beside, read: Collection[str]) -> tuple[SeenValues, ...]:
     """Refuse a release with a number, moment or truth that its original does not have, before anything is certain.
 
     Such a value reads as another one, but not for certain: that nobody has what the release does not show.
@@ -131,18 +131,24 @@ def require_known_numbers(pair: Beside, read: Collection[str]) -> None:
         pair: the release and its original; attributes that have a tree are not compared.
         read: the original's columns that are compared, in lower case.
 
+    Returns:
+        The values that were compared.
+
     Raises:
         ColumnError: naming the column, how many values are unknown, and what to do.
     """
     if not pair.visible:
-        return
+        return ()
     original, release = pair.original, pair.release
-    asked = [one for one in _compared(pair, _is_of_numbers, read) if one.tree is None]
+    compared = [one for one in _compared(pair, _is_of_numbers, read) if one.tree is None]
+    asked = [(own, replace(values, by_rows=not _counted(values))) for own, _, values in compared]
     counts = []
-    for own, _, values in asked:
-        known = f"select {_own(own, original, values)} from {whole(original)}"
-        counts.append(others(values, release, known, _counted_of(values, original, release), cast=""))
-    for (own, *_), (unknown, _) in zip(asked, found_by(pair.catalog, counts, [original, release]), strict=True):
+    for own, values in asked:
+        cast = "" if values.by_rows else "::varchar"
+        known = f"select {_own(own, original, values)}{cast} from {whole(original)}"
+        counts.append(others(values, release, known, _counted_of(values, original, release), cast, told=True))
+    found = found_by(pair.catalog, counts, [original, release])
+    for (own, _), (unknown, _) in zip(asked, found, strict=True):
         if unknown:
             raise ColumnError(
                 f"{pair.function}: {unknown} distinct value(s) of '{own}' in {release.given} are not in "
@@ -151,6 +157,7 @@ def require_known_numbers(pair: Beside, read: Collection[str]) -> None:
                 f"all the same, let it say so: COMMENT ON COLUMN {release.given}.{ident(own)} IS 'anon: insensitive', "
                 "or whatever its role is; duckdb_anon.release() and .release write it"
             )
+    return tuple(replace(values, digest=digest) for (_, values), (_, digest) in zip(asked, found, strict=True))
 
 
 def attributes_with_nodes(

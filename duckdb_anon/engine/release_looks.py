@@ -44,7 +44,7 @@ class ReleaseLooks:
 
     @property
     def source(self) -> str:
-        """The release, as SQL of a FROM item that `numbers` finds."""
+        """The release, as SQL of a FROM item that `row` finds."""
         return whole(self.pair.release)
 
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
@@ -62,12 +62,11 @@ class ReleaseLooks:
         )
         return frozenset(one ^ other)
 
-    def require_values(self, read: Collection[str]) -> None:
-        """Refuse numbers, moments and truths in the columns `read` that the original does not have."""
-        if self.certain:
-            require_known_numbers(self.pair, read)
+    def numbers(self, read: Collection[str]) -> tuple[SeenValues, ...]:
+        """Numbers, moments and truths in the columns `read`; raises where the original does not have one of them."""
+        return require_known_numbers(self.pair, read) if self.certain else ()
 
-    def numbers(self, select: str) -> Sequence[object]:
+    def row(self, select: str) -> Sequence[object]:
         """The one row of a SELECT over the release; none where the planner cannot read that."""
         cursor = self.pair.catalog.cursor_for([self.pair.release])
         try:

@@ -20,7 +20,7 @@ from duckdb_anon.model.shapes.types import (
     slice_fields,
     struct_fields,
 )
-from duckdb_anon.rewrite.query.seen_values import DIFFERENT, DIGEST, SHOWN, SeenValues
+from duckdb_anon.rewrite.query.seen_values import DIFFERENT, DIGEST, ROWS, SHOWN, SeenValues
 
 
 def shown_values(release: Relation, original: Relation) -> Iterator[tuple[SeenValues, str]]:
@@ -65,7 +65,7 @@ def structs(table: Relation) -> frozenset[str]:
 def others(
     values: SeenValues, release: Relation, known: str, counted: str, cast: str = "::varchar", told: bool = False
 ) -> str:
-    """SELECT of the number of distinct values that `known` does not list, and of what tells the set of all, if asked.
+    """SELECT of the number of distinct values that `known` does not list, and of what tells all of them, if asked.
 
     Args:
         values: which values.
@@ -73,13 +73,15 @@ def others(
         known: SELECT of the values that are known.
         counted: which of the others are counted: 's.t' those that are not NULL, '*' NULL too.
         cast: what makes of a value what `known` lists.
-        told: whether what tells the set of texts is asked for.
+        told: whether what tells all of them is asked for.
     """
-    shown = SHOWN[values.shown].format(path=".".join(map(ident, values.path)))
+    path = ".".join(map(ident, values.path))
+    shown = SHOWN[values.shown].format(path=path)
     # takes less time than EXCEPT
     unknown = f"as s(t) anti join (select distinct t from ({known}) as k(t)) as k on s.t is not distinct from k.t"
-    if not told:
-        return f"select count({counted}), null from (select distinct {shown}{cast} from {whole(release)}) {unknown}"
+    if not told or values.by_rows:
+        tells = f"(select {ROWS.format(cell=path)} from {whole(release)})" if told else "null"
+        return f"select count({counted}), {tells} from (select distinct {shown}{cast} from {whole(release)}) {unknown}"
     return (
         f"with _anon_seen as materialized ({DIFFERENT.format(shown=shown, release=whole(release))}) select "
         f"(select count({counted}) from (select decode(_shown) from _anon_seen) {unknown}), "

@@ -10,7 +10,7 @@ from sqlglot import exp
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
-from duckdb_anon.rewrite.bounds.same_texts import require_same_texts
+from duckdb_anon.rewrite.bounds.same_values import require_same_values
 from duckdb_anon.rewrite.estimate.asked_columns import require_columns
 from duckdb_anon.rewrite.estimate.settled_channels import settle
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
@@ -129,9 +129,9 @@ def estimator(
     unrounded(tree)
     if tried(tree):
         notes.append(notes_.FAILS)
-    if looks is not None and bounded:
-        looks.require_values(read)
-    require_same_texts(tree, len(bounded), texts, model)
+    if bounded:
+        numbers = looks.numbers(read) if looks is not None else ()
+        require_same_values(tree, len(bounded), [*texts, *numbers], model)
     if looks is not None and not release.certain:
         settle(tree, model, looks)
     tree = grounded(tree, [release, *tables[1:]])

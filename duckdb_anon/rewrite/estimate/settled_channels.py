@@ -48,8 +48,8 @@ def settle(query: exp.Query, model: Model, looks: Looks) -> None:
         steps = [cte for cte in with_.expressions if cte.alias in told and _is_settled(cte.this)]
         if not steps:
             continue
-        numbers = looks.numbers(_asked(steps, told[steps[0].alias], looks.source))
-        values = [float(one) for one in numbers if isinstance(one, (int, float)) and math.isfinite(one)]
+        row = looks.row(_asked(steps, told[steps[0].alias], looks.source))
+        values = [float(one) for one in row if isinstance(one, (int, float)) and math.isfinite(one)]
         shown = [one for cte in steps for one in cte.this.expressions]
         if len(values) != len(shown):
             continue

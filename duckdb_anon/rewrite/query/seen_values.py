@@ -20,6 +20,10 @@ DIGEST = "md5(nullif(array_to_string(list_sort(list(coalesce(md5(_shown), 'null'
 """SQL of what tells sets of texts apart, over `DIFFERENT`; NULL without any."""
 
 
+ROWS = "count(*) || ' ' || sum(hash({cell})) || ' ' || bit_xor(hash({cell}))"
+"""SQL of what tells the cells of all rows apart, in whatever order they are; takes a tenth of the time for numbers."""
+
+
 @dataclass(frozen=True)
 class SeenValues:
     """The values of an attribute of a release, as they were when it was looked at.
@@ -28,12 +32,14 @@ class SeenValues:
         attribute: the original's column.
         path: the release's column, and the field in it where the attribute is one of a slice's.
         shown: how they stand there: as values, as members of a list, or as keys of counts.
-        digest: `DIGEST` of them, where they are texts.
+        by_rows: whether `ROWS` tells them, and not `DIGEST`.
+        digest: what tells them.
     """
 
     attribute: str
     path: tuple[str, ...]
     shown: Literal["value", "member", "key"]
+    by_rows: bool = False
     digest: str | None = None
 
 
@@ -42,7 +48,7 @@ class Looks(Protocol):
 
     @property
     def source(self) -> str:
-        """The release, as SQL of a FROM item that `numbers` finds."""
+        """The release, as SQL of a FROM item that `row` finds."""
 
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts on which what is stated for certain rests; none where nothing will be.
@@ -54,12 +60,12 @@ class Looks(Protocol):
     def recollated(self, read: Collection[str]) -> frozenset[str]:
         """Columns with a collation that the original's do not have, or the other way round."""
 
-    def require_values(self, read: Collection[str]) -> None:
-        """Refuse numbers, moments and truths that the original does not have, before anything is stated for certain.
+    def numbers(self, read: Collection[str]) -> tuple[SeenValues, ...]:
+        """Numbers, moments and truths on which what is stated for certain rests; none where nothing will be.
 
         Raises:
-            ColumnError: there are such values.
+            ColumnError: the original does not have one of them.
         """
 
-    def numbers(self, select: str) -> Sequence[object]:
-        """What the one row of a SELECT over the release tells; nothing where the planner cannot read that."""
+    def row(self, select: str) -> Sequence[object]:
+        """The one row of a SELECT over the release; nothing where the planner cannot read that."""

@@ -64,6 +64,34 @@ def test_a_value_that_the_original_does_not_have_takes_what_is_certain_away(
     assert ask(con, condition, "sure", roles)
 
 
+@pytest.mark.parametrize(("shown", "kind_of_value"), CASES)
+def test_a_text_that_is_kept_holds_of_no_other_values(
+    con: duckdb.DuckDBPyConnection, shown: str, kind_of_value: str
+) -> None:
+    cell, (value, other, asked) = CELLS[shown], VALUES[kind_of_value]
+    con.execute(f"create table people as select 20 + i % 9 as age, {value} as x from range(90) r(i)")
+    box = "{'lower': age - 1, 'upper': age + 1} as age"
+    numbered = ", row_number() over () as bucket" if shown == "counts" else ""
+    made = f"create or replace table r as select {box}, {cell} as x{numbered} from people"
+    con.execute(made.replace(cell, cell.format("x")))
+    call = f"select rewrite_query($1, 'people', 'r', bounds := 'sure', {OF_SETS if shown == 'sets' else ROLES})"
+    query = f"select count(*) from people where x = {asked}"
+    ((text,),) = con.execute(call, [query]).fetchall()
+    ((unread,),) = con.execute(call, ["select count(*) from people where age > 25"]).fetchall()
+    before = con.execute(text).fetchall(), con.execute(unread).fetchall()
+    changed = made.replace(cell, cell.format(f"case when x <> {asked} then x else {other} end"))
+    for ended in ("rollback", "commit"):
+        con.execute("begin").execute(changed)
+        assert con.execute(unread).fetchall() == before[1]
+        with pytest.raises(duckdb.InvalidInputException, match=r"the (values|texts) of 'x' in r are not those"):
+            con.execute(text)
+        con.execute(ended)
+        if ended == "rollback":
+            assert con.execute(text).fetchall() == before[0]
+    con.execute(made.replace(cell, cell.format("x")) + " order by random()")
+    assert con.execute(text).fetchall() == before[0]
+
+
 def test_lists_of_persons_are_of_their_own_values(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table people as select 20 + i % 9 as age, [i % 3, 7] as x from range(90) r(i)")
     con.execute("create table r as select {'lower': age, 'upper': age} as age, x from people")

@@ -8,7 +8,7 @@ import pytest
 SECRET = "qi := 'age', sensitive := 'ill'"
 TREE = "hierarchies := {'ill': 'tree'}"
 ANOTHER_NODE = r"a text of 'ill' in r is not in the hierarchy"
-OTHER_KINDS = r"the buckets of r are not of the kinds"
+OTHER_KINDS = r"the buckets of r are not of the kinds|the values of 'age' in r are not those"
 OTHER_TEXTS = r"the texts of 'ill' in r are not those that were compared with the original's"
 
 CASES = {
