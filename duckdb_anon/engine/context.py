@@ -99,8 +99,8 @@ class Context:
         """
         require_visible(self.function, relation)
         found = self._trees(trees)
-        looks = looks_at(Beside(self.function, self.catalog, original, relation, found), certain)
         kinds = bucket_of_kinds(self.catalog, relation, certain)
+        looks = looks_at(Beside(self.function, self.catalog, original, relation, found), certain, bool(kinds))
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),

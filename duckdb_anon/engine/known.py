@@ -128,7 +128,7 @@ def require_known_numbers(pair: Beside, read: Collection[str]) -> tuple[SeenValu
     Such a value reads as another one, but not for certain: that nobody has what the release does not show.
 
     Args:
-        pair: the release and its original; attributes that have a tree are not compared.
+        pair: the release and its original; labels of a tree are texts, so that no number is one.
         read: the original's columns that are compared, in lower case.
 
     Returns:
@@ -140,7 +140,7 @@ def require_known_numbers(pair: Beside, read: Collection[str]) -> tuple[SeenValu
     if not pair.visible:
         return ()
     original, release = pair.original, pair.release
-    compared = [one for one in _compared(pair, _is_of_numbers, read) if one.tree is None]
+    compared = _compared(replace(pair, trees={}), _is_of_numbers, read)
     asked = [(own, replace(values, by_rows=not _counted(values))) for own, _, values in compared]
     counts = []
     for own, values in asked:
@@ -158,6 +158,36 @@ def require_known_numbers(pair: Beside, read: Collection[str]) -> tuple[SeenValu
                 "or whatever its role is; duckdb_anon.release() and .release write it"
             )
     return tuple(replace(values, digest=digest) for (_, values), (_, digest) in zip(asked, found, strict=True))
+
+
+def require_whole_counts(pair: Beside, bucket: str, read: Collection[str]) -> None:
+    """Refuse a release whose counts leave rows of buckets out, before anything is certain: these would be NULL.
+
+    Args:
+        pair: the release and its original.
+        bucket: the column with the numbers of buckets; '' where there is none.
+        read: the original's columns that are compared, in lower case.
+
+    Raises:
+        ColumnError: naming the column, and how many buckets have fewer counts than rows.
+    """
+    if not pair.visible or not bucket:
+        return
+    original, release = pair.original, pair.release
+    for own, _, values in _compared(replace(pair, trees={}), lambda *_: True, read):
+        if not _counted(values) or _counted_of(values, original, release) != "*":
+            continue
+        counted = f"max(list_sum(map_values({'.'.join(map(ident, values.path))})))"
+        buckets = f"select count(*) as n, {counted} as s from {whole(release)} group by {ident(bucket)}"
+        nothing = f"exists(from {whole(original)} where {ident(own)} is null)"
+        asked = f"select count(*) filter (where coalesce(s, 0) < n and not {nothing}), null from ({buckets})"
+        ((short, _),) = found_by(pair.catalog, [asked], [original, release])
+        if short:
+            raise ColumnError(
+                f"{pair.function}: in {short} bucket(s) of {release.given} the counts of '{own}' are of fewer rows "
+                f"than the bucket has, and {original.given} has no NULL there, so low and high would not hold; put the "
+                "counts back that were taken away, or ask without low and high: bounds := 'none'"
+            )
 
 
 def attributes_with_nodes(
@@ -221,10 +251,10 @@ def _own(own: str, original: Relation, values: SeenValues) -> str:
 
 
 def _counted_of(values: SeenValues, original: Relation, release: Relation) -> str:
-    """Which values count as others: rows that are made up beside slices show NULL, and counts have no key of it."""
+    """Which values count as others: rows that are made up beside slices show NULL."""
     own = structs(original)
     sliced = any(slice_fields(kind) and fold(name) not in own for name, kind in release.columns.items())
-    return "s.t" if sliced or _counted(values) else "*"
+    return "s.t" if sliced else "*"
 
 
 def _counted(values: SeenValues) -> bool:

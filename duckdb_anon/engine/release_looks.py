@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import duckdb
 
+from duckdb_anon.engine.bucket_kinds import number_of_bucket
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import Beside, require_known_numbers, require_known_values
+from duckdb_anon.engine.known import Beside, require_known_numbers, require_known_values, require_whole_counts
 from duckdb_anon.engine.sent import collated
-from duckdb_anon.engine.shown_cells import whole
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.rewrite.query.seen_values import SeenValues
@@ -35,17 +35,19 @@ class ReleaseLooks:
     Attributes:
         pair: the release and its original.
         certain: whether low and high are asked for.
+        kinds: whether counts are known to be those of all rows of their buckets.
         seen: the texts that were seen when it was looked at whole; None where an earlier call did that.
     """
 
     pair: Beside
     certain: bool
+    kinds: bool
     seen: tuple[SeenValues, ...] | None
 
     @property
     def source(self) -> str:
-        """The release, as SQL of a FROM item that `row` finds."""
-        return whole(self.pair.release)
+        """The release, as SQL of a FROM item that `row` finds, without a name of its own."""
+        return self.pair.release.full or self.pair.release.unnamed
 
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts of the columns `read` on which what is stated for certain rests; raises where one is not known."""
@@ -64,7 +66,11 @@ class ReleaseLooks:
 
     def numbers(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Numbers, moments and truths in the columns `read`; raises where the original does not have one of them."""
-        return require_known_numbers(self.pair, read) if self.certain else ()
+        if not self.certain:
+            return ()
+        if not self.kinds:
+            require_whole_counts(self.pair, number_of_bucket(self.pair.release), read)
+        return require_known_numbers(self.pair, read)
 
     def row(self, select: str) -> Sequence[object]:
         """The one row of a SELECT over the release; none where the planner cannot read that."""
@@ -77,12 +83,13 @@ class ReleaseLooks:
         return found[0] if found else ()
 
 
-def looks_at(pair: Beside, certain: bool) -> ReleaseLooks:
+def looks_at(pair: Beside, certain: bool, kinds: bool) -> ReleaseLooks:
     """Look at a release as far as it has to be before a query is read.
 
     Args:
         pair: the release and its original.
         certain: whether low and high are asked for.
+        kinds: whether counts are known to be those of all rows of their buckets.
 
     Raises:
         ColumnError: a text is neither a value of the original nor a node of the attribute's tree.
@@ -96,7 +103,7 @@ def looks_at(pair: Beside, certain: bool) -> ReleaseLooks:
                 _looked_at[identity] = None
                 for old in list(_looked_at)[:-_MOST]:
                     del _looked_at[old]
-    return ReleaseLooks(pair, certain, seen)
+    return ReleaseLooks(pair, certain, kinds, seen)
 
 
 def _identity(catalog: Catalog, tables: Collection[Relation]) -> object:

@@ -131,8 +131,9 @@ def estimator(
         notes.append(notes_.FAILS)
     if bounded:
         numbers = looks.numbers(read) if looks is not None else ()
-        require_same_values(tree, len(bounded), [*texts, *numbers], model)
-    if looks is not None and not release.certain:
+        told = [one for one in numbers if not (one.by_rows and release.elsewhere)]
+        require_same_values(tree, len(bounded), [*texts, *told], model)
+    if looks is not None and not (release.certain or release.elsewhere):
         settle(tree, model, looks)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])

@@ -10,12 +10,13 @@ The text is of the release as it is committed when it is written: what its comme
 which are nodes, and without bounds, by which channels values were randomized. Another release of that name, or one that
 is changed in an open transaction, takes a text of its own. What was looked at for that, a text with bounds looks at
 again: whether buckets are what their numbers say, and whether texts are those that were compared with the original's
-(numbers are not looked at again); it is an error where not.
+(on Spark only counts of numbers are looked at again, not numbers themselves); it is an error where not.
 Cost: planning only.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.expression_names import duckdb_name
@@ -37,6 +38,7 @@ def _plan(context: Any, params: Params) -> str:
             raise RewriteError(
                 f"spread := 'learnt' takes functions that {params['dialect']} does not have; say 'uniform'"
             )
+        release = replace(release, elsewhere=params["dialect"] != "duckdb")
         query, bounds = params["query"], params["bounds"]
         text = rewrite(query, original, release, others, bounds, whole=True, spread=spread, namer=duckdb_name)
         return spoken(text, params["dialect"])

@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 SHOWN = {
     "value": "{path}",
     "member": "unnest(case when array_length({path}) > 0 then {path} else [null] end)",
-    "key": "unnest(case when array_length(map_keys({path})) > 0 then map_keys({path}) else [null] end)",
+    "key": "unnest(case when array_length(map_keys({path})) = 0 then [null] else map_keys({path}) end)",
 }
-"""SQL of the values in a column of a release, one a row; an empty list and empty counts show NULL."""
+"""SQL of the values in a column of a release, one a row: empty lists and counts show NULL, and no counts nothing."""
 
 DIFFERENT = "select distinct encode(_text) as _shown from (select {shown}::varchar as _text from {release})"
 """SELECT of the different texts, NULL among them; bytes, so that no collation takes two of them for one."""
@@ -48,7 +48,7 @@ class Looks(Protocol):
 
     @property
     def source(self) -> str:
-        """The release, as SQL of a FROM item that `row` finds."""
+        """The release, as SQL of a FROM item that `row` finds, without a name of its own."""
 
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts on which what is stated for certain rests; none where nothing will be.
@@ -64,7 +64,7 @@ class Looks(Protocol):
         """Numbers, moments and truths on which what is stated for certain rests; none where nothing will be.
 
         Raises:
-            ColumnError: the original does not have one of them.
+            ColumnError: the original does not have one of them, or counts in buckets leave rows out.
         """
 
     def row(self, select: str) -> Sequence[object]:

@@ -56,6 +56,7 @@ class TableInfo:
         looks: of a release, looks at what it holds of the columns that a query reads; None where the caller vouches
             for that.
         certain: of a release, whether low and high are asked for, which must hold of what is there when the query runs.
+        elsewhere: of a release, whether the text will run on another engine, which does not have DuckDB's hash.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
@@ -72,6 +73,7 @@ class TableInfo:
     bucket_kinds: str = ""
     looks: Looks | None = field(default=None, compare=False)
     certain: bool = False
+    elsewhere: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
 

@@ -92,6 +92,37 @@ def test_a_text_that_is_kept_holds_of_no_other_values(
     assert con.execute(text).fetchall() == before[0]
 
 
+@pytest.mark.parametrize("value", ["x", "'v' || x"])
+@pytest.mark.parametrize("short", ["map([]::{0}[], []::bigint[])", "map([x::{0}], [0::bigint])", "null"])
+def test_counts_that_were_taken_away_are_no_nulls(con: duckdb.DuckDBPyConnection, value: str, short: str) -> None:
+    """As of rare values: buckets without counts were NULL, and that was called certain."""
+    con.execute(
+        f"create table people as select age, {value} as x from (select 20 + i % 9 as age, i % 3 as x from range(90) r(i))"
+    )
+    kind = con.execute("select typeof(x) from people limit 1").fetchall()[0][0]
+    one = "row_number() over () as bucket, age, {} as x from people"
+    con.execute(f"create table r as select {one.format('map([x], [1::bigint])')}")
+    asked = f"x = {con.execute('select max(x) from people').fetchall()[0][0]!r}"
+    assert ask(con, asked, "sure") == [(30, 30, 30)]
+    changed = f"case when {asked} then {short.format(kind)} else map([x], [1::bigint]) end"
+    con.execute(f"create or replace table r as select {one.format(changed)}")
+    with pytest.raises(
+        duckdb.InvalidInputException, match=r"(counts of 'x' are of fewer rows|1 distinct (text|value))"
+    ):
+        ask(con, asked, "sure")
+    con.execute("insert into people values (20, null)")  # now there may be some
+    assert ask(con, asked, "sure")
+
+
+@pytest.mark.parametrize("tree", ["('1', '*'), ('2', '*'), ('3', '*')", "('1', '*'), ('2', '*'), ('3', '99')"])
+def test_a_number_beside_a_tree_is_a_number(con: duckdb.DuckDBPyConnection, tree: str) -> None:
+    con.execute("create table people as select 20 + i % 9 as age, 1 + i % 3 as x from range(90) r(i)")
+    con.execute("create table r as select {'lower': age, 'upper': age} as age, if(x = 3, 99, x) as x from people")
+    con.execute(f"create table tree as from (values {tree}) as t(leaf, root)")
+    with pytest.raises(duckdb.InvalidInputException, match=REFUSED):
+        ask(con, "x = 3", "sure", "qi := ['age', 'x'], hierarchies := {'x': 'tree'}")
+
+
 def test_lists_of_persons_are_of_their_own_values(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table people as select 20 + i % 9 as age, [i % 3, 7] as x from range(90) r(i)")
     con.execute("create table r as select {'lower': age, 'upper': age} as age, x from people")
