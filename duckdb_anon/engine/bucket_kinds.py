@@ -76,14 +76,23 @@ def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
     return name if tells else ""
 
 
+def bucket_of(release: Relation) -> str:
+    """The column that tells a release's buckets apart; empty where there is none.
+
+    Args:
+        release: the release.
+    """
+    # beside a column of the original that is called so, it has one underscore more
+    return max((name for name in release.columns if BUCKET.stands_for(name)), key=len, default="")
+
+
 def number_of_bucket(release: Relation) -> str:
     """The column with the numbers of a release's buckets; empty where there is none.
 
     Args:
         release: the release.
     """
-    # beside a column of the original that is called so, it has one underscore more
-    named = max((name for name in release.columns if BUCKET.stands_for(name)), key=len, default="")
+    named = bucket_of(release)
     return named if named and is_integer(release.columns[named]) else ""
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from duckdb_anon.engine.bucket_kinds import number_of_bucket
+from duckdb_anon.engine.bucket_kinds import bucket_of
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.known import Beside, require_known_numbers, require_known_values, require_whole_counts
 from duckdb_anon.engine.sent import collated
@@ -69,7 +69,7 @@ class ReleaseLooks:
         if not self.certain:
             return ()
         if not self.kinds:
-            require_whole_counts(self.pair, number_of_bucket(self.pair.release), read)
+            require_whole_counts(self.pair, bucket_of(self.pair.release), read)
         return require_known_numbers(self.pair, read)
 
     def row(self, select: str) -> Sequence[object]:
