@@ -7,10 +7,11 @@ runs in the stock DuckDB shell without this package; independence inside buckets
 al. 2018).
 
 The text is of the release as it is committed when it is written: what its comments say, which texts are values and
-which are nodes, and without bounds, by which channels values were randomized. Another release of that name, or one that
-is changed in an open transaction, takes a text of its own. What was looked at for that, a text with bounds looks at
-again: whether buckets are what their numbers say, and whether texts are those that were compared with the original's
-(on Spark only counts of numbers are looked at again, not numbers themselves); it is an error where not.
+which are nodes, by which channels values were randomized. Another release of that name, or one that is changed in an
+open transaction, takes a text of its own. What was looked at for that, a text with bounds looks at again: whether
+buckets are what their numbers say, and whether values are those that were compared with the original's (not numbers on
+Spark, but for counts of them); it is an error where not. So it is where a text that holds numbers of channels meets
+others.
 Cost: planning only.
 """
 
