@@ -62,9 +62,9 @@ def settle(query: exp.Query, model: Model, looks: Looks) -> None:
     row = looks.row(_asked(list(steps.values()), parts, looks.source))
     values = [float(one) for one in row[1:] if isinstance(one, (int, float)) and math.isfinite(one)]
     labels = [(alias, one.alias) for alias, cte in steps.items() for one in cte.this.expressions]
-    if not row or len(values) != len(labels):
-        return
     names = {place: name(f"{told[place[0]].name}_{place[1].removeprefix(OWN)}") for place in labels}
+    if not row or len(values) != len(labels) or len({one.this for one in names.values()}) != len(names):
+        return
     numbers = [
         exp.Alias(this=tree(_double(value)), alias=taken(names[place]))
         for place, value in zip(labels, values, strict=True)

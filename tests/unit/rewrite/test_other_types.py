@@ -171,3 +171,22 @@ def test_a_collation_that_only_one_of_the_tables_has_takes_the_bounds(con: duckd
     for release, low in (("plain", None), ("kept", 40)):
         found = con.execute(f"select low, note from relative_error($1, 'people', '{release}', qi := 'age')", [query])
         assert found.fetchall()[0][0] == low
+
+
+@pytest.mark.parametrize("roles", ["sensitive := 'ill'", "sensitive := 'ill', person := 'id'"])
+@pytest.mark.parametrize("query", ["select count(*) from people where ill = 'flu'", "select count(ill) from people"])
+def test_lists_of_sensitive_values_without_a_tree_are_refused(
+    con: duckdb.DuckDBPyConnection, roles: str, query: str
+) -> None:
+    """All that a person has stands in a row, so that persons were counted for rows, and a condition met a list."""
+    con.execute(
+        "create or replace table people as select i % 60 as id, 20 + i % 60 % 9 as age, "
+        "['flu', 'cold', 'gout'][1 + i % 3] as ill from range(120) r(i)"
+    )
+    con.execute(
+        "create or replace table listed as select {'lower': age, 'upper': age} as age, list(ill) as ill "
+        "from people group by id, age"
+    )
+    with pytest.raises(duckdb.InvalidInputException, match=r"listed lists sensitive values of 'ill'.*hierarchies := "):
+        con.execute(f"select rewrite_query($1, 'people', 'listed', qi := 'age', {roles})", [query])
+    assert con.execute("select rewrite_query($1, 'people', 'listed', qi := ['age', 'ill'])", [query]).fetchall()
