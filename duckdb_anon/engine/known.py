@@ -228,10 +228,10 @@ def _compared(pair: Beside, may_be_of: Callable[[str, str], bool], read: Collect
         for field, _ in struct_fields(kind)
     }
     folded_trees = {fold(name): tree for name, tree in pair.trees.items()}
-    for values, kind in shown_values(release, original):
+    for values, kind in shown_values(release, original, read):
         attribute = fold(values.attribute)
         own = spelled.get(attribute)
-        if own is None or (read is not None and attribute not in read) or not may_be_of(kind, original.columns[own]):
+        if own is None or not may_be_of(kind, original.columns[own]):
             continue
         tree = None if _counted(values) else folded_trees.get(attribute)
         if tree is None and (is_described(release) or attribute in randomized or _says_values(release, own)):

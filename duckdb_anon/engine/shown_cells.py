@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import duckdb
 
@@ -23,7 +23,9 @@ from duckdb_anon.model.shapes.types import (
 from duckdb_anon.rewrite.query.seen_values import DIFFERENT, DIGEST, ROWS, SHOWN, SeenValues
 
 
-def shown_values(release: Relation, original: Relation) -> Iterator[tuple[SeenValues, str]]:
+def shown_values(
+    release: Relation, original: Relation, read: Collection[str] | None = None
+) -> Iterator[tuple[SeenValues, str]]:
     """Columns, lists and counts of a release, and such attributes among those of slices, each with its values' type.
 
     A STRUCT that the original has itself is no slice, and what is in it no attribute.
@@ -31,6 +33,7 @@ def shown_values(release: Relation, original: Relation) -> Iterator[tuple[SeenVa
     Args:
         release: the release.
         original: its original.
+        read: the attributes that are asked for, in lower case; all of them by default.
     """
     whole = structs(original)
     for column, kind in release.columns.items():
@@ -39,6 +42,8 @@ def shown_values(release: Relation, original: Relation) -> Iterator[tuple[SeenVa
             (column, kind, (column,)),
             *((field, inside, (column, field)) for field, inside in fields),
         ):
+            if read is not None and fold(attribute) not in read:
+                continue
             listed, counted = list_type(inside), bag_type(inside)
             if listed is not None and _is_plain(listed):
                 yield SeenValues(attribute, path, "member"), listed
