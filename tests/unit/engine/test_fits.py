@@ -135,7 +135,7 @@ def test_a_call_takes_no_more_than_is_said(tmp_path: Path, kind: str, call: str)
     given, told = call % "qi := ['x', 'a', 'b'], sensitive := 's', seed := 1", 0
     seen: list[int] = []
     # the peak of one call varies by a quarter from run to run, and pages of files that the system takes back meanwhile
-    # are missing in it: the most of three runs is what counts
+    # may be missing in it: the most of three runs is what counts
     while not seen or (told > 3 * max(seen) and len(seen) < 3):
         run = subprocess.run(
             [sys.executable, "-c", MEASURED, str(tmp_path / f"{len(seen)}.duckdb"), KINDS[kind], given],
