@@ -98,15 +98,16 @@ class Context:
             certain: whether low and high will be asked for.
         """
         require_visible(self.function, relation)
-        found = self._trees(trees)
+        pair = Beside(self.function, self.catalog, original, relation, self._trees(trees))
         kinds = bucket_of_kinds(self.catalog, relation, certain)
-        looks = looks_at(Beside(self.function, self.catalog, original, relation, found), certain, bool(kinds))
+        counted = not kinds and counts_on_every_row(self.catalog, relation)
+        looks = looks_at(pair, certain, counts_whole=counted or bool(kinds))
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
-            generalized=attributes_with_nodes(self.catalog, original, relation, found),
-            counted_rows=not kinds and counts_on_every_row(self.catalog, relation),
+            generalized=attributes_with_nodes(pair),
+            counted_rows=counted,
             bucket_kinds=kinds,
             looks=looks,
         )

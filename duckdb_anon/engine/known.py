@@ -190,30 +190,26 @@ def require_whole_counts(pair: Beside, bucket: str, read: Collection[str]) -> No
             )
 
 
-def attributes_with_nodes(
-    catalog: Catalog, original: Relation, release: Relation, trees: Mapping[str, Relation]
-) -> frozenset[str]:
+def attributes_with_nodes(pair: Beside) -> frozenset[str]:
     """Attributes with a tree of which the release shows an inner node, in lower case.
 
     A release that shows leaves alone may have had its values exchanged or replaced by others, so nothing that holds of
     generalized cells holds of it for certain; what the planner cannot see shows nothing.
 
     Args:
-        catalog: what the planner can see.
-        original: the original, or the empty table of its columns.
-        release: its release.
-        trees: hierarchy table of each attribute that has one, its first column the leaves.
+        pair: the release and its original; the first column of a tree are the leaves.
     """
-    if not catalog.sees or not release.visible:
+    release = pair.release
+    if not pair.catalog.sees or not release.visible:
         return frozenset()
-    folded = {fold(name): tree for name, tree in trees.items()}
+    folded = {fold(name): tree for name, tree in pair.trees.items()}
     asked = [
         (fold(values.attribute), f"select {ident(next(iter(tree.columns)))}::varchar from {whole(tree)}", values)
-        for values, kind in shown_values(release, original)
+        for values, kind in shown_values(release, pair.original)
         if not is_numeric(kind) and not _counted(values) and (tree := folded.get(fold(values.attribute))) is not None
     ]
     numbers = [others(values, release, leaves, _LEAVES) for _, leaves, values in asked]
-    inner = found_by(catalog, numbers, [release, *trees.values()])
+    inner = found_by(pair.catalog, numbers, [release, *pair.trees.values()])
     return frozenset(attribute for (attribute, *_), (number, _) in zip(asked, inner, strict=True) if number)
 
 

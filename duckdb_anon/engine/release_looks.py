@@ -35,13 +35,13 @@ class ReleaseLooks:
     Attributes:
         pair: the release and its original.
         certain: whether low and high are asked for.
-        kinds: whether counts are known to be those of all rows of their buckets.
+        counts_whole: whether counts are known to be those of all rows of their buckets.
         seen: the texts that were seen when it was looked at whole; None where an earlier call did that.
     """
 
     pair: Beside
     certain: bool
-    kinds: bool
+    counts_whole: bool
     seen: tuple[SeenValues, ...] | None
 
     @property
@@ -68,7 +68,7 @@ class ReleaseLooks:
         """Numbers, moments and truths in the columns `read`; raises where the original does not have one of them."""
         if not self.certain:
             return ()
-        if not self.kinds:
+        if not self.counts_whole:
             require_whole_counts(self.pair, bucket_of(self.pair.release), read)
         return require_known_numbers(self.pair, read)
 
@@ -83,13 +83,13 @@ class ReleaseLooks:
         return found[0] if found else ()
 
 
-def looks_at(pair: Beside, certain: bool, kinds: bool) -> ReleaseLooks:
+def looks_at(pair: Beside, certain: bool, counts_whole: bool) -> ReleaseLooks:
     """Look at a release as far as it has to be before a query is read.
 
     Args:
         pair: the release and its original.
         certain: whether low and high are asked for.
-        kinds: whether counts are known to be those of all rows of their buckets.
+        counts_whole: whether counts are known to be those of all rows of their buckets.
 
     Raises:
         ColumnError: a text is neither a value of the original nor a node of the attribute's tree.
@@ -103,7 +103,7 @@ def looks_at(pair: Beside, certain: bool, kinds: bool) -> ReleaseLooks:
                 _looked_at[identity] = None
                 for old in list(_looked_at)[:-_MOST]:
                     del _looked_at[old]
-    return ReleaseLooks(pair, certain, kinds, seen)
+    return ReleaseLooks(pair, certain, counts_whole, seen)
 
 
 def _identity(catalog: Catalog, tables: Collection[Relation]) -> object:

@@ -58,7 +58,7 @@ def check(catalog: Listening, **trees: str) -> None:
 
 def with_nodes(catalog: Listening, trees: dict[str, Relation]) -> frozenset[str]:
     original, release = (relation(catalog, name) for name in ("people", "release"))
-    return attributes_with_nodes(cast(Catalog, catalog), original, release, trees)
+    return attributes_with_nodes(Beside("f", cast(Catalog, catalog), original, release, trees))
 
 
 def test_all_columns_are_looked_up_in_one_statement(catalog: Listening) -> None:
