@@ -20,7 +20,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sensitive_edges import REST
-from duckdb_anon.engine.shown_cells import found_by, is_numeric, others, shown_values, structs, whole
+from duckdb_anon.engine.shown_cells import cells_told, found_by, is_numeric, others, shown_values, structs, whole
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
@@ -34,7 +34,7 @@ from duckdb_anon.model.shapes.types import (
     struct_fields,
     without_enums,
 )
-from duckdb_anon.rewrite.query.seen_values import SHOWN, SeenValues
+from duckdb_anon.rewrite.query.seen_values import DIGEST, ROWS, SHOWN, SeenValues
 
 _LEAVES = f"nullif(s.t, {literal(NULL_LEAF)})"
 """In a tree NULL is a leaf of its own."""
@@ -72,18 +72,16 @@ class _Compared(NamedTuple):
     values: SeenValues
 
 
-def require_known_values(
-    pair: Beside, certain: bool = False, read: Collection[str] | None = None
-) -> tuple[SeenValues, ...]:
+def require_known_values(pair: Beside, told: str = "", read: Collection[str] | None = None) -> tuple[SeenValues, ...]:
     """Refuse a release with a text that neither the original nor the attribute's tree knows.
 
     Args:
         pair: the release and its original.
-        certain: whether something will be stated for certain.
+        told: what is asked of the texts besides, see `others`.
         read: the original's columns that are compared, in lower case; all of them by default.
 
     Returns:
-        The texts that were compared with the original's, where something will be stated for certain.
+        The texts that were compared with the original's, and what was asked of them.
 
     Raises:
         ColumnError: naming the column, how many texts are unknown, and what to do.
@@ -98,7 +96,7 @@ def require_known_values(
     for own, tree, values in asked:
         if tree is None:
             known = f"select {_own(own, original, values)}::varchar from {whole(original)}{rest}"
-            counts.append(others(values, release, known, _counted_of(values, original, release), told=certain))
+            counts.append(others(values, release, known, _counted_of(values, original, release), told=told))
         else:
             counts.append(others(values, release, _nodes(tree), _LEAVES))
     found = found_by(pair.catalog, counts, [original, release, *pair.trees.values()])
@@ -116,10 +114,22 @@ def require_known_values(
                 f"is one where it has none), so they cannot be read; {_remedy(own, release, values)}"
             )
     return tuple(
-        replace(one.values, digest=digest)
-        for one, (_, digest) in zip(asked, found, strict=True)
-        if certain and one.tree is None
+        replace(one.values, digest=digest) for one, (_, digest) in zip(asked, found, strict=True) if one.tree is None
     )
+
+
+def texts_told(pair: Beside, read: Collection[str]) -> dict[SeenValues, str | None]:
+    """What tells the cells of the texts that `require_known_values` compares with the original's; None where nothing.
+
+    Args:
+        pair: the release and its original.
+        read: the original's columns that are compared, in lower case.
+    """
+    if not pair.visible:
+        return {}
+    texts = [one.values for one in _compared(pair, _may_be_of, read) if one.tree is None]
+    found = found_by(pair.catalog, [cells_told(values, pair.release) for values in texts], [pair.release])
+    return dict(zip(texts, (told for _, told in found), strict=True))
 
 
 def require_known_numbers(pair: Beside, read: Collection[str]) -> tuple[SeenValues, ...]:
@@ -144,9 +154,9 @@ def require_known_numbers(pair: Beside, read: Collection[str]) -> tuple[SeenValu
     asked = [(own, replace(values, by_rows=not _counted(values))) for own, _, values in compared]
     counts = []
     for own, values in asked:
-        cast = "" if values.by_rows else "::varchar"
+        cast, told = ("", ROWS) if values.by_rows else ("::varchar", DIGEST)
         known = f"select {_own(own, original, values)}{cast} from {whole(original)}"
-        counts.append(others(values, release, known, _counted_of(values, original, release), cast, told=True))
+        counts.append(others(values, release, known, _counted_of(values, original, release), cast, told))
     found = found_by(pair.catalog, counts, [original, release])
     for (own, _), (unknown, _) in zip(asked, found, strict=True):
         if unknown:

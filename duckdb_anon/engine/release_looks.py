@@ -2,29 +2,36 @@
 
 Whether a release holds what nothing knows (`engine.known`) takes the different texts of all columns of both tables,
 which is longer than the rest of planning. Of tables by their names it is asked when they first stand beside one
-another; after that it is asked anew of the columns that a query reads, on which alone its answer rests. A table that
-was replaced is another one, and so is one whose columns, types or comments were changed. Views, files and SELECTs have
-no name that tells whether they are the same: they are looked at whole for each query.
+another; after that it is asked anew of the columns that a query reads, on which alone its answer rests. Where nothing
+is stated for certain it is enough that the release's cells are those that were compared: texts that were the original's
+are no nodes. A table that was replaced is another one, and so is one whose columns, types or comments were changed.
+Views, files and SELECTs have no name that tells whether they are the same: they are looked at whole for each query.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 
 from duckdb_anon.engine.bucket_kinds import bucket_of
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import Beside, require_known_numbers, require_known_values, require_whole_counts
+from duckdb_anon.engine.known import (
+    Beside,
+    require_known_numbers,
+    require_known_values,
+    require_whole_counts,
+    texts_told,
+)
 from duckdb_anon.engine.sent import collated
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.rewrite.query.seen_values import SeenValues
+from duckdb_anon.rewrite.query.seen_values import CELLS, DIGEST, SeenValues
 
 _MOST = 1000  # pairs of tables that are kept in mind
-_looked_at: dict[object, None] = {}
+_looked_at: dict[object, dict[SeenValues, str | None]] = {}  # and what told the cells of texts that were compared
 _lock = threading.Lock()
 
 
@@ -36,12 +43,14 @@ class ReleaseLooks:
         pair: the release and its original.
         certain: whether low and high are asked for.
         counts_whole: whether counts are known to be those of all rows of their buckets.
+        compared: what told the cells of texts when they were last compared with the original's.
         seen: the texts that were seen when it was looked at whole; None where an earlier call did that.
     """
 
     pair: Beside
     certain: bool
     counts_whole: bool
+    compared: dict[SeenValues, str | None]
     seen: tuple[SeenValues, ...] | None
 
     @property
@@ -51,9 +60,19 @@ class ReleaseLooks:
 
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts of the columns `read` on which what is stated for certain rests; raises where one is not known."""
-        if self.seen is None:
-            return require_known_values(self.pair, self.certain, read)
-        return tuple(values for values in self.seen if fold(values.attribute) in read)
+        if not self.certain:
+            if self.seen is None:
+                self.compared.update(_told(require_known_values(self.pair, CELLS, self._not_as_compared(read))))
+            return ()
+        seen = require_known_values(self.pair, DIGEST, read) if self.seen is None else self.seen
+        return tuple(values for values in seen if fold(values.attribute) in read)
+
+    def _not_as_compared(self, read: Collection[str]) -> set[str]:
+        """Columns among `read` but those of which all texts stand in cells that were compared before."""
+        told = texts_told(self.pair, read)
+        changed = {values for values, cells in told.items() if cells is None or cells != self.compared.get(values)}
+        same = {fold(values.attribute) for values in told} - {fold(values.attribute) for values in changed}
+        return set(read) - same
 
     def recollated(self, read: Collection[str]) -> frozenset[str]:
         """Columns among `read` with a collation that only one of the tables has."""
@@ -95,15 +114,20 @@ def looks_at(pair: Beside, certain: bool, counts_whole: bool) -> ReleaseLooks:
         ColumnError: a text is neither a value of the original nor a node of the attribute's tree.
     """
     identity = _identity(pair.catalog, [pair.original, pair.release, *pair.trees.values()])
-    seen = None
-    if identity is None or identity not in _looked_at:
-        seen = require_known_values(pair, certain)
+    compared, seen = _looked_at.get(identity), None
+    if compared is None:
+        seen = require_known_values(pair, DIGEST if certain else CELLS)
+        compared = {} if certain else _told(seen)
         if identity is not None:
             with _lock:
-                _looked_at[identity] = None
+                _looked_at[identity] = compared
                 for old in list(_looked_at)[:-_MOST]:
                     del _looked_at[old]
-    return ReleaseLooks(pair, certain, counts_whole, seen)
+    return ReleaseLooks(pair, certain, counts_whole, compared, seen)
+
+
+def _told(seen: Collection[SeenValues]) -> dict[SeenValues, str | None]:
+    return {replace(values, digest=None): values.digest for values in seen}
 
 
 def _identity(catalog: Catalog, tables: Collection[Relation]) -> object:

@@ -20,7 +20,7 @@ from duckdb_anon.model.shapes.types import (
     slice_fields,
     struct_fields,
 )
-from duckdb_anon.rewrite.query.seen_values import DIFFERENT, DIGEST, ROWS, SHOWN, SeenValues
+from duckdb_anon.rewrite.query.seen_values import CELLS, DIFFERENT, DIGEST, SHOWN, SeenValues
 
 
 def shown_values(
@@ -68,9 +68,9 @@ def structs(table: Relation) -> frozenset[str]:
 
 
 def others(
-    values: SeenValues, release: Relation, known: str, counted: str, cast: str = "::varchar", told: bool = False
+    values: SeenValues, release: Relation, known: str, counted: str, cast: str = "::varchar", told: str = ""
 ) -> str:
-    """SELECT of the number of distinct values that `known` does not list, and of what tells all of them, if asked.
+    """SELECT of the number of distinct values that `known` does not list, and of what tells all of them.
 
     Args:
         values: which values.
@@ -78,20 +78,34 @@ def others(
         known: SELECT of the values that are known.
         counted: which of the others are counted: 's.t' those that are not NULL, '*' NULL too.
         cast: what makes of a value what `known` lists.
-        told: whether what tells all of them is asked for.
+        told: what that is: `DIGEST` of the different ones, or SQL of all `{cell}`; nothing by default.
     """
-    path = ".".join(map(ident, values.path))
+    path = _cell(values)
     shown = SHOWN[values.shown].format(path=path)
     # takes less time than EXCEPT
     unknown = f"as s(t) anti join (select distinct t from ({known}) as k(t)) as k on s.t is not distinct from k.t"
-    if not told or values.by_rows:
-        tells = f"(select {ROWS.format(cell=path)} from {whole(release)})" if told else "null"
+    if told != DIGEST:
+        tells = f"(select {told.format(cell=path)} from {whole(release)})" if told else "null"
         return f"select count({counted}), {tells} from (select distinct {shown}{cast} from {whole(release)}) {unknown}"
     return (
         f"with _anon_seen as materialized ({DIFFERENT.format(shown=shown, release=whole(release))}) select "
         f"(select count({counted}) from (select decode(_shown) from _anon_seen) {unknown}), "
         f"(select {DIGEST} from _anon_seen)"
     )
+
+
+def cells_told(values: SeenValues, release: Relation) -> str:
+    """SELECT of 0, and of what tells the cells that show some values.
+
+    Args:
+        values: which values.
+        release: the release.
+    """
+    return f"select 0, {CELLS.format(cell=_cell(values))} from {whole(release)}"
+
+
+def _cell(values: SeenValues) -> str:
+    return ".".join(map(ident, values.path))
 
 
 def whole(relation: Relation) -> str:

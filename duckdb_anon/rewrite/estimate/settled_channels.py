@@ -46,7 +46,9 @@ def settle(query: exp.Query, model: Model, looks: Looks) -> None:
         for part in model.parts
         if isinstance(part, RandomizedPart) and _is_plain(model.release.types.get(part.columns[0], ""))
     }
-    ctes = list(all_of(query, exp.CTE)) if told else []
+    if not told:
+        return
+    ctes = all_of(query, exp.CTE)
     steps = {cte.alias: cte for cte in ctes if cte.alias in told}
     read = [table for table in all_of(query, exp.Table) if table.name in steps]
     if (

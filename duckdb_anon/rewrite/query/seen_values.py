@@ -23,6 +23,9 @@ DIGEST = "md5(nullif(array_to_string(list_sort(list(coalesce(md5(_shown), 'null'
 ROWS = "count(*) || ' ' || sum(hash({cell})) || ' ' || bit_xor(hash({cell}))"
 """SQL of what tells the cells of all rows apart, in whatever order they are; takes a tenth of the time for numbers."""
 
+CELLS = "sum(hash({cell}))::varchar"
+"""SQL of what tells whether the cells of all rows are still those they were, the least that does; NULL without rows."""
+
 
 @dataclass(frozen=True)
 class SeenValues:

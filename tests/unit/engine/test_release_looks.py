@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import duckdb
 import pytest
 
 import duckdb_anon
 from duckdb_anon.engine import known
+from duckdb_anon.engine.catalog import Relation
 
 UNKNOWN = r"distinct text\(s\) of '{}' in r are not in people"
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Texts of the columns that were compared with others, one for each comparison, since it was emptied."""
+    """Columns whose texts were compared with others since it was emptied, and 'as' and those asked to be as they were."""
     compared: list[str] = []
-    others = known.others
+    others, cells_told = known.others, known.cells_told
 
     def listening(values: known.SeenValues, *rest: object, **more: object) -> str:
         compared.append(values.attribute)
         return others(values, *rest, **more)  # type: ignore[arg-type]
 
+    def of_cells(values: known.SeenValues, release: Relation) -> str:
+        compared.append(f"as {values.attribute}")
+        return cells_told(values, release)
+
     monkeypatch.setattr(known, "others", listening)
+    monkeypatch.setattr(known, "cells_told", of_cells)
     yield compared
 
 
@@ -47,10 +54,11 @@ def ask(
 OF_SEX = "select sex, count(*) from people where age > {} group by sex"
 
 
+@pytest.mark.parametrize("certain", [False, True])
 def test_after_the_first_query_the_columns_that_are_read_are_looked_at(
-    tables: duckdb.DuckDBPyConnection, asked: list[str]
+    tables: duckdb.DuckDBPyConnection, asked: list[str], certain: bool
 ) -> None:
-    ask(tables, OF_SEX.format(20))
+    ask(tables, OF_SEX.format(20), more=", bounds := 'sure'" if certain else "")
     assert sorted(asked) == ["city", "ill", "sex"]
     for query, read in (
         (OF_SEX.format(21), ["sex"]),
@@ -60,8 +68,36 @@ def test_after_the_first_query_the_columns_that_are_read_are_looked_at(
         ("select count(*) from (select * from people) where city = 'c1'", ["city"]),
     ):
         asked.clear()
-        ask(tables, query)
-        assert sorted(one for one in asked if one != "age") == read, query
+        ask(tables, query, more=", bounds := 'sure'" if certain else "")
+        assert sorted(one for one in asked if one != "age") == [f"{'' if certain else 'as '}{one}" for one in read], (
+            query
+        )
+
+
+def test_cells_are_compared_again_where_they_are_others_than_those_that_were_compared(
+    tables: duckdb.DuckDBPyConnection, asked: list[str]
+) -> None:
+    ask(tables, OF_SEX.format(20), more=", bounds := 'sure'")  # of which no cells are kept in mind
+    for change, compared, refused in (
+        ("from r", True, False),
+        ("from r", False, False),
+        ("update r set ill = 'cold' where ill = 'flu'", True, False),
+        ("from r", False, False),
+        ("update r set ill = 'airways' where ill = 'gout'", True, True),
+        ("from r", True, True),
+        ("update r set ill = 'gout' where ill = 'airways'", False, False),
+        ("update r set sex = ['F']", False, False),
+        ("insert into r from r limit 1", True, False),
+        ("delete from r where ill = 'gout'", True, False),
+        ("update people set ill = 'influenza' where ill = 'flu'", False, False),
+        ("delete from r", True, False),
+        ("from r", True, False),
+    ):
+        tables.execute(change)
+        asked.clear()
+        with pytest.raises(duckdb.Error, match="1 " + UNKNOWN.format("ill")) if refused else nullcontext():
+            ask(tables, "select count(*) from people where age > 20 and ill = 'flu'")
+        assert asked == ["as ill"] + ["ill"] * compared, change
 
 
 CHANGED = {
