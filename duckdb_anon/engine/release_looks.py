@@ -62,7 +62,8 @@ class ReleaseLooks:
         """Texts of the columns `read` on which what is stated for certain rests; raises where one is not known."""
         if not self.certain:
             if self.seen is None:
-                self.compared.update(_told(require_known_values(self.pair, CELLS, self._not_as_compared(read))))
+                for values in require_known_values(self.pair, CELLS, self._not_as_compared(read)):
+                    self.compared[replace(values, digest=None)] = values.digest
             return ()
         seen = require_known_values(self.pair, DIGEST, read) if self.seen is None else self.seen
         return tuple(values for values in seen if fold(values.attribute) in read)
@@ -116,18 +117,13 @@ def looks_at(pair: Beside, certain: bool, counts_whole: bool) -> ReleaseLooks:
     identity = _identity(pair.catalog, [pair.original, pair.release, *pair.trees.values()])
     compared, seen = _looked_at.get(identity), None
     if compared is None:
-        seen = require_known_values(pair, DIGEST if certain else CELLS)
-        compared = {} if certain else _told(seen)
+        compared, seen = {}, require_known_values(pair, DIGEST if certain else "")
         if identity is not None:
             with _lock:
                 _looked_at[identity] = compared
                 for old in list(_looked_at)[:-_MOST]:
                     del _looked_at[old]
     return ReleaseLooks(pair, certain, counts_whole, compared, seen)
-
-
-def _told(seen: Collection[SeenValues]) -> dict[SeenValues, str | None]:
-    return {replace(values, digest=None): values.digest for values in seen}
 
 
 def _identity(catalog: Catalog, tables: Collection[Relation]) -> object:
