@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from duckdb_anon.engine.beside import Beside
 from duckdb_anon.engine.bucket_counts import counts_on_every_row
 from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
-from duckdb_anon.engine.known import Beside, attributes_with_nodes, require_known_values
+from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
 from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.release_looks import looks_at
 from duckdb_anon.engine.roles import (

@@ -16,15 +16,11 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
+from duckdb_anon.engine.beside import Beside
 from duckdb_anon.engine.bucket_kinds import bucket_of
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import (
-    Beside,
-    require_known_numbers,
-    require_known_values,
-    require_whole_counts,
-    texts_told,
-)
+from duckdb_anon.engine.known import require_known_values, texts_told
+from duckdb_anon.engine.known_numbers import require_known_numbers, require_whole_counts
 from duckdb_anon.engine.sent import collated
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick

@@ -1,7 +1,7 @@
 """Low and high hold of the values that were compared with the original's, and of no others.
 
 Where nothing says whether the texts of a column are values or nodes of a hierarchy, they are read as values once each
-of them has been found in the original, and so is each number, which may have been coarsened (`engine.known`). What was
+of them has been found in the original (`engine.known`), and so is each number, which may have been coarsened. What was
 compared is what is committed; a text with bounds may run on another release of that name, or on one that stands changed
 in an open transaction, where a node would be a value that nobody has. So it looks whether they are still the same, and
 fails where they are not: the different texts, or the numbers of all rows.

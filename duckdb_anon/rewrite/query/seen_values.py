@@ -45,6 +45,11 @@ class SeenValues:
     by_rows: bool = False
     digest: str | None = None
 
+    @property
+    def counted(self) -> bool:
+        """Whether they are keys of counts."""
+        return self.shown == "key"
+
 
 class Looks(Protocol):
     """Looks at what a release holds of the columns that a query reads, which are named in lower case."""

@@ -9,8 +9,9 @@ import duckdb
 import pytest
 
 from duckdb_anon import load
+from duckdb_anon.engine.beside import Beside
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import Beside, attributes_with_nodes, require_known_values
+from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
 from duckdb_anon.model.errors import ColumnError
 
 

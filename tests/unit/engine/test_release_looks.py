@@ -9,8 +9,9 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine import known
+from duckdb_anon.engine import beside, known
 from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.rewrite.query.seen_values import SeenValues
 
 UNKNOWN = r"distinct text\(s\) of '{}' in r are not in people"
 
@@ -19,17 +20,18 @@ UNKNOWN = r"distinct text\(s\) of '{}' in r are not in people"
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Columns whose texts were compared with others since it was emptied, and with 'as' those told by their cells."""
     compared: list[str] = []
-    others, cells_told = known.others, known.cells_told
+    others, cells_told = beside.others, known.cells_told
 
-    def listening(values: known.SeenValues, *rest: object, **more: object) -> str:
+    def listening(values: SeenValues, *rest: object, **more: object) -> str:
         compared.append(values.attribute)
         return others(values, *rest, **more)  # type: ignore[arg-type]
 
-    def of_cells(values: known.SeenValues, release: Relation) -> str:
+    def of_cells(values: SeenValues, release: Relation) -> str:
         compared.append(f"as {values.attribute}")
         return cells_told(values, release)
 
-    monkeypatch.setattr(known, "others", listening)
+    for module in (beside, known):
+        monkeypatch.setattr(module, "others", listening)
     monkeypatch.setattr(known, "cells_told", of_cells)
     yield compared
 
