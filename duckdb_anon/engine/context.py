@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duckdb_anon.engine.beside import Beside
-from duckdb_anon.engine.bucket_counts import counts_on_every_row
-from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
 from duckdb_anon.engine.release_labels import with_labels_of
@@ -100,17 +98,12 @@ class Context:
         """
         require_visible(self.function, relation)
         pair = Beside(self.function, self.catalog, original, relation, self._trees(trees))
-        kinds = bucket_of_kinds(self.catalog, relation, certain)
-        counted = not kinds and counts_on_every_row(self.catalog, relation)
-        looks = looks_at(pair, certain, counts_whole=counted or bool(kinds))
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
             generalized=attributes_with_nodes(pair),
-            counted_rows=counted,
-            bucket_kinds=kinds,
-            looks=looks,
+            looks=looks_at(pair, certain),
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

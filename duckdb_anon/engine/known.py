@@ -18,7 +18,7 @@ from duckdb_anon.engine.beside import Beside, Compared, compared
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.quoting import ident, literal
 from duckdb_anon.engine.sensitive_edges import REST
-from duckdb_anon.engine.shown_cells import cells_told, found_by, is_numeric, others, shown_values, whole
+from duckdb_anon.engine.shown_cells import found_by, is_numeric, others, shown_values, whole
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
@@ -74,18 +74,14 @@ def require_known_values(pair: Beside, told: str = "", read: Collection[str] | N
     )
 
 
-def texts_told(pair: Beside, read: Collection[str]) -> dict[SeenValues, str | None]:
-    """What tells the cells of the texts that `require_known_values` compares with the original's; None where nothing.
+def texts_compared(pair: Beside, read: Collection[str]) -> list[SeenValues]:
+    """The texts that `require_known_values` compares with the original's.
 
     Args:
         pair: the release and its original.
         read: the original's columns that are compared, in lower case.
     """
-    if not pair.visible:
-        return {}
-    texts = [one.values for one in compared(pair, _may_be_of, read) if one.tree is None]
-    found = found_by(pair.catalog, [cells_told(values, pair.release) for values in texts], [pair.release])
-    return dict(zip(texts, (told for _, told in found), strict=True))
+    return [one.values for one in compared(pair, _may_be_of, read) if one.tree is None] if pair.visible else []
 
 
 def attributes_with_nodes(pair: Beside) -> frozenset[str]:

@@ -2,33 +2,52 @@
 
 Whether a release holds what nothing knows (`engine.known`) takes the different texts of all columns of both tables,
 which is longer than the rest of planning. Of tables by their names it is asked when they first stand beside one
-another; after that it is asked anew of the columns that a query reads, on which alone its answer rests. Where nothing
-is stated for certain it is enough that the release's cells are those that were compared: texts that were the original's
-are no nodes. A table that was replaced is another one, and so is one whose columns, types or comments were changed.
+another; after that it is asked anew of the columns that a query reads, on which alone its answer rests. What its
+buckets say of one another is looked at where a query reads their counts. Where nothing is stated for certain it is
+enough that cells are those that were looked at before: texts that were the original's are no nodes, and buckets are
+what they were. A table that was replaced is another one, and so is one whose columns, types or comments were changed.
 Views, files and SELECTs have no name that tells whether they are the same: they are looked at whole for each query.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import duckdb
 
 from duckdb_anon.engine.beside import Beside
-from duckdb_anon.engine.bucket_kinds import bucket_of
+from duckdb_anon.engine.bucket_counts import counts_on_every_row
+from duckdb_anon.engine.bucket_kinds import bucket_of, bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import require_known_values, texts_told
+from duckdb_anon.engine.known import require_known_values, texts_compared
 from duckdb_anon.engine.known_numbers import require_known_numbers, require_whole_counts
+from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sent import collated
+from duckdb_anon.engine.shown_cells import cells_told, found_by, shown_values
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick
+from duckdb_anon.model.shapes.types import bag_type
 from duckdb_anon.rewrite.query.seen_values import CELLS, DIGEST, SeenValues
 
 _MOST = 1000  # pairs of tables that are kept in mind
-_looked_at: dict[object, dict[SeenValues, str | None]] = {}  # and what told the cells of texts that were compared
+_looked_at: dict[object, _Kept] = {}
 _lock = threading.Lock()
+
+
+@dataclass
+class _Kept:
+    """What told the cells that were looked at, and what was found of them.
+
+    Attributes:
+        texts: of texts that were compared with the original's.
+        buckets: of the last buckets that were looked at.
+    """
+
+    texts: dict[SeenValues, str | None] = field(default_factory=dict)
+    buckets: tuple[str, tuple[str, bool]] | None = None
 
 
 @dataclass(frozen=True)
@@ -38,36 +57,72 @@ class ReleaseLooks:
     Attributes:
         pair: the release and its original.
         certain: whether low and high are asked for.
-        counts_whole: whether counts are known to be those of all rows of their buckets.
-        compared: what told the cells of texts when they were last compared with the original's.
+        kept: what earlier calls found; None where nothing tells that these are the same tables.
         seen: the texts that were seen when it was looked at whole; None where an earlier call did that.
+        told: what tells the cells that this call has asked for.
     """
 
     pair: Beside
     certain: bool
-    counts_whole: bool
-    compared: dict[SeenValues, str | None]
+    kept: _Kept | None
     seen: tuple[SeenValues, ...] | None
+    told: dict[SeenValues, str | None] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
         """The release, as SQL of a FROM item that `row` finds, without a name of its own."""
         return self.pair.release.full or self.pair.release.unnamed
 
+    def buckets(self, read: Collection[str]) -> tuple[str, bool]:
+        """The column of numbers of buckets that tell their kinds, or '', and whether each row carries all its counts.
+
+        Either says that counts are of all rows of their buckets.
+        """
+        counts = {fold(name) for name, kind in self.pair.release.columns.items() if bag_type(kind) is not None}
+        return self._of_buckets if counts.intersection(read) else ("", False)
+
+    @cached_property
+    def _of_buckets(self) -> tuple[str, bool]:
+        original, release = self.pair.original, self.pair.release
+        counts = [values for values, _ in shown_values(release, original) if values.counted]
+        if self.kept is None or self.certain or is_described(release) or len(counts) != 1:
+            return self._look_at_buckets()
+        if self.kept.buckets is not None and self.kept.buckets[0] == self._cells_of(counts)[counts[0]]:
+            return self.kept.buckets[1]
+        with self.pair.catalog.one_state([release]):
+            self.told.clear()
+            found, told = self._look_at_buckets(), self._cells_of(counts)[counts[0]]
+        self.kept.buckets = (told, found) if told is not None else None
+        return found
+
+    def _look_at_buckets(self) -> tuple[str, bool]:
+        catalog, release = self.pair.catalog, self.pair.release
+        kinds = bucket_of_kinds(catalog, release, self.certain)
+        return kinds, not kinds and counts_on_every_row(catalog, release)
+
+    def _cells_of(self, wanted: Collection[SeenValues]) -> dict[SeenValues, str | None]:
+        """What tells the cells that show some values, which is asked once a call; None where nothing does."""
+        asked = [values for values in wanted if values not in self.told]
+        release = self.pair.release
+        found = found_by(self.pair.catalog, [cells_told(values, release) for values in asked], [release])
+        self.told.update(zip(asked, (told for _, told in found), strict=True))
+        return {values: self.told[values] for values in wanted}
+
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts of the columns `read` on which what is stated for certain rests; raises where one is not known."""
         if not self.certain:
-            if self.seen is None:
-                for values in require_known_values(self.pair, CELLS, self._not_as_compared(read)):
-                    self.compared[replace(values, digest=None)] = values.digest
+            if self.kept is not None and self.seen is None:
+                left = self._not_as_compared(self.kept.texts, read)
+                for values in require_known_values(self.pair, CELLS, left):
+                    self.kept.texts[replace(values, digest=None)] = values.digest
             return ()
         seen = require_known_values(self.pair, DIGEST, read) if self.seen is None else self.seen
         return tuple(values for values in seen if fold(values.attribute) in read)
 
-    def _not_as_compared(self, read: Collection[str]) -> set[str]:
+    def _not_as_compared(self, before: Mapping[SeenValues, str | None], read: Collection[str]) -> set[str]:
         """Columns among `read` but those of which all texts stand in cells that were compared before."""
-        told = texts_told(self.pair, read)
-        changed = {values for values, cells in told.items() if cells is None or cells != self.compared.get(values)}
+        told = self._cells_of(texts_compared(self.pair, read))
+        changed = {values for values, cells in told.items() if cells is None or cells != before.get(values)}
         same = {fold(values.attribute) for values in told} - {fold(values.attribute) for values in changed}
         return set(read) - same
 
@@ -84,7 +139,7 @@ class ReleaseLooks:
         """Numbers, moments and truths in the columns `read`; raises where the original does not have one of them."""
         if not self.certain:
             return ()
-        if not self.counts_whole:
+        if not any(self.buckets(read)):
             require_whole_counts(self.pair, bucket_of(self.pair.release), read)
         return require_known_numbers(self.pair, read)
 
@@ -99,27 +154,27 @@ class ReleaseLooks:
         return found[0] if found else ()
 
 
-def looks_at(pair: Beside, certain: bool, counts_whole: bool) -> ReleaseLooks:
+def looks_at(pair: Beside, certain: bool) -> ReleaseLooks:
     """Look at a release as far as it has to be before a query is read.
 
     Args:
         pair: the release and its original.
         certain: whether low and high are asked for.
-        counts_whole: whether counts are known to be those of all rows of their buckets.
 
     Raises:
         ColumnError: a text is neither a value of the original nor a node of the attribute's tree.
     """
     identity = _identity(pair.catalog, [pair.original, pair.release, *pair.trees.values()])
-    compared, seen = _looked_at.get(identity), None
-    if compared is None:
-        compared, seen = {}, require_known_values(pair, DIGEST if certain else "")
+    kept, seen = _looked_at.get(identity), None
+    if kept is None:
+        seen = require_known_values(pair, DIGEST if certain else "")
         if identity is not None:
+            kept = _Kept()
             with _lock:
-                _looked_at[identity] = compared
+                _looked_at[identity] = kept
                 for old in list(_looked_at)[:-_MOST]:
                     del _looked_at[old]
-    return ReleaseLooks(pair, certain, counts_whole, compared, seen)
+    return ReleaseLooks(pair, certain, kept, seen)
 
 
 def _identity(catalog: Catalog, tables: Collection[Relation]) -> object:

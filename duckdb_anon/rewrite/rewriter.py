@@ -81,8 +81,11 @@ def estimator(
     """
     original, release = tables[0], replace(release, certain=bounds != "none")
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
-    model = model_of(release, original, spread)
     looks = release.looks
+    if looks is not None:
+        kinds, counted = looks.buckets(read)
+        release = replace(release, bucket_kinds=kinds, counted_rows=counted)
+    model = model_of(release, original, spread)
     texts = looks.texts(read) if looks is not None else ()
     retyped = {column for column in model.retyped.keys() & read if not reads_alike(tree, *model.retyped[column])}
     if looks is not None and bounds != "none":

@@ -58,6 +58,12 @@ class Looks(Protocol):
     def source(self) -> str:
         """The release, as SQL of a FROM item that `row` finds, without a name of its own."""
 
+    def buckets(self, read: Collection[str]) -> tuple[str, bool]:
+        """The column of numbers of buckets that tell their kinds, or '', and whether each row carries all its counts.
+
+        Nothing is looked at where no counts are read.
+        """
+
     def texts(self, read: Collection[str]) -> tuple[SeenValues, ...]:
         """Texts on which what is stated for certain rests; none where nothing will be.
 

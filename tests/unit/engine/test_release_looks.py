@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine import beside, known
+from duckdb_anon.engine import beside, known, release_looks
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.rewrite.query.seen_values import SeenValues
 
@@ -20,7 +20,7 @@ UNKNOWN = r"distinct text\(s\) of '{}' in r are not in people"
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Columns whose texts were compared with others since it was emptied, and with 'as' those told by their cells."""
     compared: list[str] = []
-    others, cells_told = beside.others, known.cells_told
+    others, cells_told = beside.others, release_looks.cells_told
 
     def listening(values: SeenValues, *rest: object, **more: object) -> str:
         compared.append(values.attribute)
@@ -32,7 +32,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     for module in (beside, known):
         monkeypatch.setattr(module, "others", listening)
-    monkeypatch.setattr(known, "cells_told", of_cells)
+    monkeypatch.setattr(release_looks, "cells_told", of_cells)
     yield compared
 
 
@@ -194,3 +194,62 @@ def test_trees_that_change_are_asked_anew(con: duckdb.DuckDBPyConnection, asked:
     asked.clear()
     con.execute(call, ["select count(*) from people where age > 22"]).fetchall()
     assert set(asked) == {"ill"}  # whether it shows inner nodes says what its rows are
+
+
+OF_ILL = "select ill, count(*) from people where age > 20 group by ill"
+
+
+def test_buckets_are_looked_at_where_their_counts_are_read_and_others_than_before(
+    tables: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+    look = release_looks.bucket_of_kinds
+    monkeypatch.setattr(release_looks, "bucket_of_kinds", lambda *given: (looked.append(given), look(*given))[1])
+    tables.execute("create table s as from anatomy('people', 2, qi := ['age', 'sex', 'city'], sensitive := 'ill')")
+    tables.execute("create view v as from s")
+    for change, query, release, bounds, found in (
+        ("from s", OF_SEX.format(20), "s", "none", False),
+        ("from s", OF_ILL, "s", "none", True),
+        ("from s", OF_ILL, "s", "none", False),
+        ("from s", OF_SEX.format(20), "s", "sure", False),
+        ("from s", OF_ILL, "s", "sure", True),
+        ("from s", OF_ILL, "s", "none", False),
+        ("update s set age = age + 1", OF_ILL, "s", "none", False),
+        ("update s set bucket = bucket + 4095", OF_ILL, "s", "none", True),
+        ("from s", OF_ILL, "s", "none", False),
+        ("update s set ill = map {'flu': 2} where ill['flu'] = 1", OF_ILL, "s", "none", True),
+        ("delete from s where bucket = (select max(bucket) from s)", OF_ILL, "s", "none", True),
+        ("create or replace table s as from s", OF_ILL, "s", "none", True),
+        ("from s", OF_ILL, "v", "none", True),
+        ("from s", OF_ILL, "v", "none", True),
+    ):
+        tables.execute(change)
+        looked.clear()
+        ask(tables, query, release=release, more=f", bounds := '{bounds}'")
+        assert len(looked) == found, (change, query, release, bounds)
+
+
+@pytest.mark.parametrize(
+    "change",
+    (
+        "bucket = bucket + 4095",
+        "bucket = 1 + bucket % 7",
+        "ill = map {'flu': 2} where ill['flu'] = 1",
+        "ill = map_from_entries(list_reverse(map_entries(ill))) where bucket % 2 = 0",
+        "ill = null where bucket = 1",
+    ),
+)
+def test_a_release_that_changed_is_read_as_one_that_was_not_looked_at_before(
+    con: duckdb.DuckDBPyConnection, change: str
+) -> None:
+    con.execute(
+        "create table people as select 20 + hash(i) % 9 as age, ['F', 'M'][1 + i % 2] as sex, 'c' || i % 5 as city, "
+        "'i' || hash(i, 1) % 3 as ill from range(900) r(i); update people set ill = 'flu' where ill = 'i0'"
+    )
+    con.execute("create table r as from anatomy('people', 2, qi := ['age', 'sex', 'city'], sensitive := 'ill')")
+    before = ask(con, OF_ILL)
+    assert "4095" in before  # by kinds of buckets
+    con.execute(f"update r set {change}")
+    after = ask(con, OF_ILL)
+    release_looks._looked_at.clear()
+    assert ask(con, OF_ILL) == after
