@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.shown_cells import others, shown_values, structs, whole
 from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import CHANNELS
-from duckdb_anon.model.shapes.types import is_channels, list_type, slice_fields, struct_fields
-from duckdb_anon.rewrite.query.seen_values import SHOWN, SeenValues
+from duckdb_anon.model.shapes import Contents, read
+from duckdb_anon.model.shapes.types import list_type, slice_fields
+from duckdb_anon.rewrite.query.seen_values import DIGEST, SHOWN, SeenValues
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,17 @@ class Beside:
     def visible(self) -> bool:
         """Whether the planner can see both."""
         return self.catalog.sees and self.original.visible and self.release.visible
+
+    @cached_property
+    def contents(self) -> Contents:
+        """What the release carries; raises where that is in doubt."""
+        original, release = self.original.columns, self.release.columns
+        return read(release, original, trees=self.trees, table=self.release.given, function=self.function)
+
+    def cells(self, values: SeenValues) -> str:
+        """SQL of the cells that show some values; of counts, beside the number of the bucket that they are of."""
+        path, bucket = ".".join(map(ident, values.path)), self.contents.bucket if values.counted else ""
+        return f"{ident(bucket)}, {path}" if bucket else path
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,7 @@ class Compared:
         """SELECT of how many different values the original does not have, and of what tells all of them.
 
         Args:
-            told: what that is, see `others`.
+            told: what that is: `DIGEST` of the different ones, or SQL of all `{cell}`; nothing by default.
             cast: what makes of values of both what is compared.
             more: SQL that goes on with what is known besides.
         """
@@ -73,29 +85,25 @@ class Compared:
         listing = shown == "member" and list_type(original.columns[self.own]) is not None
         own = SHOWN["member" if listing else "value"].format(path=ident(self.own))
         known = f"select {own}{cast} from {whole(original)}{more}"
+        told = told.format(cell=self.pair.cells(self.values)) if told != DIGEST else told
         return others(self.values, self.pair.release, known, "*" if self.counts_nulls else "s.t", cast, told)
 
 
 def compared(
-    pair: Beside, may_be_of: Callable[[str, str], bool], read: Collection[str] | None = None
+    pair: Beside, may_be_of: Callable[[str, str], bool], asked: Collection[str] | None = None
 ) -> Iterator[Compared]:
     """Values that may be an original's and of which nothing else says what they are.
 
     Args:
         pair: the release and its original.
         may_be_of: whether values of a type may be those of a column of the original, by its type.
-        read: the original's columns that are asked for, in lower case; all of them by default.
+        asked: the original's columns that are asked for, in lower case; all of them by default.
     """
     original, release = pair.original, pair.release
     spelled = {fold(name): name for name in original.columns}
-    randomized = {
-        fold(field)
-        for name, kind in release.columns.items()
-        if CHANNELS.stands_for(name) and is_channels(kind) and fold(name) not in spelled
-        for field, _ in struct_fields(kind)
-    }
+    randomized = {name for name, content in pair.contents.columns.items() if content.truth == "randomized"}
     folded_trees = {fold(name): tree for name, tree in pair.trees.items()}
-    for values, kind in shown_values(release, original, read):
+    for values, kind in shown_values(release, original, asked):
         attribute = fold(values.attribute)
         own = spelled.get(attribute)
         if own is None or not may_be_of(kind, original.columns[own]):

@@ -49,21 +49,22 @@ def kinds_comment(con: duckdb.DuckDBPyConnection, table: str, layout: Sequence[C
     return {} if found is None else {names[numbers[0]]: found.comment(bucket)}
 
 
-def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
+def bucket_of_kinds(catalog: Catalog, release: Relation, bucket: str, certain: bool) -> str:
     """The column of a release whose numbers of buckets tell their kinds; '' where there is none.
 
     Args:
         catalog: what the planner can see.
         release: the release.
+        bucket: its column that tells buckets apart; '' where there is none.
         certain: whether something will be stated for certain.
     """
     said: dict[str, Kinds | None] = {
         name: kinds for name, text in release.comments.items() if (kinds := read_kinds(text)) is not None
     }
     if not said and not is_described(release):
-        said = {number_of_bucket(release): None}
+        said = {bucket: None}
     maps = [name for name, kind in release.columns.items() if bag_type(kind) is not None]
-    if len(said) != 1 or len(maps) != 1 or not all(said):
+    if len(maps) != 1 or list(said) != [bucket] or not is_integer(release.columns.get(bucket, "")):
         return ""
     ((name, kinds),) = said.items()
     cursor = catalog.cursor_for([release])
@@ -74,26 +75,6 @@ def bucket_of_kinds(catalog: Catalog, release: Relation, certain: bool) -> str:
         tick()  # an interrupt is none of these
         return ""  # what the planner cannot read is read as if nothing were said
     return name if tells else ""
-
-
-def bucket_of(release: Relation) -> str:
-    """The column that tells a release's buckets apart; empty where there is none.
-
-    Args:
-        release: the release.
-    """
-    # beside a column of the original that is called so, it has one underscore more
-    return max((name for name in release.columns if BUCKET.stands_for(name)), key=len, default="")
-
-
-def number_of_bucket(release: Relation) -> str:
-    """The column with the numbers of a release's buckets; empty where there is none.
-
-    Args:
-        release: the release.
-    """
-    named = bucket_of(release)
-    return named if named and is_integer(release.columns[named]) else ""
 
 
 def _tells(con: duckdb.DuckDBPyConnection, where: tuple[str, str, str], kinds: Kinds | None, certain: bool) -> bool:

@@ -22,6 +22,7 @@ from duckdb_anon.model.entries import (
     Method,
     Roles,
 )
+from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import Contents, read
 from duckdb_anon.rewrite.query.tables import TableInfo
@@ -134,7 +135,15 @@ class Context:
 
     def _trees(self, named: Mapping[str, str]) -> dict[str, Relation]:
         """Hierarchy table of each attribute, by the name it was given."""
-        return {name: self.relation(f"hierarchy of {name}", tree) for name, tree in named.items()}
+        found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in named.items()}
+        for name, tree in found.items():
+            if self.catalog.sees and not tree.visible:
+                there = self.catalog.table_names()
+                raise ColumnError(
+                    f"{self.function}: the hierarchy of '{name}' is '{tree.given}', which is not a committed table"
+                    f"{nearest(tree.given, there)}; there are: {listed(there) or 'none'}"
+                )
+        return found
 
     def tree_sql(self, info: ColumnInfo) -> str:
         """Scalar subquery that lists the rows of a column's hierarchy table."""

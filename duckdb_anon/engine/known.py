@@ -22,7 +22,6 @@ from duckdb_anon.engine.shown_cells import found_by, is_numeric, others, shown_v
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
-from duckdb_anon.model.shapes import EDGES
 from duckdb_anon.model.shapes.types import is_text, list_type, without_enums
 from duckdb_anon.rewrite.query.seen_values import SeenValues
 
@@ -35,7 +34,7 @@ def require_known_values(pair: Beside, told: str = "", read: Collection[str] | N
 
     Args:
         pair: the release and its original.
-        told: what is asked of the texts besides, see `others`.
+        told: what is asked of the texts besides, see `Compared.not_found`.
         read: the original's columns that are compared, in lower case; all of them by default.
 
     Returns:
@@ -47,9 +46,7 @@ def require_known_values(pair: Beside, told: str = "", read: Collection[str] | N
     if not pair.visible:
         return ()
     original, release = pair.original, pair.release
-    own = {fold(name) for name in original.columns}
-    coarser = any(EDGES.stands_for(name) and name not in own for name in map(fold, release.columns))
-    rest = f" union all select {literal(REST)}" if coarser else ""
+    rest = f" union all select {literal(REST)}" if pair.contents.edges else ""
     asked = list(compared(pair, _may_be_of, read))
     counts = [
         one.not_found(told, more=rest) if one.tree is None else others(one.values, release, _nodes(one.tree), _LEAVES)

@@ -14,6 +14,7 @@ from duckdb_anon.engine.beside import Beside, compared
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.shown_cells import found_by, is_numeric, whole
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import comparable, list_type
 from duckdb_anon.rewrite.query.seen_values import DIGEST, ROWS, SeenValues
 
@@ -52,34 +53,69 @@ def require_known_numbers(pair: Beside, read: Collection[str]) -> tuple[SeenValu
     return tuple(replace(one.values, digest=digest) for one, (_, digest) in zip(asked, found, strict=True))
 
 
-def require_whole_counts(pair: Beside, bucket: str, read: Collection[str]) -> None:
-    """Refuse a release whose counts leave rows of buckets out, before anything is certain: these would be NULL.
+def require_whole_counts(pair: Beside, read: Collection[str]) -> None:
+    """Refuse a release whose counts are not those of the rows of their buckets, before anything is certain.
+
+    Rows that fewer counts leave out are NULL, where the original has NULL.
 
     Args:
         pair: the release and its original.
-        bucket: the column with the numbers of buckets; '' where there is none.
         read: the original's columns that are compared, in lower case.
 
     Raises:
-        ColumnError: naming the column, and how many buckets have fewer counts than rows.
+        ColumnError: naming the column, and in how many buckets that is so.
     """
-    if not pair.visible or not bucket:
+    if not pair.visible or not pair.contents.bucket or pair.contents.slices():
         return
     original, release = pair.original, pair.release
-    for one in compared(replace(pair, trees={}), lambda *_: True, read):
-        if not one.values.counted or not one.counts_nulls:
+    own = {fold(name): name for name in original.columns}
+    for column, content in pair.contents.columns.items():
+        if content.cell != "counts" or column not in read:
             continue
-        counted = f"max(list_sum(map_values({'.'.join(map(ident, one.values.path))})))"
-        buckets = f"select count(*) as n, {counted} as s from {whole(release)} group by {ident(bucket)}"
-        nothing = f"exists(from {whole(original)} where {ident(one.own)} is null)"
-        asked = f"select count(*) filter (where coalesce(s, 0) < n and not {nothing}), null from ({buckets})"
-        ((short, _),) = found_by(pair.catalog, [asked], [original, release])
-        if short:
-            raise ColumnError(
-                f"{pair.function}: in {short} bucket(s) of {release.given} the counts of '{one.own}' are of fewer rows "
-                f"than the bucket has, and {original.given} has no NULL there, so low and high would not hold; put the "
-                "counts back that were taken away, or ask without low and high: bounds := 'none'"
+        counts, spelled = ident(content.carrier), own.get(column, column)
+        rows = (
+            f"select {ident(pair.contents.bucket)} as b, list_sum(map_values({counts})) as s, "
+            f"list_min(map_values({counts})) as l, hash({counts}) as h from {whole(release)}"
+        )
+        buckets = (
+            "select count(*) as n, coalesce(max(s), 0) as s, count(s) not in (0, count(*)) or min(l) < 0 "
+            f"or min(h) <> max(h) or max(s) > count(*) as other from ({rows}) group by b"
+        )
+        nothing = f"exists(from {whole(original)} where {ident(spelled)} is null)"
+        asked = (
+            f"select count(*) filter (where other), null from ({buckets})",
+            f"select count(*) filter (where s < n and not {nothing}), null from ({buckets})",
+        )
+        (other, _), (short, _) = found_by(pair.catalog, asked, [original, release])
+        if other or short:
+            what = (
+                f"in {other} bucket(s) of {release.given} the counts of '{spelled}' are not those of its rows (of more "
+                "rows than it has, or others in some of them)"
+                if other
+                else f"in {short} bucket(s) of {release.given} the counts of '{spelled}' are of fewer rows than the "
+                f"bucket has, and {original.given} has no NULL there"
             )
+            raise ColumnError(
+                f"{pair.function}: {what}, so low and high would not hold; put back the counts and the numbers of "
+                "buckets that were changed or taken away, or ask without low and high: bounds := 'none'"
+            )
+
+
+def require_weights(pair: Beside) -> None:
+    """Refuse a release whose rows stand for no number of rows: a chance above 1, or fewer than no rows left out.
+
+    Args:
+        pair: the release and its original.
+
+    Raises:
+        ColumnError: naming the column, and from where to where it goes.
+    """
+    for weight in pair.contents.weights if pair.visible else ():
+        ends = f"select 0, min({{0}})::varchar || ' ' || max({{0}})::varchar from {whole(pair.release)}"
+        ((_, told),) = found_by(pair.catalog, [ends.format(ident(weight.column) + "::double")], [pair.release])
+        wrong = weight.wrong(*map(float, told.split())) if told else ""
+        if wrong:
+            raise ColumnError(f"{pair.function}: {wrong}")
 
 
 def _is_of_numbers(kind: str, original: str) -> bool:

@@ -29,6 +29,7 @@ from duckdb_anon.model.entries import (
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.folding import fold, folded_sql
 from duckdb_anon.model.shapes import carriers, may_carry
+from duckdb_anon.model.shapes.types import struct_fields
 
 
 def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
@@ -58,6 +59,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         labelled = with_labels_of(labelled, [r for r in relations if r is not labelled])
     flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
     roles = context.roles(flat, needs=entry.needs, nested=True)
+    _require_plain_person(entry.name, labelled, roles)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
     relations += [context.relation(name) for name in read[len(relations) :]]
@@ -86,7 +88,8 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
             "COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
     types = [relation.columns if relation.visible else None for relation in relations]
-    extra = {"trees": trees, "types": types, "labelled": sorted(wanted), **context.catalog.told_of_run()}
+    own = wanted | set(roles.identifier)  # columns with a role are the original's, read or not
+    extra = {"trees": trees, "types": types, "labelled": sorted(own), **context.catalog.told_of_run()}
     call = to_json(entry.name, roles, params, extra)
     values = sent_together(entry.name, context.catalog, relations, wanted)
     feeds = "".join(f"{opened_feed(f'_anon_fed{k}')},\n" for k in range(len(relations)))
@@ -95,6 +98,13 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     )
     run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}}) as r)"
     return f"with {feeds}{run},\n{_report_select(entry, ())}"
+
+
+def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:
+    person = fold(roles.person.name) if roles.person else ""
+    for name, kind in relation.columns.items():
+        if fold(name) == person and struct_fields(kind):
+            raise ColumnError(f"{function}: column '{name}' is {kind}; a person is a number, a date or a text")
 
 
 def _fed(feed: str, relation: Relation, wanted: set[str], catalog: Catalog, values: Mapping[str, str]) -> str:

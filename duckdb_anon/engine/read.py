@@ -165,7 +165,7 @@ def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]
 def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, FloatArray]:
     """What carriers say, row by row."""
     numbers = {}
-    rates = {weight.column for weight in contents.weights if weight.says == "rate"}
+    weights = {weight.column: weight for weight in contents.weights}
     for name in contents.carriers:
         if name == contents.channels:
             continue
@@ -179,11 +179,10 @@ def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, Fl
             raise ColumnError(
                 f"{function}: column {name} of the release is NULL in some rows, so they weigh nothing known"
             )
-        if name in rates and not ((numbers[name] > 0) & (numbers[name] <= 1)).all():
-            raise ColumnError(
-                f"{function}: column {name} of the release is the chance that a row was kept, which is above 0 and at "
-                f"most 1; it goes from {numbers[name].min():g} to {numbers[name].max():g}"
-            )
+        if name in weights and len(numbers[name]):
+            wrong = weights[name].wrong(numbers[name].min(), numbers[name].max())
+            if wrong:
+                raise ColumnError(f"{function}: {wrong}")
     return numbers
 
 

@@ -20,13 +20,13 @@ import duckdb
 
 from duckdb_anon.engine.beside import Beside
 from duckdb_anon.engine.bucket_counts import counts_on_every_row
-from duckdb_anon.engine.bucket_kinds import bucket_of, bucket_of_kinds
+from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.known import require_known_values, texts_compared
-from duckdb_anon.engine.known_numbers import require_known_numbers, require_whole_counts
+from duckdb_anon.engine.known_numbers import require_known_numbers, require_weights, require_whole_counts
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sent import collated
-from duckdb_anon.engine.shown_cells import cells_told, found_by, shown_values
+from duckdb_anon.engine.shown_cells import found_by, shown_values, whole
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.shapes.types import bag_type
@@ -96,15 +96,15 @@ class ReleaseLooks:
         return found
 
     def _look_at_buckets(self) -> tuple[str, bool]:
-        catalog, release = self.pair.catalog, self.pair.release
-        kinds = bucket_of_kinds(catalog, release, self.certain)
-        return kinds, not kinds and counts_on_every_row(catalog, release)
+        given = self.pair.catalog, self.pair.release, self.pair.contents.bucket, self.certain
+        kinds = bucket_of_kinds(*given)
+        return kinds, not kinds and counts_on_every_row(*given)
 
     def _cells_of(self, wanted: Collection[SeenValues]) -> dict[SeenValues, str | None]:
         """What tells the cells that show some values, which is asked once a call; None where nothing does."""
-        asked = [values for values in wanted if values not in self.told]
-        release = self.pair.release
-        found = found_by(self.pair.catalog, [cells_told(values, release) for values in asked], [release])
+        asked, release = [values for values in wanted if values not in self.told], self.pair.release
+        told = [f"select 0, {CELLS.format(cell=self.pair.cells(values))} from {whole(release)}" for values in asked]
+        found = found_by(self.pair.catalog, told, [release])
         self.told.update(zip(asked, (told for _, told in found), strict=True))
         return {values: self.told[values] for values in wanted}
 
@@ -140,7 +140,7 @@ class ReleaseLooks:
         if not self.certain:
             return ()
         if not any(self.buckets(read)):
-            require_whole_counts(self.pair, bucket_of(self.pair.release), read)
+            require_whole_counts(self.pair, read)
         return require_known_numbers(self.pair, read)
 
     def row(self, select: str) -> Sequence[object]:
@@ -162,8 +162,10 @@ def looks_at(pair: Beside, certain: bool) -> ReleaseLooks:
         certain: whether low and high are asked for.
 
     Raises:
-        ColumnError: a text is neither a value of the original nor a node of the attribute's tree.
+        ColumnError: a text is neither a value of the original nor a node of the attribute's tree, or a row stands for
+            no number of rows.
     """
+    require_weights(pair)
     identity = _identity(pair.catalog, [pair.original, pair.release, *pair.trees.values()])
     kept, seen = _looked_at.get(identity), None
     if kept is None:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 import duckdb
 
-from duckdb_anon.engine.bucket_kinds import number_of_bucket
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.quoting import ident
 from duckdb_anon.model.folding import fold
@@ -21,7 +20,7 @@ from duckdb_anon.model.shapes.types import (
     slice_fields,
     struct_fields,
 )
-from duckdb_anon.rewrite.query.seen_values import CELLS, DIFFERENT, DIGEST, SHOWN, SeenValues
+from duckdb_anon.rewrite.query.seen_values import DIFFERENT, DIGEST, SHOWN, SeenValues
 
 
 def shown_values(
@@ -79,36 +78,20 @@ def others(
         known: SELECT of the values that are known.
         counted: which of the others are counted: 's.t' those that are not NULL, '*' NULL too.
         cast: what makes of a value what `known` lists.
-        told: what that is: `DIGEST` of the different ones, or SQL of all `{cell}`; nothing by default.
+        told: what that is: `DIGEST` of the different ones, or SQL over all rows; nothing by default.
     """
     path = ".".join(map(ident, values.path))
     shown = SHOWN[values.shown].format(path=path)
     # takes less time than EXCEPT
     unknown = f"as s(t) anti join (select distinct t from ({known}) as k(t)) as k on s.t is not distinct from k.t"
     if told != DIGEST:
-        tells = f"(select {told.format(cell=_cells(values, release))} from {whole(release)})" if told else "null"
+        tells = f"(select {told} from {whole(release)})" if told else "null"
         return f"select count({counted}), {tells} from (select distinct {shown}{cast} from {whole(release)}) {unknown}"
     return (
         f"with _anon_seen as materialized ({DIFFERENT.format(shown=shown, release=whole(release))}) select "
         f"(select count({counted}) from (select decode(_shown) from _anon_seen) {unknown}), "
         f"(select {DIGEST} from _anon_seen)"
     )
-
-
-def cells_told(values: SeenValues, release: Relation) -> str:
-    """SELECT of 0, and of what tells the cells that show some values.
-
-    Args:
-        values: which values.
-        release: the release.
-    """
-    return f"select 0, {CELLS.format(cell=_cells(values, release))} from {whole(release)}"
-
-
-def _cells(values: SeenValues, release: Relation) -> str:
-    """SQL of the cells that show some values; of counts, beside the number of the bucket that they are of."""
-    path, bucket = ".".join(map(ident, values.path)), number_of_bucket(release)
-    return f"{ident(bucket)}, {path}" if values.counted and bucket else path
 
 
 def whole(relation: Relation) -> str:

@@ -198,7 +198,15 @@ def _name_changes_nothing(
             assert _told(con, odd, names) == _told(con, even, alike), (method, odd)
 
 
-@pytest.mark.parametrize("role", ["quasi", "sensitive", "insensitive"])
+@pytest.mark.campaign
+@pytest.mark.parametrize(("name", "role"), list(zip(NAMES, cycle(ROLES))))
+def test_a_name_that_a_carrier_would_have_beside_another_column_changes_nothing(
+    con: duckdb.DuckDBPyConnection, name: str, role: str
+) -> None:
+    _name_changes_nothing(con, f"{name}_", NAMES[name], role, CAMPAIGN_STEP, list(NAMES).index(name) + 1)
+
+
+@pytest.mark.parametrize("role", ["quasi", "sensitive", "insensitive", "identifier", "person"])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_original_is_measured_as_it_is(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     _original(con, "odd", name, NAMES[name], role)

@@ -8,7 +8,7 @@ from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes import known_shapes
 from duckdb_anon.model.shapes.buckets import BUCKET
-from duckdb_anon.model.shapes.contents import Carrier, Claims, Contents, Shape, refuse_strangers
+from duckdb_anon.model.shapes.contents import Carrier, Claims, Contents, Shape, refuse_doubles, refuse_strangers
 from duckdb_anon.model.shapes.linked import SOURCE
 
 PLAIN = "rows"
@@ -62,7 +62,7 @@ def read(
         function: the SQL function that asks, for messages.
 
     Raises:
-        ColumnError: a column is called like a carrier, but its type is none a carrier has.
+        ColumnError: a column is called like a carrier, but its type is none a carrier has; several columns may be one.
 
     Example:
         >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
@@ -76,8 +76,10 @@ def read(
         _folded(sensitive),
         _folded(trees),
     )
+    asked = f"{function}: " if function else ""
+    refuse_doubles(claims, carriers(), table, asked)
     found = [shape for shape in known_shapes.SHAPES if shape.claim(claims)]
-    refuse_strangers(claims, carriers(), table, f"{function}: " if function else "")
+    refuse_strangers(claims, carriers(), table, asked)
     return Contents(
         _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
         claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,

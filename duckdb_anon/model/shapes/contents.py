@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.folding import fold
 from duckdb_anon.model.shapes.types import bag_type, box_type, list_type
 
@@ -67,6 +67,22 @@ class Weight:
 
     column: str
     says: Says
+
+    def wrong(self, least: float, most: float) -> str:
+        """What is wrong with numbers that go from `least` to `most`; '' where nothing is.
+
+        >>> Weight("sampling_rate", "rate").wrong(0.5, 1)
+        ''
+        >>> Weight("left", "missing").wrong(-1, 3)
+        'column left of the release is the number of rows left out, which is 0 or more; it goes from -1 to 3'
+        """
+        said = {
+            "rate": ("the chance that a row was kept, which is above 0 and at most 1", least > 0 and most <= 1),
+            "missing": ("the number of rows left out, which is 0 or more", least >= 0),
+            "rows": ("", True),
+        }
+        what, right = said[self.says]
+        return "" if right else f"column {self.column} of the release is {what}; it goes from {least:g} to {most:g}"
 
 
 @dataclass(frozen=True)
@@ -206,9 +222,12 @@ class Claims:
 
         Where several could be, the one with most underscores is, as the shorter names are the original's.
         """
+        return max(self.fitting(carrier), key=len, default=None)
+
+    def fitting(self, carrier: Carrier) -> list[str]:
+        """The unclaimed columns that may be this carrier."""
         named = [n for n in self.unclaimed if carrier.stands_for(n) and not self.is_original(n)]
-        fitting = [n for n in named if not self.unclaimed[n] or carrier.fits(self.unclaimed[n])]
-        return max(fitting, key=len) if fitting else None
+        return [n for n in named if not self.unclaimed[n] or carrier.fits(self.unclaimed[n])]
 
     def take(self, carrier: Carrier) -> str | None:
         """Claim the column that is this carrier; its name, or None."""
@@ -269,6 +288,29 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, 
                     f"{asked}column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases "
                     f"in DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
                 )
+
+
+def refuse_doubles(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
+    """Raise where several columns may be one carrier of a release whose original is known, and has none of them.
+
+    Args:
+        claims: the release before anything is claimed.
+        carriers: all carriers there are.
+        table: its name.
+        asked: who asks, for messages.
+
+    Raises:
+        ColumnError: naming the columns: one of them was added, or is of a wider original than the one that is known.
+    """
+    if claims.original is None:
+        return
+    for carrier in carriers:
+        found = claims.fitting(carrier)
+        if len(found) > 1:
+            raise ColumnError(
+                f"{asked}columns {listed(found)} of {table} may each tell {carrier.tells}, and the original has none "
+                "of them; compare with the table that the release was made of, or drop the one that tells nothing"
+            )
 
 
 def _remedy(claims: Claims, name: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
+import duckdb_anon
+
 ROLES = "qi := 'age', sensitive := 'x'"
 REFUSED = r"rewrite_query: 1 distinct value\(s\) of 'x' in r are not in people .*bounds := 'none'"
 
@@ -170,3 +172,103 @@ def test_releases_of_ours_are_answered(con: duckdb.DuckDBPyConnection, made: str
         ((truth,),) = con.execute(f"select count(*) from people where {condition}").fetchall()
         ((_, *ends),) = ask(con, condition, "hard")
         assert not ends or ends[0] <= truth <= ends[1]
+
+
+OF_FLU = "select count(*) from o where s = ''flu''"
+
+
+def _wards(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """24 persons of which 8 have the flu, a column `name` among theirs, with roles."""
+    con.execute(
+        f'create table o as select (20 + i)::int as a, 1 + (i // 3)::int as "{name}", '
+        "(['flu', 'cold', 'acne'])[1 + (i * 7) % 3] as s from range(24) t(i)"
+    )
+    for column, role in (("a", "quasi"), (name, "quasi"), ("s", "sensitive")):
+        con.execute(f"comment on column o.\"{column}\" is 'anon: {role}'")
+
+
+@pytest.mark.parametrize("name", ["bucket_", "BUCKET__", "ward"])
+def test_a_column_of_the_original_is_no_bucket(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Its name was taken for the bucket's, so that counts were held against other rows: 1 for 8, and refusals."""
+    _wards(con, name)
+    con.execute("create table r as from anatomy('o', 3, seed := 1)")
+    (found,) = con.execute(f"select original, low, high from relative_error('{OF_FLU}', 'o', 'r')").fetchall()
+    assert found == (8, 8, 8)
+    con.execute("update r set bucket = 1")
+    with pytest.raises(duckdb.InvalidInputException, match="counts of 's' are of fewer rows than the bucket has"):
+        con.execute(f"from relative_error('{OF_FLU}', 'o', 'r')")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("bucket = 1", "fewer rows"),
+        ("bucket = null", "fewer rows"),
+        ("bucket = bucket % 2", "fewer rows"),
+        ("s = map(['flu'], [8])", "not those of its rows"),
+        ("s = map(['flu'], [-1])", "not those of its rows"),
+        ("s = map(['flu'], [3]) where rowid % 3 = 0", "not those of its rows"),
+        ("s = null where rowid % 3 = 0", "not those of its rows"),
+    ],
+)
+@pytest.mark.parametrize("described", [True, False])
+def test_counts_of_other_rows_are_not_certain(
+    con: duckdb.DuckDBPyConnection, change: str, told: str, described: bool
+) -> None:
+    """A release that says how it was made may have been changed since: 1 for 8 was called certain, and 50 to 10."""
+    _wards(con, "ward")
+    if described:
+        duckdb_anon.release(con, "r", "anatomy('o', 3)")
+    else:
+        con.execute("create table r as from anatomy('o', 3)")
+    asked = f"select estimate, low, high from estimate('{OF_FLU} and a < 30', 'r', original := 'o', bounds := '{{}}')"
+    assert con.execute(asked.format("sure")).fetchall()
+    con.execute(f"update r set {change}")
+    with pytest.raises(duckdb.InvalidInputException, match=told):
+        con.execute(asked.format("sure"))
+    assert con.execute(asked.format("none")).fetchall()
+
+
+def test_of_two_columns_that_may_be_the_bucket_none_is_taken(con: duckdb.DuckDBPyConnection) -> None:
+    _wards(con, "ward")
+    duckdb_anon.release(con, "r", "anatomy('o', 3)")
+    con.execute("alter table r add column bucket_ integer default 1")
+    for bounds in ("none", "sure"):
+        with pytest.raises(duckdb.InvalidInputException, match="bucket, bucket_ of r may each tell the bucket"):
+            con.execute(f"from estimate('{OF_FLU}', 'r', bounds := '{bounds}')")
+    con.execute("alter table r drop column bucket")  # one is left
+    with pytest.raises(duckdb.InvalidInputException, match="counts of 's'"):
+        con.execute(f"from estimate('{OF_FLU}', 'r', bounds := 'sure')")
+
+
+@pytest.mark.parametrize("bounds", ["none", "sure"])
+@pytest.mark.parametrize(
+    "weight", ["suppressed integer default -3", "sampling_rate double default 0", "sampling_rate double default 1.5"]
+)
+def test_rows_that_stand_for_no_number_of_rows_are_refused(
+    con: duckdb.DuckDBPyConnection, weight: str, bounds: str
+) -> None:
+    _wards(con, "ward")
+    con.execute("create table r as from mondrian('o', 3)")
+    con.execute(f"alter table r add column {weight}")
+    with pytest.raises(duckdb.InvalidInputException, match=rf"column {weight.split()[0]} of the release is .* it goes"):
+        con.execute(f"select rewrite_query('{OF_FLU}', 'o', 'r', bounds := '{bounds}')")
+    with pytest.raises(duckdb.InvalidInputException, match="it goes from"):
+        con.execute("from information_loss('o', 'r')")
+
+
+def test_a_hierarchy_that_is_not_there_is_named(con: duckdb.DuckDBPyConnection) -> None:
+    _wards(con, "ward")
+    con.execute("create table r as from mondrian('o', 3); create table trees as select '1' as leaf, '*' as root")
+    told = r"the hierarchy of 'a' is 'tree', which is not a committed table \(did you mean 'trees'\?\); there are: o, r"
+    with pytest.raises(duckdb.InvalidInputException, match=told):
+        con.execute(f"from relative_error('{OF_FLU}', 'o', 'r', hierarchies := {{'a': 'tree'}})")
+
+
+@pytest.mark.parametrize("kind", ["{'q': {'p': i, 'domain': ['x']}}", "{'lower': i, 'upper': i}"])
+def test_a_person_is_one_value(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    con.execute(f"create table o as select i % 3 as a, i % 4 as g, {kind} as who from range(12) t(i)")
+    with pytest.raises(
+        duckdb.InvalidInputException, match=r"column 'who' is STRUCT.*a person is a number, a date or a"
+    ):
+        con.execute("from correlation('o', qi := ['a', 'g'], person := 'who')")

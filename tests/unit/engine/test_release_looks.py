@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 import duckdb
@@ -10,7 +10,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine import beside, known, release_looks
-from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.release_looks import ReleaseLooks
 from duckdb_anon.rewrite.query.seen_values import SeenValues
 
 UNKNOWN = r"distinct text\(s\) of '{}' in r are not in people"
@@ -20,19 +20,19 @@ UNKNOWN = r"distinct text\(s\) of '{}' in r are not in people"
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Columns whose texts were compared with others since it was emptied, and with 'as' those told by their cells."""
     compared: list[str] = []
-    others, cells_told = beside.others, release_looks.cells_told
+    others, cells_of = beside.others, ReleaseLooks._cells_of
 
     def listening(values: SeenValues, *rest: object, **more: object) -> str:
         compared.append(values.attribute)
         return others(values, *rest, **more)  # type: ignore[arg-type]
 
-    def of_cells(values: SeenValues, release: Relation) -> str:
-        compared.append(f"as {values.attribute}")
-        return cells_told(values, release)
+    def of_cells(looks: ReleaseLooks, wanted: Sequence[SeenValues]) -> object:
+        compared.extend(f"as {values.attribute}" for values in wanted)
+        return cells_of(looks, wanted)
 
     for module in (beside, known):
         monkeypatch.setattr(module, "others", listening)
-    monkeypatch.setattr(release_looks, "cells_told", of_cells)
+    monkeypatch.setattr(ReleaseLooks, "_cells_of", of_cells)
     yield compared
 
 
