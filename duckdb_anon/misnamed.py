@@ -20,8 +20,10 @@ from duckdb_anon.registry import ENTRIES
 
 _REFUSED = re.compile(r"Macro \"?(\w+)\"?\(\) does not support the supplied arguments")
 _MISSING = re.compile(r'Table with name "?(.+?)"? does not exist(?:.*\nDid you mean "([^"]+)")?')
+_NO_ROWS = re.compile(r"Table Function with name \"?(\w+)\"? does not exist")
 _INTERNAL = ("pg_", "duckdb_", "information_schema", "sqlite_", "pragma_")
 _NAMED = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>\w+))\s*(?::=|=>)')
+_SCALAR = {entry.name for entry in ENTRIES if getattr(entry, "scalar", False)}
 _PARAMETERS = {entry.name: [p.name for p in parameters_of(entry)] for entry in ENTRIES}
 
 
@@ -43,6 +45,10 @@ def explained(message: str, statement: str) -> str:
     missing = _MISSING.search(message)
     if missing is not None:
         return _without_table(missing[1], missing[2] or "", statement) or message
+    no_rows = _NO_ROWS.search(message)
+    if no_rows is not None and no_rows[1].lower() in _SCALAR:
+        name = no_rows[1].lower()
+        return f"{name}: it gives one value and no rows, so it stands in SELECT: SELECT {name}(...)"
     refused = _REFUSED.search(message)
     known = _PARAMETERS.get(refused.group(1).lower(), []) if refused else []
     if refused is None or not known:

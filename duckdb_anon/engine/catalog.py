@@ -61,6 +61,11 @@ class Relation:
         return self.text if self.text.startswith("(") else self.sql
 
     @property
+    def takes_comments(self) -> bool:
+        """Whether COMMENT ON can be said of it: of no file, and of no SELECT."""
+        return not (self.text.startswith("(") or _FILE.match(self.given))
+
+    @property
     def visible(self) -> bool:
         """Whether names and types of the columns are known while planning."""
         return bool(self.columns)

@@ -113,6 +113,14 @@ def _may_be_of(kind: str, original: str) -> bool:
 
 def _remedy(one: Compared) -> str:
     release, column = one.pair.release, one.own
+    if not release.takes_comments:
+        named = f"hierarchies := {{{literal(column)}: 'TREE'}}"
+        return (
+            "counts are of values, so compare with the table that the release was made of"
+            if one.values.counted
+            else f"if they are nodes, name the tree: {named}; CSV and JSON lose the types of sets and counts, so keep "
+            "releases in DuckDB or Parquet"
+        )
     comment = f"COMMENT ON COLUMN {release.given}.{ident(column)} IS"
     if one.values.counted:
         return (

@@ -36,6 +36,10 @@ def con() -> duckdb.DuckDBPyConnection:
             "there are 9 parameters, and 11 arguments without a name",
         ),
         ("from anon_functions('muco')", "anon_functions"),
+        (
+            "from rewrite_query('a', 'b', 'c')",
+            "it gives one value and no rows, so it stands in SELECT: SELECT rewrite_",
+        ),
         ("from mondrian('a, k2 := (', /* kx := 1, */ 5, \"KK\" := f(1, z := 2))", "no parameter 'kk'"),
         (
             "from muco('people', 0.2) union all from mondrian('people', 5) union all from mondrian('people', kk := 1)",

@@ -6,7 +6,9 @@ GROUP BY ALL are spelled out, and subqueries that neither group nor limit are me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 
 import sqlglot
@@ -49,7 +51,8 @@ def parse(query: str) -> exp.Query:
         RewriteError: when the text is not exactly one SELECT.
     """
     try:
-        trees = [tree for tree in sqlglot.parse(query, read="duckdb") if tree is not None]
+        with _without_warnings():
+            trees = [tree for tree in sqlglot.parse(query, read="duckdb") if tree is not None]
     except SqlglotError as error:
         place = str(error).split("\n", 1)[0]
         raise RewriteError(f"the query could not be parsed: {place}") from error
@@ -67,6 +70,18 @@ def parse(query: str) -> exp.Query:
     for select in all_of(found, exp.Select):
         spell_out_windows(select)
     return found
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """What is no query is refused here, so what sqlglot would print of it is not."""
+    logger = logging.getLogger("sqlglot")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def to_sql(tree: exp.Expr, pretty: bool = True) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -272,3 +273,15 @@ def test_a_person_is_one_value(con: duckdb.DuckDBPyConnection, kind: str) -> Non
         duckdb.InvalidInputException, match=r"column 'who' is STRUCT.*a person is a number, a date or a"
     ):
         con.execute("from correlation('o', qi := ['a', 'g'], person := 'who')")
+
+
+def test_a_file_is_not_told_to_be_commented(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    _wards(con, "ward")
+    con.execute("create table r as from microaggregate('o', 3); update r set s = s || 'x'")
+    for kind in ("csv", "parquet"):
+        con.execute(f"copy r to '{tmp_path}/r.{kind}'")
+        with pytest.raises(
+            duckdb.InvalidInputException, match=r"hierarchies := \{'s': 'TREE'\}; CSV and JSON lose"
+        ) as e:
+            con.execute(f"select rewrite_query('{OF_FLU}', 'o', '{tmp_path}/r.{kind}')")
+        assert "COMMENT" not in str(e.value)
