@@ -159,4 +159,5 @@ METHOD = Method(
     unit="person",
     ladders=(Ladder("l := {l}", (2, 5, 10)),),
     parts=parts,
+    finished=("rows", "buckets"),
 )  # fmt: skip

@@ -105,4 +105,5 @@ METHOD = Method(
     needs=("qi", "sensitive"),
     refine=refine,
     parts=parts,
+    finished=("classes",),
 )

@@ -83,4 +83,5 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive"),
     parts=parts,
+    finished=("classes",),
 )

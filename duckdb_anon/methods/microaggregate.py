@@ -120,4 +120,5 @@ METHOD = Method(
     moves_values=True,
     ladders=(Ladder("k := {n}", (5, 10, 25)),),
     parts=parts,
+    finished=("rows", "classes"),
 )  # fmt: skip

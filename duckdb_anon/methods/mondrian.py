@@ -137,4 +137,5 @@ METHOD = Method(
     unit="person",
     ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
     parts=parts,
+    finished=("rows", "classes", "diverse"),
 )  # fmt: skip

@@ -270,6 +270,7 @@ METHOD = Method(
     unit="person",
     ladders=(Ladder("delta := 1/{n}", (5, 10, 20)),),
     parts=parts,
+    finished=("rows", "values"),
 )  # fmt: skip
 
 TABLES = Report(

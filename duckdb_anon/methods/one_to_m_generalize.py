@@ -149,4 +149,5 @@ METHOD = Method(
     unit="person",
     ladders=(Ladder("k := {n}, l := {l}", (2, 5, 10), OF_PERSONS),),
     parts=parts,
+    finished=("lists",),
 )

@@ -66,4 +66,5 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive"),
     parts=parts,
+    finished=("rows", "classes"),
 )

@@ -82,4 +82,5 @@ METHOD = Method(
     moves_values=True,
     ladders=(Ladder("p := {n}", (2, 10, 25)),),
     parts=parts,
+    finished=("rows", "values"),
 )  # fmt: skip

@@ -140,4 +140,5 @@ METHOD = Method(
     unit="person",
     ladders=(Ladder("k := {n}", (2, 5, 10), OF_PERSONS),),
     parts=parts,
+    finished=("classes",),
 )  # fmt: skip

@@ -122,4 +122,5 @@ METHOD = Method(
     refine=refine,
     ladders=(Ladder("p := {n}", (0.9, 0.7, 0.6)),),
     parts=parts,
+    finished=("rows",),
 )

@@ -173,4 +173,5 @@ METHOD = Method(
     unit="person",
     ladders=(Ladder("l := {l}, sensitive_column := 'alone'", (2, 5, 10), finds_columns=True),),
     parts=parts,
+    finished=("rows",),
 )

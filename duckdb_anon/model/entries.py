@@ -98,6 +98,13 @@ it counts persons wherever a column says whose row it is; 'any': nothing it says
 """
 
 
+Finished = Literal["rows", "values", "classes", "diverse", "buckets", "lists"]
+"""What holds of a whole release. 'rows': it has as many as the table. 'values': each quasi-identifier has the table's
+values as often as the table, where output tables (if there are any) are uniform. 'classes': at least k rows of each
+combination of quasi-identifiers. 'diverse': classes have the l and t that the call asks for. 'buckets': counts are of
+all rows of their buckets, none above 1 / l of them. 'lists': at least k rows of each list of sensitive values."""
+
+
 @dataclass(frozen=True)
 class Cutting:
     """How a table too large for one call is cut into parts, each of which the method can work by itself.
@@ -187,6 +194,7 @@ class Method:
         ladders: what `recommend` tries of it; () where its figures would not say what it is for.
         unit: whom it protects, see `Unit`.
         parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
+        finished: what is asked in SQL of a whole release whose parts were put together, see `Finished`.
         moves_values: whether quasi-identifiers come out as other values of their own types, so that running the call on
             its own release shows what it does. Boxes, and values that stay, say so themselves.
     """
@@ -207,6 +215,7 @@ class Method:
     ladders: tuple[Ladder, ...] = ()
     unit: Unit = "row"
     parts: Parts | None = None
+    finished: tuple[Finished, ...] = ()
     moves_values: bool = False
 
 

@@ -13,8 +13,9 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.model.entries import REQUIRED, Entry, Method, PureSql
+from duckdb_anon.model.entries import REQUIRED, Entry, Method, PureSql, Report
 from duckdb_anon.registry import ENTRIES, METHODS
+from tests.reference.ordinary_calls import CALLS, MEASURES, OF_PERSONS
 from tests.reference.smallest_calls import smallest_call
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -79,6 +80,20 @@ def test_rows_are_not_handed_over_in_the_order_of_what_is_joined_to_them(
     told = documented.execute(f"explain (format json) {entry.example[entry.example.index(' AS ') + 4 :]}").fetchall()
     joins: set[str] = set().union(*map(_kinds_of_join, json.loads(told[0][1])))
     assert not joins & {"RIGHT", "OUTER"}
+
+
+def test_releases_put_together_of_parts_are_checked_in_sql() -> None:
+    """But for rows that were made up, and counts with noise: nothing that a SELECT could count holds of these."""
+    assert {m.name for m in METHODS if m.parts and not m.finished} == {"merging", "laplace_on_groups"}
+    assert not [m.name for m in METHODS if m.finished and not m.parts]
+
+
+def test_every_method_and_measure_is_tried_with_the_names_of_carriers() -> None:
+    """By `test_ordinary_names`, which is a campaign."""
+    assert set(CALLS) == {m.name for m in METHODS if "person" not in m.needs}
+    taking = {e.name for e in ENTRIES if isinstance(e, Report) and e.reads == "tables" and len(e.tables) > 1}
+    taking |= {e.name for e in ENTRIES if isinstance(e, PureSql)}
+    assert taking - OF_PERSONS <= {call.split("(")[0] for call in MEASURES}
 
 
 def test_every_example_calls_its_function_and_is_no_other_ones() -> None:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.queries.answers import packed
 from duckdb_anon.measures.queries.workload import BoolArray, Workload
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.table import FloatArray, IntArray
@@ -92,3 +91,9 @@ class Product:
             mine = shares[cell[rows]]
             product = mine if product is None else np.multiply(mine, product, out=mine)
         return np.ones((len(rows), self.n), dtype=np.uint8) if product is None else product
+
+
+def packed(matches: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Pack queries into bits, shape (domain + 1, n / 8); the extra last row (code -1) matches nothing."""
+    bits = np.packbits(matches.T, axis=1)
+    return np.vstack([bits, np.zeros((1, bits.shape[1]), dtype=np.uint8)])
