@@ -11,7 +11,7 @@ from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.shown_cells import others, shown_values, structs, whole
 from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import Contents, read
+from duckdb_anon.model.shapes import Contents, may_carry, read
 from duckdb_anon.model.shapes.types import list_type, slice_fields
 from duckdb_anon.rewrite.query.seen_values import DIGEST, SHOWN, SeenValues
 
@@ -41,8 +41,10 @@ class Beside:
 
     @cached_property
     def contents(self) -> Contents:
-        """What the release carries; raises where that is in doubt."""
+        """What the release carries, nothing where no column may be a carrier; raises where that is in doubt."""
         original, release = self.original.columns, self.release.columns
+        if not any(map(may_carry, release)):
+            return Contents()
         return read(release, original, trees=self.trees, table=self.release.given, function=self.function)
 
     def cells(self, values: SeenValues) -> str:
