@@ -75,7 +75,7 @@ def require_whole_counts(pair: Beside, read: Collection[str]) -> None:
         counts, spelled = ident(content.carrier), own.get(column, column)
         rows = (
             f"select {ident(pair.contents.bucket)} as b, list_sum(map_values({counts})) as s, "
-            f"list_min(map_values({counts})) as l, hash({counts}) as h from {whole(release)}"
+            f"list_min(map_values({counts})) as l, hash(list_sort(map_entries({counts}))) as h from {whole(release)}"
         )
         buckets = (
             "select count(*) as n, coalesce(max(s), 0) as s, count(s) not in (0, count(*)) or min(l) < 0 "
@@ -111,8 +111,9 @@ def require_weights(pair: Beside) -> None:
         ColumnError: naming the column, and from where to where it goes.
     """
     for weight in pair.contents.weights if pair.visible else ():
-        ends = f"select 0, min({{0}})::varchar || ' ' || max({{0}})::varchar from {whole(pair.release)}"
-        ((_, told),) = found_by(pair.catalog, [ends.format(ident(weight.column) + "::double")], [pair.release])
+        number = f"{ident(weight.column)}::double"
+        ends = f"select 0, min({number})::varchar || ' ' || max({number})::varchar from {whole(pair.release)}"
+        ((_, told),) = found_by(pair.catalog, [ends], [pair.release])
         wrong = weight.wrong(*map(float, told.split())) if told else ""
         if wrong:
             raise ColumnError(f"{pair.function}: {wrong}")

@@ -230,6 +230,14 @@ def test_counts_of_other_rows_are_not_certain(
     assert con.execute(asked.format("none")).fetchall()
 
 
+def test_counts_may_stand_in_another_order(con: duckdb.DuckDBPyConnection) -> None:
+    _wards(con, "ward")
+    con.execute("create table r as from anatomy('o', 3)")
+    con.execute("update r set s = map_from_entries(list_reverse(map_entries(s))) where rowid % 2 = 0")
+    (found,) = con.execute(f"select estimate, low, high from relative_error('{OF_FLU}', 'o', 'r')").fetchall()
+    assert found == (pytest.approx(8), 8, 8)
+
+
 def test_of_two_columns_that_may_be_the_bucket_none_is_taken(con: duckdb.DuckDBPyConnection) -> None:
     _wards(con, "ward")
     duckdb_anon.release(con, "r", "anatomy('o', 3)")
