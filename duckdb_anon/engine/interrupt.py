@@ -38,6 +38,7 @@ _calls = itertools.count()
 _stopped: dict[Place | None, float] = {}
 _planned: dict[int, float] = {}
 _MOST_PLANNED = 1000  # a statement that was planned and never run leaves its number behind
+_pressed = [0]
 _places: list[tuple[weakref.ref[duckdb.DuckDBPyConnection], Place]] = []
 
 
@@ -50,6 +51,7 @@ def install() -> None:
         return
 
     def handler(number: int, frame: FrameType | None) -> Any:
+        _pressed[0] += 1
         stop_running()
         if callable(before):
             return before(number, frame)
@@ -59,6 +61,11 @@ def install() -> None:
 
     handler.stops_duckdb_anon = True  # type: ignore[attr-defined]
     signal.signal(signal.SIGINT, handler)
+
+
+def pressed() -> int:
+    """How often Ctrl-C was pressed; of an interrupt that comes while Python runs a finalizer, nothing else tells."""
+    return _pressed[0]
 
 
 def listen(con: duckdb.DuckDBPyConnection, instance: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import duckdb
 
-from duckdb_anon.engine.interrupt import stop_running
+from duckdb_anon.engine.interrupt import install, pressed, stop_running
 
 _BEAT = 0.1  # seconds
 
@@ -39,12 +39,15 @@ def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], None], beat
         finally:
             finished.set()
 
+    install()  # a line reader puts handlers of its own in the place of that
+    before = pressed()
     thread = threading.Thread(target=job, name="statement", daemon=True)
     thread.start()
     stopped = False
     while not finished.is_set():
         try:
             while not finished.wait(_BEAT):
+                stopped = stopped or pressed() > before
                 if stopped:
                     _stop(con)
                 else:
