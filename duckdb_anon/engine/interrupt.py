@@ -43,11 +43,11 @@ _places: list[tuple[weakref.ref[duckdb.DuckDBPyConnection], Place]] = []
 
 
 def install() -> None:
-    """Chain the handler of Ctrl-C; does nothing off the main thread or when already chained."""
+    """Chain the handler of Ctrl-C; does nothing off the main thread, when already chained, or where it is ignored."""
     if threading.current_thread() is not threading.main_thread():
         return
     before = signal.getsignal(signal.SIGINT)
-    if before is None or getattr(before, "stops_duckdb_anon", False):
+    if before in (None, signal.SIG_IGN) or getattr(before, "stops_duckdb_anon", False):
         return
 
     def handler(number: int, frame: FrameType | None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -19,6 +20,8 @@ READY, MORE = "anon> ", "  ... "
 
 def interact(session: Session, name: str) -> None:
     """Read and run lines until the user leaves."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script has it of what it starts beside itself
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     read = _reader(session)
     session.out.write(
         f"duckdb-anon {__version__}, DuckDB {duckdb.__version__}, {name}. Type .help for help, Ctrl-D to leave.\n"

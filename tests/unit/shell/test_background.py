@@ -22,7 +22,7 @@ def handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("left", [signal.default_int_handler, signal.SIG_IGN, lambda *_: None])
+@pytest.mark.parametrize("left", [signal.default_int_handler, lambda *_: None])
 @pytest.mark.parametrize("swallowed", [False, True])
 def test_an_interrupt_stops_the_statement(left: Callable[..., object], swallowed: bool) -> None:
     """Also one that is raised where nothing comes of it, and where a reader of lines left a handler that does nothing."""
@@ -44,3 +44,18 @@ def test_an_interrupt_stops_the_statement(left: Callable[..., object], swallowed
             run_stoppable(con, lambda: con.execute(LONG), beat)
         assert sent and time.monotonic() - sent[0] < 60
         assert con.execute("select 42").fetchall() == [(42,)]
+
+
+def test_where_interrupts_are_ignored_they_are(handler: None) -> None:
+    """As of what a script starts beside itself; a prompt asks for them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    done: list[bool] = []
+
+    def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+        done.append(True)
+
+    with duckdb.connect() as con:
+        run_stoppable(con, work, lambda: None)
+    assert done
