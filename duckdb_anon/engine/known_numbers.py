@@ -82,17 +82,15 @@ def require_whole_counts(pair: Beside, read: Collection[str]) -> None:
             f"or min(h) <> max(h) or max(s) > count(*) as other from ({rows}) group by b"
         )
         nothing = f"exists(from {whole(original)} where {ident(spelled)} is null)"
-        asked = (
-            f"select count(*) filter (where other), null from ({buckets})",
-            f"select count(*) filter (where s < n and not {nothing}), null from ({buckets})",
-        )
-        (other, _), (short, _) = found_by(pair.catalog, asked, [original, release])
-        if other or short:
+        short = f"(count(*) filter (where s < n and not {nothing}))::varchar"
+        asked = [f"select count(*) filter (where other), {short} from ({buckets})"]
+        ((other, fewer),) = found_by(pair.catalog, asked, [original, release])
+        if other or int(fewer or 0):
             what = (
                 f"in {other} bucket(s) of {release.given} the counts of '{spelled}' are not those of its rows (of more "
                 "rows than it has, or others in some of them)"
                 if other
-                else f"in {short} bucket(s) of {release.given} the counts of '{spelled}' are of fewer rows than the "
+                else f"in {fewer} bucket(s) of {release.given} the counts of '{spelled}' are of fewer rows than the "
                 f"bucket has, and {original.given} has no NULL there"
             )
             raise ColumnError(

@@ -46,7 +46,7 @@ def test_an_interrupt_stops_the_statement(left: Callable[..., object], swallowed
         assert con.execute("select 42").fetchall() == [(42,)]
 
 
-def test_where_interrupts_are_ignored_they_are(handler: None) -> None:
+def test_where_interrupts_are_ignored_they_are() -> None:
     """As of what a script starts beside itself; a prompt asks for them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     done: list[bool] = []
