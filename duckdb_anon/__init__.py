@@ -1,8 +1,8 @@
 """Anonymization workbench inside DuckDB: protect a table, attack it, and ask what an analyst loses, in SQL."""
 
-from duckdb_anon.functions import connect, load
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, RequirementError, RewriteError
-from duckdb_anon.releases import release, write_parquet
+from duckdb_anon.release_api import release, write_parquet
+from duckdb_anon.sql_functions import connect, load
 
 __all__ = [
     "AnonError", "ColumnError", "ParameterError", "RequirementError", "RewriteError", "connect", "load", "release",

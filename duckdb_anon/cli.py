@@ -19,7 +19,7 @@ from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
 from duckdb_anon.shell import demo, release_command, report, run_command
-from duckdb_anon.shell.dot import Quit, StopScript
+from duckdb_anon.shell.dot_commands import Quit, StopScript
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import HEADED, MODES
 from duckdb_anon.shell.session import Session

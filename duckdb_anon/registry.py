@@ -62,7 +62,7 @@ from duckdb_anon.methods.rank_swap import METHOD as RANK_SWAP
 from duckdb_anon.methods.rmr import METHOD as RMR
 from duckdb_anon.methods.rr_distort import METHOD as RR_DISTORT
 from duckdb_anon.methods.slicing import METHOD as SLICING
-from duckdb_anon.model.entries import Entry, Method
+from duckdb_anon.model.function_specs import Entry, Method
 from duckdb_anon.report.anon_profile import MEASURE as ANON_PROFILE
 from duckdb_anon.report.anon_report import MEASURE as ANON_REPORT
 from duckdb_anon.report.compare import MEASURE as COMPARE

@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 
 from duckdb_anon.bi.bounded import mentions_bounds, with_bounds
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.scoping import step_of
 
 Execute = Callable[[str, Sequence[Any]], Any]

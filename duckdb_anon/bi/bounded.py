@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from duckdb_anon.engine.expression_names import duckdb_name
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.scoping import step_of
 
 _ENDS = ("low", "high")

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbt.adapters.duckdb.plugins import BasePlugin
 
-from duckdb_anon.functions import load
+from duckdb_anon.sql_functions import load
 
 
 class Plugin(BasePlugin):

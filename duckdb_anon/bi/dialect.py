@@ -19,11 +19,11 @@ from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.bi.answering import Answering, run
 from duckdb_anon.bi.bounded import unbounded
-from duckdb_anon.engine.failing import naming_steps
-from duckdb_anon.functions import load
-from duckdb_anon.misnamed import explained
+from duckdb_anon.binder_errors import explained
+from duckdb_anon.engine.error_context import naming_steps
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.shapes.types import decimal_type, is_nested, is_timestamp, is_zoned
+from duckdb_anon.model.release_formats.duckdb_types import decimal_type, is_nested, is_timestamp, is_zoned
+from duckdb_anon.sql_functions import load
 
 _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "TINYINT": types.SmallInteger, "SMALLINT": types.SmallInteger, "INTEGER": types.Integer, "BIGINT": types.BigInteger,

@@ -19,12 +19,12 @@ from harlequin_duckdb.adapter import DuckDbConnection, DuckDbCursor
 
 from duckdb_anon.bi.answering import Answering, run
 from duckdb_anon.bi.bounded import unbounded
-from duckdb_anon.engine.failing import with_step
-from duckdb_anon.engine.interrupt import stop_running
-from duckdb_anon.functions import load
-from duckdb_anon.misnamed import explained
+from duckdb_anon.binder_errors import explained
+from duckdb_anon.engine.error_context import with_step
+from duckdb_anon.engine.interrupts import stop_running
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.registry import ENTRIES
+from duckdb_anon.sql_functions import load
 
 _FIRST = 10  # before keywords and DuckDB's own functions
 

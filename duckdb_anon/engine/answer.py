@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.fits import MOST_ENTRIES
+from duckdb_anon.engine.memory_estimate import MOST_ENTRIES
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.table import IntArray
 
 Array = np.ndarray[Any, Any]
 RETURN_TYPE = "STRUCT(error VARCHAR, n BIGINT, rows BIGINT, i BIGINT[][], d DOUBLE[][], s VARCHAR[][], l INTEGER[][][])"

@@ -1,6 +1,7 @@
 """What DuckDB's values look like in Arrow: one array of plain values, numbers behind dates and times, types by name.
 
-Types are told apart by their DuckDB text everywhere (`model.shapes.types`); `type_text` gives it for columns that only
+Types are told apart by their DuckDB text everywhere (`model.release_formats.duckdb_types`); `type_text` gives it for
+columns that only
 Arrow has seen. Cost: a pass over the values that are changed.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.coded_table import FloatArray
 
 _INTEGERS = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
 _EXACT = 2.0**53

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.shown_cells import others, shown_values, structs, whole
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import Contents, may_carry, read
-from duckdb_anon.model.shapes.types import list_type, slice_fields
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import Contents, may_carry, read
+from duckdb_anon.model.release_formats.duckdb_types import list_type, slice_fields
 from duckdb_anon.rewrite.query.seen_values import DIGEST, SHOWN, SeenValues
 
 

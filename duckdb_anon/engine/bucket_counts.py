@@ -5,11 +5,11 @@ from __future__ import annotations
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.release_labels import is_described
-from duckdb_anon.model.description import read_description
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.shapes.types import bag_type, is_integer
+from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.release_formats.duckdb_types import bag_type, is_integer
 
 
 def counts_on_every_row(catalog: Catalog, release: Relation, bucket: str, certain: bool) -> bool:

@@ -19,14 +19,14 @@ from collections.abc import Sequence
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.release_labels import is_described
-from duckdb_anon.model.cells import Counts
-from duckdb_anon.model.entries import ColumnPlan
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model.function_specs import ColumnPlan
 from duckdb_anon.model.kinds import BELOW, LEAST_BUCKETS, Kinds, read_kinds
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.shapes import BUCKET
-from duckdb_anon.model.shapes.types import bag_type, is_integer
+from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.release_formats.duckdb_types import bag_type, is_integer
+from duckdb_anon.model.released_columns import Counts
 
 _MISCOUNTED = "coalesce(list_sum(map_values(_anon_m)) <> _anon_rows or list_min(map_values(_anon_m)) <= 0, true)"
 

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from duckdb_anon.engine.recording import Recorded
-from duckdb_anon.model.description import argument_text, value_text
-from duckdb_anon.model.entries import Roles
-from duckdb_anon.model.shapes.types import kind_of_type
+from duckdb_anon.engine.call_text import Recorded
+from duckdb_anon.model.function_specs import Roles
+from duckdb_anon.model.release_comment import argument_text, value_text
+from duckdb_anon.model.release_formats.duckdb_types import kind_of_type
 
 _MOST_SEED = 2**127
 
@@ -40,7 +40,7 @@ def call_on(
 def roles_as_arguments(roles: Roles, trees: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Roles as the arguments that would give them.
 
-    >>> from duckdb_anon.model.entries import ColumnInfo
+    >>> from duckdb_anon.model.function_specs import ColumnInfo
     >>> roles_as_arguments(Roles(qi=(ColumnInfo("age", "INTEGER", "nominal"),)))
     {'qi': ['age'], 'sensitive': [], 'keep': [], 'categorical': ['age']}
     """

@@ -17,12 +17,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine import interrupt
+from duckdb_anon.engine import interrupts
 from duckdb_anon.engine.catalog_rows import PART, QUALIFIED, CatalogRows
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.model.description import COLUMN_KEY, KEY, argument_text, field_comments
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.shapes.types import slice_fields
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, argument_text, field_comments
+from duckdb_anon.model.release_formats.duckdb_types import slice_fields
 
 _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
 
@@ -151,7 +151,7 @@ class Catalog:
     def told_of_run(self) -> dict[str, int | None]:
         """What a planned call says of how it is run: DuckDB's threads, and by which number its planning is known."""
         found = self.cursor.execute("select current_setting('threads')").fetchone() if self.cursor else None
-        return {"threads": int(found[0]) if found else None, "planned": interrupt.planned(self._begun)}
+        return {"threads": int(found[0]) if found else None, "planned": interrupts.planned(self._begun)}
 
     def relation(self, function: str, parameter: str, given: object) -> Relation:
         """Resolve a `table` argument: name, file, or SELECT in parentheses.

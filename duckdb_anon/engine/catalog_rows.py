@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import duckdb
 
-from duckdb_anon.engine.quoting import literal
-from duckdb_anon.model.folding import fold
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.identifier_case import fold
 
 PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")

@@ -16,9 +16,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from duckdb_anon.engine.drawn_off import CODES, REAL, RUN, WHOLE
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.model import cells as c
-from duckdb_anon.model.entries import ColumnPlan
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model import released_columns as c
+from duckdb_anon.model.function_specs import ColumnPlan
 
 _CONSTANT = "_anon_const._k"
 _NOBODY = "select range as _ord from range(100000) where range < 0"

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.gathering import gathered
-from duckdb_anon.kernels.groups.packed import ranges
-from duckdb_anon.kernels.keys import Keys, keys_of, keys_of_lists
-from duckdb_anon.model import cells as c
-from duckdb_anon.model.table import CodeArray, IntArray
+from duckdb_anon.kernels.array_ops import gathered
+from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.kernels.row_keys import Keys, keys_of, keys_of_lists
+from duckdb_anon.model import released_columns as c
+from duckdb_anon.model.coded_table import CodeArray, IntArray
 
 FRAMED = (c.Interval, c.ValueSet, c.Node, c.NodeSet)
 """Cells that hold one entry a group and for each row the number of its group."""

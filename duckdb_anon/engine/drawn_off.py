@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from duckdb_anon.engine import held
 from duckdb_anon.engine.memory import give_back
-from duckdb_anon.kernels.gathering import gathered
-from duckdb_anon.kernels.groups.packed import order_by
-from duckdb_anon.kernels.threads import side_by_side
-from duckdb_anon.model.cells import Cells, Whole
-from duckdb_anon.model.shapes import BUCKET
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.kernels.array_ops import gathered
+from duckdb_anon.kernels.partition.sort_count import order_by
+from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.released_columns import Cells, Whole
 
 Column = TypeVar("Column", CodeArray, IntArray, FloatArray)
 

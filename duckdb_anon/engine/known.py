@@ -16,13 +16,13 @@ from dataclasses import replace
 
 from duckdb_anon.engine.beside import Beside, Compared, compared
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.sensitive_edges import REST
+from duckdb_anon.engine.sensitive_coarsening import REST
 from duckdb_anon.engine.shown_cells import found_by, is_numeric, others, shown_values, whole
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.folding import fold
 from duckdb_anon.model.hierarchy import NULL_LEAF
-from duckdb_anon.model.shapes.types import is_text, list_type, without_enums
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_text, list_type, without_enums
 from duckdb_anon.rewrite.query.seen_values import SeenValues
 
 _LEAVES = f"nullif(s.t, {literal(NULL_LEAF)})"

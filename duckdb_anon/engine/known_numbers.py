@@ -11,11 +11,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from duckdb_anon.engine.beside import Beside, compared
-from duckdb_anon.engine.quoting import ident
 from duckdb_anon.engine.shown_cells import found_by, is_numeric, whole
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import comparable, list_type
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import comparable, list_type
 from duckdb_anon.rewrite.query.seen_values import DIGEST, ROWS, SeenValues
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.different_cells import FRAMED
-from duckdb_anon.engine.quoting import ident
-from duckdb_anon.model import cells as c
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import EDGES, SOURCE
-from duckdb_anon.model.shapes.types import is_boolean, is_integer, is_moment, is_text
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import EDGES, SOURCE
+from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_text
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

@@ -6,7 +6,7 @@ import json
 
 import duckdb
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 
 
 def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:

@@ -14,12 +14,12 @@ import numpy as np
 from duckdb_anon.engine.answer import AnswerLists
 from duckdb_anon.engine.different_cells import different
 from duckdb_anon.engine.drawn_off import ReleasedRows
-from duckdb_anon.engine.scales import texts
-from duckdb_anon.model import cells as c
-from duckdb_anon.model.entries import ColumnPlan
+from duckdb_anon.engine.number_formatting import texts
+from duckdb_anon.model import released_columns as c
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import ColumnPlan
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import Attribute, CodeArray, IntArray
 
 
 def prepared(plan: ColumnPlan, cells: Any) -> Any:

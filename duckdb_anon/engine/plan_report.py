@@ -8,28 +8,28 @@ from typing import Any
 
 from duckdb_anon.engine.answer import LIST_OF
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.context import Context
-from duckdb_anon.engine.decode import Decoder
-from duckdb_anon.engine.one_row_each import check_described
-from duckdb_anon.engine.quoting import ASKER, ident, literal
-from duckdb_anon.engine.release_labels import with_labels_of
-from duckdb_anon.engine.roles import (
+from duckdb_anon.engine.column_roles import (
     column_of,
     require_free_names,
 )
-from duckdb_anon.engine.run import to_json
+from duckdb_anon.engine.decode import Decoder
+from duckdb_anon.engine.person_checks import check_described
+from duckdb_anon.engine.planning_context import Context
+from duckdb_anon.engine.release_labels import with_labels_of
+from duckdb_anon.engine.runner import to_json
 from duckdb_anon.engine.sent import sent_together
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
 from duckdb_anon.engine.statement import fed_table, opened_feed, run_ctes, trees_of
-from duckdb_anon.model.description import is_release
-from duckdb_anon.model.entries import (
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import (
     ColumnInfo,
     Report,
     Roles,
 )
-from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.folding import fold, folded_sql
-from duckdb_anon.model.shapes import carriers, may_carry
-from duckdb_anon.model.shapes.types import struct_fields
+from duckdb_anon.model.identifier_case import fold, folded_sql
+from duckdb_anon.model.release_comment import is_release
+from duckdb_anon.model.release_formats import carriers, may_carry
+from duckdb_anon.model.release_formats.duckdb_types import struct_fields
 
 
 def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.model.description import read_description
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import read_description
 
 _ROLE = re.compile(r"\banon:\s*(quasi|sensitive|insensitive|person|identifier)\b", re.IGNORECASE)
 _SHOWN = re.compile(r"\banon:\s*(quasi|sensitive|insensitive)\b", re.IGNORECASE)

@@ -27,9 +27,9 @@ from duckdb_anon.engine.known_numbers import require_known_numbers, require_weig
 from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.sent import collated
 from duckdb_anon.engine.shown_cells import found_by, shown_values, whole
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.shapes.types import bag_type
+from duckdb_anon.model.release_formats.duckdb_types import bag_type
 from duckdb_anon.rewrite.query.seen_values import CELLS, DIGEST, SeenValues
 
 _MOST = 1000  # pairs of tables that are kept in mind

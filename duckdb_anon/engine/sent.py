@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.model.entries import ColumnInfo
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.function_specs import ColumnInfo
+from duckdb_anon.model.identifier_case import fold
 
 _TIMETZ = "TIME WITH TIME ZONE"
 _MOST = 2**127 - 1

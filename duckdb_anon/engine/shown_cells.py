@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.quoting import ident
-from duckdb_anon.model.folding import fold
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.shapes.types import (
+from duckdb_anon.model.release_formats.duckdb_types import (
     bag_type,
     is_boolean,
     is_moment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.quoting import ident
+from duckdb_anon.engine.sql_quoting import ident
 
 
 def classes_of_slices(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from duckdb_anon.engine import sensitive_edges as edges
-from duckdb_anon.engine import whole
+from duckdb_anon.engine import partition_context
+from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.context import Context
 from duckdb_anon.engine.layout import layout_told
-from duckdb_anon.engine.quoting import ASKER, ident, literal
-from duckdb_anon.engine.run import ASKED_BY, to_json
+from duckdb_anon.engine.planning_context import Context
+from duckdb_anon.engine.runner import ASKED_BY, to_json
 from duckdb_anon.engine.sent import guards, sent
-from duckdb_anon.model.entries import (
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
+from duckdb_anon.model.function_specs import (
     ColumnInfo,
     ColumnPlan,
     Method,
@@ -20,7 +20,7 @@ from duckdb_anon.model.entries import (
     Report,
     Roles,
 )
-from duckdb_anon.model.shapes.types import is_enum
+from duckdb_anon.model.release_formats.duckdb_types import is_enum
 
 _ON_ONE_THREAD = "(from _anon_src qualify row_number() over () > 0)"
 """The source as it is fed. Rows are numbered by one thread, in order, which is what this is for: DuckDB converts rows
@@ -78,15 +78,15 @@ def run_ctes(
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
     told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout), "looked_up": looked_up}
-    part = whole.current()
+    part = partition_context.current()
     own: dict[str, object] = {} if part is None else {"part": part}
     if context.arguments.get(ASKED_BY) is not None:
         own[ASKED_BY] = context.arguments[ASKED_BY]
     call = to_json(entry.name, roles, params, {**told, **own, **context.catalog.told_of_run()})
-    number = f"row_number() over () - 1 as {whole.NUMBER}" if part is None else whole.NUMBER
+    number = f"row_number() over () - 1 as {partition_context.NUMBER}" if part is None else partition_context.NUMBER
     source = relation.sql
     if params.get(edges.PARAMETER.name) is not None:
-        source, number = edges.SOURCE, whole.NUMBER
+        source, number = edges.SOURCE, partition_context.NUMBER
     counted = _combinations(entry, roles, params, values)
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from duckdb_anon.engine.catalog_rows import names_of
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 
 _THERE = """
 select name, database_name, schema_name, current_database(), current_schema()

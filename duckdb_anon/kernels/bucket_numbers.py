@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.groups.packed import offsets_of, order_by, ranges
+from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by, ranges
+from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.kinds import BELOW, LEAST_BUCKETS
-from duckdb_anon.model.table import CodeArray, IntArray
 
 Bits = NDArray[np.uint64]
 

@@ -26,18 +26,18 @@ from math import ceil
 
 import numpy as np
 
-from duckdb_anon.kernels.anatomy import anatomize
 from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
-from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, assign, sse_partition
-from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
-from duckdb_anon.kernels.groups.whole_persons import diverse_persons
-from duckdb_anon.methods.cuts import whole_persons_by
-from duckdb_anon.model.cells import ROWS, Cells, Counts, Source, Whole
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.kernels.bucketize import anatomize
+from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, assign, sse_partition
+from duckdb_anon.kernels.partition.person_level import diverse_persons
+from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
+from duckdb_anon.methods.partition_params import whole_persons_by
+from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.shapes import BUCKET
-from duckdb_anon.model.table import Attribute, CodedTable, IntArray
+from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.released_columns import ROWS, Cells, Counts, Source, Whole
 
 NAME = "anatomy"
 

@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Predictor, Search
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
-from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
-from duckdb_anon.kernels.differential_privacy.written import MAX_CELLS, check_written
-from duckdb_anon.kernels.slicing.boxed import box_plans, cell_layout
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
-from duckdb_anon.model.entries import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.kernels.differential_privacy.output_size_guard import MAX_CELLS, check_written
+from duckdb_anon.kernels.slicing.generalized_layout import box_plans, cell_layout
+from duckdb_anon.model.coded_table import FARTHEST, Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import COUNT
-from duckdb_anon.model.shapes.types import is_integer, is_moment
-from duckdb_anon.model.table import FARTHEST, Attribute, CodedTable, IntArray
+from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import COUNT
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
 
 SPENDING = (
     Parameter("epsilon", "privacy budget, for tables that differ by one row more or less", "number", REQUIRED, above=0),

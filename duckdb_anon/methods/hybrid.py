@@ -17,14 +17,14 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import KAnonymity
-from duckdb_anon.kernels.slicing.boxed import record_layout
-from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters, sampled_rows
-from duckdb_anon.methods.cuts import cutting
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Real, Source
-from duckdb_anon.model.entries import Cutting, Method, Parameter, Params
-from duckdb_anon.model.shapes import RATE, RETENTION
-from duckdb_anon.model.table import CodeArray, CodedTable
+from duckdb_anon.kernels.partition import KAnonymity
+from duckdb_anon.kernels.slicing.generalized_layout import record_layout
+from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters, sampled_rows
+from duckdb_anon.methods.partition_params import cutting
+from duckdb_anon.model.coded_table import CodeArray, CodedTable
+from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
+from duckdb_anon.model.release_formats import RATE, RETENTION
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Real, Source
 
 NAME = "hybrid"
 

@@ -24,8 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import All, DistinctDiversity, Groups, KAnonymity, OfColumn, PersonShare, Requirement
-from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.lattice import (
@@ -38,14 +36,16 @@ from duckdb_anon.kernels.lattice import (
     valid_nodes,
 )
 from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
-from duckdb_anon.kernels.slicing.boxed import box_plans
+from duckdb_anon.kernels.partition import All, DistinctDiversity, Groups, KAnonymity, OfColumn, PersonShare, Requirement
+from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.slicing.generalized_layout import box_plans
 from duckdb_anon.model import progress
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.shapes import SUPPRESSED
-from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.release_formats import SUPPRESSED
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 
 NAME = "incognito"
 

@@ -17,15 +17,15 @@ from fractions import Fraction
 import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
-from duckdb_anon.kernels.differential_privacy.written import MAX_CELLS, check_written
-from duckdb_anon.kernels.groups import KAnonymity
-from duckdb_anon.kernels.slicing.boxed import cell_layout
-from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
-from duckdb_anon.methods.cuts import cutting
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Source, ValueSet, Whole
-from duckdb_anon.model.entries import REQUIRED, Cutting, Method, Parameter, Params
-from duckdb_anon.model.shapes import COUNT
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.kernels.differential_privacy.output_size_guard import MAX_CELLS, check_written
+from duckdb_anon.kernels.partition import KAnonymity
+from duckdb_anon.kernels.slicing.generalized_layout import cell_layout
+from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters
+from duckdb_anon.methods.partition_params import cutting
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params
+from duckdb_anon.model.release_formats import COUNT
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source, ValueSet, Whole
 
 NAME = "laplace_on_groups"
 

@@ -28,33 +28,33 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.edges import EDGES, with_edges
-from duckdb_anon.kernels.groups.requirements import All, BoolArray, FrequencyDiversity, KAnonymity
-from duckdb_anon.kernels.groups.whole_persons import diverse_persons
+from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.person_level import diverse_persons
+from duckdb_anon.kernels.partition.privacy_models import All, BoolArray, FrequencyDiversity, KAnonymity
+from duckdb_anon.kernels.slicing.bucket_permutation import shuffled_slots
+from duckdb_anon.kernels.slicing.cell_generalization import SlicedTable, repair, still_violated
 from duckdb_anon.kernels.slicing.covers import Cover, as_cells
-from duckdb_anon.kernels.slicing.fakes import Records, insensitive_rows, taken, with_fakes
-from duckdb_anon.kernels.slicing.grouping import Grouping, checked_grouping
-from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
+from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, taken, with_fakes
 from duckdb_anon.kernels.slicing.rule_text import parse_rules, rule_of
-from duckdb_anon.kernels.slicing.shuffle import shuffled_slots
-from duckdb_anon.kernels.slicing.sliced_columns import COLUMNS, sliced_layout
-from duckdb_anon.kernels.slicing.sliced_release import (
+from duckdb_anon.kernels.slicing.slice_checks import (
     check_columns,
     check_covers,
     check_diversity,
     check_parts,
     sliced_cells,
 )
+from duckdb_anon.kernels.slicing.slice_layout import Grouping, checked_grouping
+from duckdb_anon.kernels.slicing.sliced_columns import COLUMNS, sliced_layout
 from duckdb_anon.kernels.slicing.swapping import swapped
 from duckdb_anon.kernels.slicing.validity_rules import ValidityRules, unseen_pairs
-from duckdb_anon.methods.cuts import CUTS, cut_groups, cutting, whole_persons_by
+from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting, whole_persons_by
 from duckdb_anon.methods.slicing import find_grouping
-from duckdb_anon.model.cells import Cells, Source
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import SOURCE
-from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import SOURCE
+from duckdb_anon.model.released_columns import Cells, Source
 
 NAME = "merging"
 

@@ -8,7 +8,8 @@ says nothing of what the rows of a group have in common (see l of mondrian, muco
 Papers: Domingo-Ferrer, J., Mateo-Sanz, J. M. (2002), Practical data-oriented microaggregation; MDAV: Domingo-Ferrer,
 J., Torra, V. (2005), Ordinal, continuous and heterogeneous k-anonymity through microaggregation. Departures:
 `groups := 'sse'` cuts top down where the squared error falls most, in a time nearly linear in the rows where MDAV's is
-their square; both measure distance on the same scaled features (`kernels.groups.features`). A mean is that of the
+their square; both measure distance on the same scaled features (`kernels.partition.feature_encoding`). A mean is
+that of the
 finite values, and NULL where a group has none.
 Cost: O(n log n) for 'sse', O(n^2 / k) for 'mdav', times the quasi-identifiers.
 """
@@ -17,14 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import KAnonymity, sse_partition
-from duckdb_anon.kernels.groups.mdav import mdav_groups
+from duckdb_anon.kernels.partition import KAnonymity, sse_partition
+from duckdb_anon.kernels.partition.mdav import mdav_groups
 from duckdb_anon.model import progress
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Source, Value
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import Attribute, CodeArray, CodedTable, IntArray
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source, Value
 
 NAME = "microaggregate"
 

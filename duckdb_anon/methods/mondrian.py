@@ -6,7 +6,8 @@ l-diversity and t-closeness as asked for, checked once more on the finished boxe
 share of a value in a class, not what other classes let infer (`attribute_risk`): on the adult table (occupation, 7
 quasi-identifiers) the strongest attacker names .275 of the values at k = l = 4 and .148 at 6, shares being at most .250
 and .167; where the most frequent value is all that is known, .27 and .15 are named as well. Ends of intervals are
-rounded so that they tell no single person, see `kernels.groups.edges`; sets of names print whatever occurs. Where a
+rounded so that they tell no single person, see `kernels.partition.interval_rounding`; sets of names print whatever
+occurs. Where a
 column says whose row it is, all of them count persons; l asks for l persons as well, and is kept by the rows, too; and
 no person has more than 1/k (1/l) of the rows of a class, for else a row of it is hers more often than that. Where some
 have many rows, that takes larger classes: on a tenth of the visits (5,853 persons with up to 40 rows, 5
@@ -30,16 +31,16 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import boxes, partition
-from duckdb_anon.kernels.groups.edges import EDGES, with_edges
 from duckdb_anon.kernels.guarantees import asked, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
-from duckdb_anon.kernels.slicing.boxed import record_layout
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.kernels.partition import boxes, partition
+from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.slicing.generalized_layout import record_layout
+from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
 NAME = "mondrian"
 

@@ -28,7 +28,7 @@ all her rows together is not bounded by l.
 
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4; their own tables, which change values as little as delta
 allows, are `tables := 'linear'` (see `linear_tables`). Departures: least change is not least error at equal risk, so
-the tables are uniform, drawn without replacement; groups are cut by squared error (`kernels.groups.sse`).
+the tables are uniform, drawn without replacement; groups are cut by squared error (`kernels.partition.sse_split`).
 Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 """
 
@@ -41,21 +41,31 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.cover import MutualCover
-from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
-from duckdb_anon.kernels.groups.whole_persons import diverse_persons
 from duckdb_anon.kernels.guarantees import every_column, joined
+from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
+from duckdb_anon.kernels.partition.person_level import diverse_persons
 from duckdb_anon.kernels.permutation import permuted, repaired, shown, uniform_cover
-from duckdb_anon.kernels.threads import side_by_side
-from duckdb_anon.methods import linear_tables
-from duckdb_anon.methods.cuts import cutting, whole_persons_by
-from duckdb_anon.model import cells, progress
-from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.description import argument_text
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Report, Roles
+from duckdb_anon.kernels.random_output_tables import MutualCover
+from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.methods import muco_lp
+from duckdb_anon.methods.partition_params import cutting, whole_persons_by
+from duckdb_anon.model import progress, released_columns
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.function_specs import (
+    REQUIRED,
+    ColumnPlan,
+    Cutting,
+    Ladder,
+    Method,
+    Parameter,
+    Params,
+    Report,
+    Roles,
+)
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.release_comment import argument_text
+from duckdb_anon.model.released_columns import Cells
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 DEFAULT_L = 2.0
@@ -91,8 +101,8 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
     if params["tables"] == "linear":
         if params.get("repair") is not None:
             raise ParameterError(f"{function}: repair belongs to tables := 'uniform'; leave it out")
-        return linear_tables.refine(params)
-    for name in linear_tables.DEFAULTS:
+        return muco_lp.refine(params)
+    for name in muco_lp.DEFAULTS:
         if params.get(name) is not None:
             raise ParameterError(
                 f"{function}: {name} := {argument_text(params[name])} belongs to the paper's random output tables; say "
@@ -150,7 +160,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
         RequirementError: the table has too few rows for delta, or one sensitive value too often for l.
     """
     if params["tables"] == "linear":
-        return linear_tables.groups_of(table, params, function)
+        return muco_lp.groups_of(table, params, function)
     person = table.repeated_person
     # a table of just as many as delta asks for is one group, which cannot have one more
     members = table.rows if person is None else len(np.unique(person))
@@ -177,20 +187,18 @@ def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCo
         groups: group of each row.
     """
     if params["tables"] == "linear":
-        return linear_tables.covers(table, params, groups)
+        return muco_lp.covers(table, params, groups)
     return [uniform_cover(attribute, groups, params["delta"]) for attribute in table.qi]
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Draw the released codes of every quasi-identifier; everything else passes through."""
-    published = (
-        linear_tables.drawn(table, params, rng) if params["tables"] == "linear" else _permuted(table, params, rng)
-    )
+    published = muco_lp.drawn(table, params, rng) if params["tables"] == "linear" else _permuted(table, params, rng)
     released: dict[str, Cells] = {
-        a.name: cells.Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)
+        a.name: released_columns.Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)
     }
-    released |= {a.name: cells.Coded(a.name, a.codes) for a in table.sensitive}
-    released[cells.ROWS] = cells.Source(np.arange(table.rows, dtype=np.int64))
+    released |= {a.name: released_columns.Coded(a.name, a.codes) for a in table.sensitive}
+    released[released_columns.ROWS] = released_columns.Source(np.arange(table.rows, dtype=np.int64))
     return released
 
 
@@ -216,14 +224,14 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Every column keeps its type: quasi-identifiers, sensitive, insensitive."""
-    coded = tuple(ColumnPlan(info.name, cells.Coded) for info in roles.qi + roles.sensitive)
-    return coded + tuple(ColumnPlan(info.name, cells.Source) for info in roles.keep)
+    coded = tuple(ColumnPlan(info.name, released_columns.Coded) for info in roles.qi + roles.sensitive)
+    return coded + tuple(ColumnPlan(info.name, released_columns.Source) for info in roles.keep)
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut."""
     if params["tables"] == "linear":
-        return cutting(params, *linear_tables.required(table, params))
+        return cutting(params, *muco_lp.required(table, params))
     if repeated:
         return whole_persons_by("sse", max(least_size(params), DEFAULT_L if params["l"] is None else params["l"]))
     return Cutting("sse", *required(table, params, least_size(params), persons=False))

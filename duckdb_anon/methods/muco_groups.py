@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.cover.unchanged import require_movable
+from duckdb_anon.kernels.random_output_tables.unchanged import require_movable
 from duckdb_anon.methods.muco import GROUPING, METHOD, PAPER, groups_of, refine
-from duckdb_anon.model.entries import Params, Report
-from duckdb_anon.model.table import CodedTable, IntArray
+from duckdb_anon.model.coded_table import CodedTable, IntArray
+from duckdb_anon.model.function_specs import Params, Report
 
 NAME = "muco_groups"
 MIN_CHANGED = next(parameter for parameter in METHOD.parameters if parameter.name == "min_changed")

@@ -28,11 +28,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
-from duckdb_anon.kernels.fingerprints.person_release import NodeLists, layout_of_persons, person_of_row, released
-from duckdb_anon.kernels.fingerprints.top_down import publish_top_down
-from duckdb_anon.kernels.fingerprints.transformation import fingerprints_of
-from duckdb_anon.kernels.groups import (
+from duckdb_anon.kernels.guarantees.verify_release import classes_of
+from duckdb_anon.kernels.partition import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
@@ -40,14 +37,17 @@ from duckdb_anon.kernels.groups import (
     KAnonymity,
     Requirement,
 )
-from duckdb_anon.kernels.groups.edges import EDGES, with_edges
-from duckdb_anon.kernels.guarantees.recheck import classes_of
-from duckdb_anon.methods.cuts import CUTS, cut_groups, cutting
-from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
+from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.set_valued.person_sets import fingerprints_of
+from duckdb_anon.kernels.set_valued.varying_qi import boxes_of_persons, of_persons, row_of_person
+from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting
+from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import CodeArray, CodedTable
+from duckdb_anon.model.released_columns import Cells
 
 NAME = "one_to_m_generalize"
 OF_PERSONS = "queries count persons by quasi-identifiers; fragment_risk tells who is found by some values"

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import All, KAnonymity
+from duckdb_anon.kernels.partition import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import ESTIMATE, LinkableValues, Population
-from duckdb_anon.methods.compared import boxed_groups, layout_of, parameters
-from duckdb_anon.methods.cuts import cutting
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import Cutting, Method, Parameter, Params
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters
+from duckdb_anon.methods.partition_params import cutting
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
 NAME = "probabilistic"
 

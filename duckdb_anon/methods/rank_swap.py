@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.permutation.ranks import swapped_within
-from duckdb_anon.model.cells import ROWS, Cells, Coded, Source
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.kernels.permutation.rank_swap import swapped_within
+from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import Attribute, CodedTable, IntArray
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
 NAME = "rank_swap"
 

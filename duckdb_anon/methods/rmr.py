@@ -17,20 +17,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.apriori import publish_globally
-from duckdb_anon.kernels.fingerprints.changing import boxes_of_persons, of_persons, row_of_person
-from duckdb_anon.kernels.fingerprints.clusters import clusters_of, merge_up_to
-from duckdb_anon.kernels.fingerprints.hashing import starts
-from duckdb_anon.kernels.fingerprints.person_release import NodeLists, layout_of_persons, person_of_row, released
-from duckdb_anon.kernels.fingerprints.transformation import Persons, fingerprints_of
-from duckdb_anon.kernels.groups import KAnonymity
-from duckdb_anon.kernels.groups.edges import EDGES, with_edges
+from duckdb_anon.kernels.partition import KAnonymity
+from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.set_valued.apriori_km import publish_globally
+from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to
+from duckdb_anon.kernels.set_valued.hashing import starts
+from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, person_of_row, released
+from duckdb_anon.kernels.set_valued.person_sets import Persons, fingerprints_of
+from duckdb_anon.kernels.set_valued.varying_qi import boxes_of_persons, of_persons, row_of_person
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
-from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.released_columns import Cells
 
 NAME = "rmr"
 MOST_PERSONS = 100_000

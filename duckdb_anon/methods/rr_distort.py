@@ -31,37 +31,37 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.draws import apart
-from duckdb_anon.kernels.randomized_response import arguments
-from duckdb_anon.kernels.randomized_response.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.choice import choose
-from duckdb_anon.kernels.threads import side_by_side
-from duckdb_anon.model import cells
-from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Cutting, Ladder, Method, Params, Roles
+from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.rng_streams import apart
+from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.model import released_columns
+from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.shapes import CHANNELS
-from duckdb_anon.model.shapes.types import is_enum
-from duckdb_anon.model.table import CodeArray, CodedTable
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Cutting, Ladder, Method, Params, Roles
+from duckdb_anon.model.release_formats import CHANNELS
+from duckdb_anon.model.release_formats.duckdb_types import is_enum
+from duckdb_anon.model.released_columns import Cells
 
 NAME = "rr_distort"
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Check l, p and bins before the table is read."""
-    return arguments.refine(NAME, params)
+    return setup.refine(NAME, params)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Return the released columns: every one keeps its type, and `rr` says how it was randomized."""
     infos = roles.qi + roles.sensitive
-    chosen = arguments.randomized_names(NAME, [i.name for i in roles.qi], [i.name for i in roles.sensitive], params)
-    coded = tuple(ColumnPlan(i.name, cells.Coded, declared_type=_declared_type(i)) for i in infos)
+    chosen = setup.randomized_names(NAME, [i.name for i in roles.qi], [i.name for i in roles.sensitive], params)
+    coded = tuple(ColumnPlan(i.name, released_columns.Coded, declared_type=_declared_type(i)) for i in infos)
     channels = tuple(
-        ColumnPlan(i.name, cells.Channel, declared_type=_declared_type(i)) for i in infos if i.name in chosen
+        ColumnPlan(i.name, released_columns.Channel, declared_type=_declared_type(i)) for i in infos if i.name in chosen
     )
-    kept = tuple(ColumnPlan(info.name, cells.Source) for info in roles.keep)
-    return (*coded, *kept, ColumnPlan(CHANNELS.key, cells.Struct, fields=channels))
+    kept = tuple(ColumnPlan(info.name, released_columns.Source) for info in roles.keep)
+    return (*coded, *kept, ColumnPlan(CHANNELS.key, released_columns.Struct, fields=channels))
 
 
 def _declared_type(info: ColumnInfo) -> str:
@@ -86,11 +86,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     codes = side_by_side(drawn, range(len(chosen.columns)))
     for column, channel, own in zip(chosen.columns, chosen.channels, codes, strict=True):
         name = column.attribute.name
-        released[name] = cells.Coded(name, own)
+        released[name] = released_columns.Coded(name, own)
         if column.randomized:
-            channels[name] = cells.Channel(name, channel.p, column.domain)
-    released[cells.ROWS] = cells.Source(np.arange(table.rows, dtype=np.int64))
-    released[CHANNELS.key] = cells.Struct(channels)
+            channels[name] = released_columns.Channel(name, channel.p, column.domain)
+    released[released_columns.ROWS] = released_columns.Source(np.arange(table.rows, dtype=np.int64))
+    released[CHANNELS.key] = released_columns.Struct(channels)
     return released
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from duckdb_anon.model.description import argument_text
 from duckdb_anon.model.errors import ParameterError, listed, nearest
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import argument_text
 
 REQUIRED = object()
 _MOST = {"integer": 2**31 - 1, "number": 1e9}  # beyond any number of rows, and safe to multiply by one

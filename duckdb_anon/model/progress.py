@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.table import IntArray
 
 
 class Interrupted(AnonError):

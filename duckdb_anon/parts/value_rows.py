@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.counted import Cut, GroupCounts
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.model.table import CodeArray, IntArray
+from duckdb_anon.kernels.partition.split_from_counts import Cut, GroupCounts
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import CodeArray, IntArray
 
 
 @dataclass(frozen=True)

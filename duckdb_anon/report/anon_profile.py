@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.catalog import require_visible
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.model.entries import Parameter, Params, Task
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import IntArray
+from duckdb_anon.model.function_specs import Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.model.shapes.types import is_integer, is_number
-from duckdb_anon.model.table import IntArray
-from duckdb_anon.report.profile.looks import country_of, looks_like, require_libraries
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
 from duckdb_anon.report.profile.names import hinted
-from duckdb_anon.report.profile.suggestions import Facts, Suggestion, suggested
+from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, suggested
+from duckdb_anon.report.profile.value_detectors import country_of, looks_like, require_libraries
 
 _MOST_VALUES = 400
 _ARGUMENTS = {

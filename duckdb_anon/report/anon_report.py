@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.report.gather import Plan
+from duckdb_anon.report.metrics import Plan
 from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.write import write_page
 

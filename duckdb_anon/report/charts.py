@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from duckdb_anon.report.gather import P_MATCH, Findings, Measured
+from duckdb_anon.report.metrics import P_MATCH, Findings, Measured
 from duckdb_anon.report.style import ORIGINAL, PALETTE
 
 Spec = dict[str, Any]

@@ -19,16 +19,16 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.engine.one_row_each import check_described, refusing
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.person_checks import check_described, refusing
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
 from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.model.shapes import EVERY
+from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.query.tables import TableInfo, contents_of, list_type
 
 FIGURES = (

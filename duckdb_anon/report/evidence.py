@@ -14,15 +14,15 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.interrupt import stoppable
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.interrupts import stoppable
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.attackers.likelihood import LIKELIHOOD
-from duckdb_anon.model.description import Description
-from duckdb_anon.model.shapes.types import kind_of_type, without_enums
-from duckdb_anon.report.asking import Asking, Rows
-from duckdb_anon.report.checks import Check, Checks, comments, described
-from duckdb_anon.report.gather import Findings, Measured, Plan
-from duckdb_anon.report.profile.suggestions import IDENTIFIERS, QUASI
+from duckdb_anon.model.release_comment import Description
+from duckdb_anon.model.release_formats.duckdb_types import kind_of_type, without_enums
+from duckdb_anon.report.linked_release import Check, Checks, comments, described
+from duckdb_anon.report.metrics import Findings, Measured, Plan
+from duckdb_anon.report.profile.role_classifier import IDENTIFIERS, QUASI
+from duckdb_anon.report.query_runner import Asking, Rows
 from duckdb_anon.report.release_context import HoldersContext
 
 _MOST_GROUPS = 30

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from duckdb_anon.report.editions import NOT_COVERED, Edition, reasons, roles_of, shown, shown_check
 from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
+from duckdb_anon.report.redaction import NOT_COVERED, Edition, reasons, roles_of, shown, shown_check
 from duckdb_anon.report.release_context import TEXTS
 
 Table = Callable[[Sequence[str], Sequence[Sequence[object]]], None]

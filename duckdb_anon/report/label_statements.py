@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.model.entries import Params, Task
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import Params, Task
 from duckdb_anon.report.anon_profile import OPTIONS, plan_profile, profile
 
 _PART = r'(?:"(?:[^"]|"")+"|\w+)'

@@ -9,12 +9,12 @@ from html import escape
 import numpy as np
 import vl_convert
 
-from duckdb_anon.model.shapes import SOURCE
+from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.report import charts
-from duckdb_anon.report.editions import Edition
 from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
 from duckdb_anon.report.evidence_page import Sections, interval, number
-from duckdb_anon.report.gather import Findings, Measured
+from duckdb_anon.report.metrics import Findings, Measured
+from duckdb_anon.report.redaction import Edition
 from duckdb_anon.report.style import CSS, DRAW
 
 _INTERNAL = (

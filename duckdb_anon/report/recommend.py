@@ -18,13 +18,13 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import ROLE_PARAMETERS
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
-from duckdb_anon.model.entries import ColumnInfo, Method, Parameter, Params, Roles, Task
 from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.report.ladder import Step, try_ladders
+from duckdb_anon.report.candidate_search import Step, try_ladders
 
 RETURNS = {
     "method": "VARCHAR",

@@ -10,10 +10,10 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report.checks import check_releases
-from duckdb_anon.report.editions import Edition, as_json
 from duckdb_anon.report.evidence import gather_evidence
-from duckdb_anon.report.gather import Plan, gather
+from duckdb_anon.report.linked_release import check_releases
+from duckdb_anon.report.metrics import Plan, gather
+from duckdb_anon.report.redaction import Edition, as_json
 from duckdb_anon.report.release_context import HoldersContext
 
 

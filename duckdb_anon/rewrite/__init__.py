@@ -1,12 +1,13 @@
 """Query rewriting: ask the original question of the release.
 
-A release says by the types of its columns how it is to be read (`duckdb_anon.model.shapes`). A query over the
+A release says by the types of its columns how it is to be read (`duckdb_anon.model.release_formats`). A query over the
 original becomes a query over the release that returns, instead of the answer, its expectation: every released row
 stands for an unknown original row whose parts are independent of one another.
 
     query/     the query as a tree: `parse` (names bound, subqueries that only select and filter merged), `outputs`,
                `grouping_sets`; `template` builds trees, `spelling` and `layout` print them
-    shapes/    `released_parts`: what `model.shapes` found in the release -> exact columns, independent parts, weights
+    shapes/    `released_parts`: what `model.release_formats` found in the release -> exact columns, independent
+    parts, weights
     estimate/  `expectation`: conditions and amounts -> sums of products over parts (NULL keeps its three values);
                `homes`: the part an expression speaks of; `steps`: what is asked of each part, once a distinct cell, and
                one pass over the released rows; `aggregates`: COUNT, SUM, AVG, MIN, MAX

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 
 DIALECTS = ("duckdb", "spark")
 _NOW = {name: "current_timestamp" for name in ("now", "get_current_timestamp", "transaction_timestamp")}

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.refusals import is_aggregate

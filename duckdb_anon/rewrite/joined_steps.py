@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.bounds.quantiles import Quantile, Quantiles, in_intervals, read_quantile
 from duckdb_anon.rewrite.estimate.asked_columns import is_person
 from duckdb_anon.rewrite.estimate.homes import Homes

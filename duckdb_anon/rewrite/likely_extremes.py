@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import decimal_type, is_timestamp, spread_of
+from duckdb_anon.model.release_formats.duckdb_types import decimal_type, is_timestamp, spread_of
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, given, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT
 from duckdb_anon.rewrite.estimate.steps import Steps

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from duckdb_anon.model.errors import listed
-from duckdb_anon.model.shapes.types import without_enums
+from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.parse import reads_original

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes as notes_
 from duckdb_anon.rewrite.bounds.same_values import require_same_values

@@ -22,7 +22,7 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import ServingLimits, bytes_of
 
 if TYPE_CHECKING:
-    from duckdb_anon.serve.front import Front
+    from duckdb_anon.serve.proxy import Front
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token
 _LEAST_TOKEN = 16
@@ -79,7 +79,7 @@ async def _serve(role: str, database: str, address: tuple[str, int], token: _Tok
 
 def _front() -> type[Front]:
     try:
-        from duckdb_anon.serve.front import Front
+        from duckdb_anon.serve.proxy import Front
     except ModuleNotFoundError as error:
         raise AnonError(f"serve: the package {error.name} is missing: pip install 'duckdb-anon[serve]'") from error
     return Front

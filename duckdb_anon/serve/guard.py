@@ -15,8 +15,8 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.serve.harmless import FUNCTIONS
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.serve.function_allowlist import FUNCTIONS
 
 Node = dict[str, Any]
 Argument = tuple[str, Node]

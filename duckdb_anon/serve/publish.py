@@ -24,17 +24,17 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import HIERARCHY
-from duckdb_anon.model.description import QUERY, is_release, read_description
+from duckdb_anon.engine.column_roles import HIERARCHY
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, nearest
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.kinds import read_kinds
-from duckdb_anon.model.shapes import SOURCE
-from duckdb_anon.model.shapes.types import without_enums
-from duckdb_anon.serve.held_values import CandidateTable
+from duckdb_anon.model.release_comment import QUERY, is_release, read_description
+from duckdb_anon.model.release_formats import SOURCE
+from duckdb_anon.model.release_formats.duckdb_types import without_enums
+from duckdb_anon.serve.cell_unwrapping import CandidateTable
+from duckdb_anon.serve.publish_checks import refuse
 from duckdb_anon.serve.source_tables import ATTACHED, all_tables, all_views, candidate
-from duckdb_anon.serve.unpublishable import refuse
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.functions import load, macros
-from duckdb_anon.model.description import is_release
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed
+from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.serve.guard import Guard
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_shape, is_tree
+from duckdb_anon.sql_functions import load, macros
 
 ANALYST_FUNCTIONS = ("rewrite_query", "estimate", "describe_release", "anon_functions", "anatomy_qit", "anatomy_st")
 _MARK = "anon: served"

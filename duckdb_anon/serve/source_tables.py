@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from duckdb_anon.engine.quoting import ident
-from duckdb_anon.serve.held_values import CandidateTable
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.serve.cell_unwrapping import CandidateTable
 
 ATTACHED = "_anon_source"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import duckdb
 
-from duckdb_anon.engine.interrupt import install, pressed, stop_running
+from duckdb_anon.engine.interrupts import install, pressed, stop_running
 
 _BEAT = 0.1  # seconds
 

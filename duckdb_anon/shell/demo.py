@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import duckdb
 
-from duckdb_anon.functions import connect
 from duckdb_anon.shell.session import Session
+from duckdb_anon.sql_functions import connect
 
 ROWS = 20_000
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon import __version__
-from duckdb_anon.shell.dot import Quit, StopScript
+from duckdb_anon.shell.dot_commands import Quit, StopScript
 from duckdb_anon.shell.session import Session
 
 READY, MORE = "anon> ", "  ... "

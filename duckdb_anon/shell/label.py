@@ -11,8 +11,8 @@ from typing import TextIO
 
 import duckdb
 
-from duckdb_anon.engine.quoting import literal
-from duckdb_anon.engine.roles import ROLES
+from duckdb_anon.engine.column_roles import ROLES
+from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import nearest
 from duckdb_anon.report.label_statements import label_statement
 from duckdb_anon.shell.render import wrapped

@@ -15,9 +15,9 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
-from duckdb_anon.shell.scan import is_blank, split_complete
+from duckdb_anon.shell.completer import Words
 from duckdb_anon.shell.session import Session
-from duckdb_anon.shell.words import Words
+from duckdb_anon.shell.statement_splitter import is_blank, split_complete
 
 _LEAST_WORD = 2
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from duckdb_anon.engine.calls import on_table
-from duckdb_anon.functions import connect
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.releases import release
+from duckdb_anon.release_api import release
+from duckdb_anon.sql_functions import connect
 
 _FILE = re.compile(r".*\.(parquet|csv|tsv|json|ndjson)(\.(gz|zst))?$", re.IGNORECASE)
 

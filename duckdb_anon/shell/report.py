@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from duckdb_anon.functions import connect
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report.gather import Plan
+from duckdb_anon.report.metrics import Plan
 from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.write import write_page
+from duckdb_anon.sql_functions import connect
 
 
 def main(arguments: Sequence[str]) -> int:

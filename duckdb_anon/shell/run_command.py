@@ -19,13 +19,13 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import ROLES
-from duckdb_anon.functions import connect
-from duckdb_anon.model.description import COLUMN_KEY, KEY
+from duckdb_anon.engine.column_roles import ROLES
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, nearest
-from duckdb_anon.releases import release
-from duckdb_anon.report.checks import check_releases, comments
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY
+from duckdb_anon.release_api import release
+from duckdb_anon.report.linked_release import check_releases, comments
+from duckdb_anon.sql_functions import connect
 
 _FIELDS, _RELEASE = ("tables", "labels", "releases"), ("name", "original", "call", "checks", "output")
 CHECKS = {

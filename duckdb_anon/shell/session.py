@@ -15,15 +15,15 @@ from typing import NoReturn, TextIO
 
 import duckdb
 
-from duckdb_anon.engine.failing import naming_steps
-from duckdb_anon.misnamed import explained
+from duckdb_anon.binder_errors import explained
+from duckdb_anon.engine.error_context import naming_steps
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.shell import dot
+from duckdb_anon.shell import dot_commands
 from duckdb_anon.shell.background import run_stoppable
-from duckdb_anon.shell.dot import StopScript
-from duckdb_anon.shell.meter import Meter
+from duckdb_anon.shell.dot_commands import StopScript
+from duckdb_anon.shell.progress_bar import Meter
 from duckdb_anon.shell.render import render, show_plan
-from duckdb_anon.shell.scan import is_blank, split_complete
+from duckdb_anon.shell.statement_splitter import is_blank, split_complete
 
 Kind = duckdb.StatementType
 _CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.CREATE, Kind.COPY)
@@ -75,7 +75,7 @@ class Session:
         """Take one line; run what it completes."""
         if line.lstrip().startswith(".") and _between_statements(self.pending):
             self.pending = ""
-            dot.run(self, line.strip())
+            dot_commands.run(self, line.strip())
             return
         complete, self.pending = split_complete(self.pending + line.rstrip("\r\n") + "\n")
         self.run_text(complete)

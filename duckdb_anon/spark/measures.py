@@ -1,4 +1,4 @@
-"""k, l and t of a DataFrame, computed by Spark. See `parts.portable` for what they are."""
+"""k, l and t of a DataFrame, computed by Spark. See `parts.checks_sql` for what they are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.parts.portable import k_sql, l_sql, t_sql
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.parts.checks_sql import k_sql, l_sql, t_sql
 from duckdb_anon.rewrite.dialects import spoken
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.functions import connect
-from duckdb_anon.model.description import argument_text
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.parts.work import told
+from duckdb_anon.model.release_comment import argument_text
+from duckdb_anon.parts.run_part import told
+from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

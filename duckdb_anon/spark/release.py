@@ -21,24 +21,24 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine.calls import call_on
+from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.memory import needed, written
-from duckdb_anon.engine.quoting import ident
-from duckdb_anon.engine.randomness import generator
-from duckdb_anon.engine.trees import read_tree
-from duckdb_anon.engine.whole import NUMBER
-from duckdb_anon.functions import connect
+from duckdb_anon.engine.partition_context import NUMBER
+from duckdb_anon.engine.rng import generator
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model import progress
-from duckdb_anon.model.entries import Cutting
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
+from duckdb_anon.model.function_specs import Cutting
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.table import CodeArray, CodedTable, IntArray
-from duckdb_anon.parts.check import check
-from duckdb_anon.parts.counted_values import Values, values_of
-from duckdb_anon.parts.cutting import PERSON, CodedPart, parts_of
-from duckdb_anon.parts.tree import CODE
-from duckdb_anon.parts.work import numbered_columns, piece_sql, whole_of_part, work_part
+from duckdb_anon.parts.release_checks import check
+from duckdb_anon.parts.run_part import numbered_columns, piece_sql, whole_of_part, work_part
+from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
+from duckdb_anon.parts.split_tree import CODE
+from duckdb_anon.parts.value_dictionaries import Values, values_of
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.frames import Planned, in_utc, planned, quoted, said_in_task
+from duckdb_anon.spark.dataframe_planning import Planned, in_utc, planned, quoted, said_in_task
+from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -277,7 +277,7 @@ class _Run:
         return from_arrow_schema(self.plan.columns.append(pa.field(_KEY, pa.int64())))
 
     def _told(self) -> pa.Table:
-        """Rows that stand for values; see `engine.whole`."""
+        """Rows that stand for values; see `engine.partition_context`."""
         many = max((len(value.told) for value in self.values), default=1) or 1
         columns: dict[str, pa.Array] = {}
         for value, keys in zip(self.values, self.keys, strict=True):

@@ -16,9 +16,9 @@ import duckdb
 import numpy as np
 
 import duckdb_anon
-from duckdb_anon.kernels.groups import FrequencyDiversity, partition
-from duckdb_anon.kernels.slicing.matching import plain_shares, record_association
-from duckdb_anon.model.table import Attribute
+from duckdb_anon.kernels.partition import FrequencyDiversity, partition
+from duckdb_anon.kernels.slicing.record_linkage_bound import plain_shares, record_association
+from duckdb_anon.model.coded_table import Attribute
 
 ROLES = "qi := ['age', 'sex', 'marital_status', 'workclass', 'relationship', 'income'], sensitive := 'occupation'"
 CALLS = {

@@ -16,8 +16,8 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from duckdb_anon.engine.coding import code_column
-from duckdb_anon.kernels.groups import (
+from duckdb_anon.engine.column_coding import code_column
+from duckdb_anon.kernels.partition import (
     All,
     DistinctDiversity,
     FrequencyDiversity,
@@ -27,7 +27,7 @@ from duckdb_anon.kernels.groups import (
     box_loss,
     partition,
 )
-from duckdb_anon.model.table import Attribute
+from duckdb_anon.model.coded_table import Attribute
 
 CENSUS = ("RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK")
 ADULT = ("age", "sex", "race", "marital_status", "education", "relationship", "hours_per_week")

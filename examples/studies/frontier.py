@@ -46,14 +46,14 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 import duckdb_anon
-from duckdb_anon.kernels.groups.mdav import mdav_groups
+from duckdb_anon.kernels.partition.mdav import mdav_groups
 from duckdb_anon.kernels.permutation import permuted
 from duckdb_anon.methods import microaggregate, mondrian, muco, rank_swap, slicing
-from duckdb_anon.model import cells
-from duckdb_anon.model.entries import Method
+from duckdb_anon.model import released_columns
+from duckdb_anon.model.coded_table import Attribute, CodedTable
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.scale import Scale
-from duckdb_anon.model.table import Attribute, CodedTable
+from duckdb_anon.model.function_specs import Method
+from duckdb_anon.model.number_scale import Scale
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -149,10 +149,10 @@ def params(method: Method, **given: Any) -> dict[str, Any]:
 def run(method: Method, table: CodedTable, rng: np.random.Generator, **given: Any) -> Released:
     """Released codes of each quasi-identifier, row i being row i's."""
     made = method.release(table, params(method, **given), rng)
-    rows = made[cells.ROWS].rows if cells.ROWS in made else None
+    rows = made[released_columns.ROWS].rows if released_columns.ROWS in made else None
     fields = dict(made)
     for name, each in made.items():
-        if isinstance(each, cells.Struct):
+        if isinstance(each, released_columns.Struct):
             fields |= each.fields
         fields.setdefault(name, each)
     published = [values(a, fields[a.name], rng) for a in table.qi]
@@ -165,17 +165,17 @@ def run(method: Method, table: CodedTable, rng: np.random.Generator, **given: An
 
 def values(own: Attribute, released: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Codes a reader could take the cells for: boxes and sets by a draw from them, means by the nearest value."""
-    if isinstance(released, cells.Coded):
+    if isinstance(released, released_columns.Coded):
         return released.codes
-    if isinstance(released, cells.Source):
+    if isinstance(released, released_columns.Source):
         return own.codes[released.rows]
-    if isinstance(released, cells.Value):
+    if isinstance(released, released_columns.Value):
         place = released.numbers[released.index]
         right = np.clip(np.searchsorted(own.positions, place), 1, max(1, own.domain - 1))
         nearer = place - own.positions[right - 1] <= own.positions[np.minimum(right, own.domain - 1)] - place
         return np.where(nearer, right - 1, right).clip(0, own.domain - 1).astype(np.int32)
     index = released.index
-    if isinstance(released, cells.Interval):
+    if isinstance(released, released_columns.Interval):
         low, high = released.lower[index], released.upper[index]
         return (low + (rng.random(len(index)) * (high - low + 1)).astype(int)).astype(np.int32)
     start, end = released.offsets[index], released.offsets[index + 1]

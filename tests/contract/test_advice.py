@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.model.entries import REQUIRED, Entry, Method
+from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.model.function_specs import REQUIRED, Entry, Method
 from duckdb_anon.registry import ENTRIES
 
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}

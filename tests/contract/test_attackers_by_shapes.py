@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.entries import PureSql, Report
+from duckdb_anon.model.function_specs import PureSql, Report
 from duckdb_anon.registry import MEASURES
 from tests.reference import linkage
 from tests.reference.tiny_releases import (

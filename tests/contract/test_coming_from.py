@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from duckdb_anon.cli import COMMANDS
-from duckdb_anon.engine.plan import parameters_of
+from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.registry import ENTRIES
 
 PAGE = Path(__file__).resolve().parents[2] / "examples" / "coming_from_other_tools.md"

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine import interrupt, run
-from duckdb_anon.kernels.compiled import compiled
-from duckdb_anon.kernels.threads import let_go
+from duckdb_anon.engine import interrupts, runner
+from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.thread_pool import let_go
 from duckdb_anon.model import progress
-from duckdb_anon.model.entries import Method
+from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import METHODS
 from tests.reference.smallest_calls import smallest_call
 
@@ -84,7 +84,7 @@ def test_a_compiled_call_that_was_stopped_gives_nothing_back() -> None:
             out[i] = i
         return len(out)
 
-    with interrupt.watching() as flag:
+    with interrupts.watching() as flag:
         assert counting(np.zeros(3), progress.stop_flag()) == 3
         flag[0] = 1
         with pytest.raises(progress.Interrupted):
@@ -93,7 +93,7 @@ def test_a_compiled_call_that_was_stopped_gives_nothing_back() -> None:
 
 def test_a_library_that_cannot_be_stopped_is_left_to_itself() -> None:
     finish = threading.Event()
-    with interrupt.watching() as flag:
+    with interrupts.watching() as flag:
         assert let_go(lambda: 3) == 3
         flag[0] = 1
         with pytest.raises(progress.Interrupted):
@@ -121,7 +121,7 @@ def test_every_method_stops_while_it_reads_and_before_it_writes(
     if "person" in method.needs:
         roles += ", person := 'pid', hierarchies := {'disease': 'tree'}, changing := 'set'"
     statement = f"create table r as from {method.name}({smallest_call(method, 'people')}, {roles})"
-    for phase in (run.coded_table, run.Packer.column):
+    for phase in (runner.coded_table, runner.Packer.column):
         stopped = _stopping_before(monkeypatch, phase)
         with pytest.raises((duckdb.Error, RuntimeError), match=r"(?i)interrupt"):
             con.execute(statement)
@@ -137,9 +137,9 @@ def _stopping_before(monkeypatch: pytest.MonkeyPatch, phase: Callable[..., Any])
 
     def entered(*given: Any, **named: Any) -> Any:
         done.append(True)
-        interrupt.stop_running()
+        interrupts.stop_running()
         return phase(*given, **named)
 
-    owner = run.Packer if phase is run.Packer.column else run
+    owner = runner.Packer if phase is runner.Packer.column else runner
     monkeypatch.setattr(owner, phase.__name__, entered)
     return done

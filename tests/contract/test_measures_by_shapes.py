@@ -16,8 +16,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.entries import PureSql, Query, Report
-from duckdb_anon.model.shapes.known_shapes import SHAPES
+from duckdb_anon.model.function_specs import PureSql, Query, Report
+from duckdb_anon.model.release_formats.known_shapes import SHAPES
 from duckdb_anon.registry import MEASURES
 from tests.reference.tiny_releases import (
     NAMES,

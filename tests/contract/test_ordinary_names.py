@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model import shapes
+from duckdb_anon.model import release_formats
 from tests.reference.ordinary_calls import CALLS, MEASURES
 
 PLAIN = "ordinary"
@@ -100,7 +100,7 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
 
 
 def test_every_name_is_tried() -> None:
-    assert {name.lower() for name in NAMES} == {carrier.word for carrier in shapes.carriers()}
+    assert {name.lower() for name in NAMES} == {carrier.word for carrier in release_formats.carriers()}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.one_row_each import MEASURES_OF_PERSONS, METHODS_OF_PERSONS
-from duckdb_anon.model.entries import Entry, Method, PureSql
+from duckdb_anon.engine.person_checks import MEASURES_OF_PERSONS, METHODS_OF_PERSONS
+from duckdb_anon.model.function_specs import Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
 from tests.reference.smallest_calls import smallest_call
 

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.model.entries import REQUIRED, Entry, Method, PureSql, Report
+from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.model.function_specs import REQUIRED, Entry, Method, PureSql, Report
 from duckdb_anon.registry import ENTRIES, METHODS
 from tests.reference.ordinary_calls import CALLS, MEASURES, OF_PERSONS
 from tests.reference.smallest_calls import smallest_call

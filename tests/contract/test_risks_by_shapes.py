@@ -14,7 +14,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import duckdb_anon
-from duckdb_anon.model.entries import PureSql, Report
+from duckdb_anon.model.function_specs import PureSql, Report
 from duckdb_anon.registry import MEASURES
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
 from tests.reference.tiny_releases import (

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.shapes import Carrier, Claims, Shape, Weight, carriers, known_shapes
-from duckdb_anon.model.shapes.types import is_integer
+from duckdb_anon.model.release_formats import Carrier, Claims, Shape, Weight, carriers, known_shapes
+from duckdb_anon.model.release_formats.duckdb_types import is_integer
 
 PACKAGE = Path(duckdb_anon.__file__).parent
 PARAMETERS = {"row_id"}
@@ -60,7 +60,7 @@ def test_an_original_may_have_the_new_name(grouped: duckdb.DuckDBPyConnection) -
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_other_module_knows_the_name_of_a_carrier(module: Path) -> None:
-    if module.is_relative_to(PACKAGE / "model" / "shapes"):
+    if module.is_relative_to(PACKAGE / "model" / "release_formats"):
         return
     words = {carrier.word for carrier in carriers()}
     tree = ast.parse(module.read_text())

@@ -21,7 +21,7 @@ ROWS = 6000
 KILLED = """
 import os, signal, sys
 import duckdb_anon
-from duckdb_anon.parts import duck
+from duckdb_anon.parts import run_duckdb
 
 work, worked = duck.work_part, []
 

@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 
 import duckdb_anon
-from duckdb_anon.engine.plan import parameters_of
+from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.registry import ENTRIES
 from tests.fuzz import proofs
 from tests.fuzz.calls import COUNTS, Call, measure_call, method_call

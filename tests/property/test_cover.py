@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.cover import cover, randomize_unchanged
+from duckdb_anon.kernels.random_output_tables import cover, randomize_unchanged
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.table import Attribute
 from tests.reference.cover_lp import distances, full_cost, in_tree, merged_cost, nominal, ordered
 
 KINDS = st.sampled_from(["ordered", "real", "nominal", "hierarchy"])

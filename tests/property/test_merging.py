@@ -10,14 +10,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.keys import compact
-from duckdb_anon.kernels.slicing.matching import record_association
+from duckdb_anon.kernels.row_keys import compact
+from duckdb_anon.kernels.slicing.record_linkage_bound import record_association
 from duckdb_anon.methods import merging, slicing
-from duckdb_anon.model.cells import ROWS, Interval, Node, Source, Struct, ValueSet
+from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.shapes import BUCKET
-from duckdb_anon.model.shapes.linked import SOURCE
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.release_formats.linked import SOURCE
+from duckdb_anon.model.released_columns import ROWS, Interval, Node, Source, Struct, ValueSet
 from tests.reference.merging import association, attribute, possible, unseen
 from tests.reference.plain_slices import plain_shares
 

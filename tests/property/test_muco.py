@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, sse_partition
+from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, sse_partition
 from duckdb_anon.kernels.permutation import permuted, repaired
 from duckdb_anon.methods.muco import least_size
 from tests.reference.cover_lp import nominal, ordered

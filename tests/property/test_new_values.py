@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon import functions
-from duckdb_anon.model.cells import ROWS, Cells, Source, Value
-from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
-from duckdb_anon.model.scale import Scale
-from duckdb_anon.model.table import Attribute, CodedTable
+from duckdb_anon import sql_functions
+from duckdb_anon.model.coded_table import Attribute, CodedTable
+from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.number_scale import Scale
+from duckdb_anon.model.released_columns import ROWS, Cells, Source, Value
 
 ENDS = {
     "TINYINT": ("-128", "127"),
@@ -78,8 +78,8 @@ def releasing(patch: pytest.MonkeyPatch) -> Released:
             return {attribute.name: Value(attribute.name, made, index), ROWS: Source(np.arange(coded.rows))}
 
         entry = Method("new_values", "", "", example="", smallest="", parameters=(), layout=layout, release=release)
-        patch.setitem(functions._BY_NAME, entry.name, entry)
-        con.execute(functions._macro(entry))
+        patch.setitem(sql_functions._BY_NAME, entry.name, entry)
+        con.execute(sql_functions._macro(entry))
         con.execute(f"create or replace table r as from new_values('{table}', qi := ['x'], keep := ['n'])")
         return con.execute("select any_value(typeof(x)) from r").fetchone()[0]  # type: ignore[index]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon.kernels.fingerprints.top_down import publish_top_down
+from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
 from tests.reference import one_to_m as slow
 from tests.reference.one_to_m_example import PATHS, persons_of
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.groups import (
+from duckdb_anon.kernels.partition import (
     All,
     DistinctDiversity,
     EntropyDiversity,
@@ -23,9 +23,9 @@ from duckdb_anon.kernels.groups import (
     boxes,
     partition,
 )
-from duckdb_anon.model.cells import Interval, Node, ValueSet
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.table import Attribute
+from duckdb_anon.model.released_columns import Interval, Node, ValueSet
 from tests.reference import mondrian as slow
 
 TREE = [
@@ -226,7 +226,7 @@ def test_hierarchical_distance_equals_moving_mass_up_the_tree(values, data):
     groups = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(values), max_size=len(values))))
     groups = np.unique(groups, return_inverse=True)[1]
     requirement = TCloseness(0.1, "hierarchical", attribute.hierarchy, attribute.leaf_of_code)
-    from duckdb_anon.kernels.groups import Groups
+    from duckdb_anon.kernels.partition import Groups
 
     got = requirement.distance(Groups(groups, attribute.codes, np.bincount(attribute.codes)))
     for number in range(int(groups.max()) + 1):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform
-from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
-from duckdb_anon.kernels.randomized_response.optimise import optimal_channels
+from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
+from duckdb_anon.kernels.randomized_response.optimize_p import optimal_channels
 from duckdb_anon.kernels.randomized_response.problem import Problem
 from duckdb_anon.kernels.randomized_response.reconstruct import project
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.groups import (
+from duckdb_anon.kernels.partition import (
     All,
     DistinctDiversity,
     EntropyDiversity,
@@ -21,9 +21,9 @@ from duckdb_anon.kernels.groups import (
     Requirement,
     TCloseness,
 )
-from duckdb_anon.kernels.groups.rule_checks import satisfied
-from duckdb_anon.kernels.groups.rules import Rules, Tally
-from duckdb_anon.kernels.groups.whole_persons import OfRows, of_persons_and_rows
+from duckdb_anon.kernels.partition.person_level import OfRows, of_persons_and_rows
+from duckdb_anon.kernels.partition.privacy_checks_jit import satisfied
+from duckdb_anon.kernels.partition.rules import Rules, Tally
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
 from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from tests.reference import mondrian as slow

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.groups import (
+from duckdb_anon.kernels.guarantees import every_column, joined
+from duckdb_anon.kernels.partition import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
@@ -15,7 +16,6 @@ from duckdb_anon.kernels.groups import (
     Requirement,
     TCloseness,
 )
-from duckdb_anon.kernels.guarantees import every_column, joined
 from tests.reference import mondrian as slow
 
 REQUIREMENTS: list[Requirement] = [

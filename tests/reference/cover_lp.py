@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.table import Attribute
 
 Matrix = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 import duckdb_anon
-from duckdb_anon.engine.quoting import ident
+from duckdb_anon.engine.sql_quoting import ident
 
 _NEW_ONE = re.compile(
     r"create \w* ?macro|create or replace \w* ?macro|create_function|attach|pragma|threading|interrupt", re.IGNORECASE

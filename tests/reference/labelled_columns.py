@@ -178,7 +178,7 @@ BUILT = (
     ("century", "", ("age_band", "f45"), "en_GB"),
     ("random_digit", "", ("n_children", "f46"), "en_GB"),
 )  # fmt: skip
-"""Columns by which the rules of how values are built were chosen (`report.profile.shaped`)."""
+"""Columns by which the rules of how values are built were chosen (`report.profile.pattern_rules`)."""
 UNSEEN = (
     ("name", "name", ("meno", "g1"), "sk_SK"),
     ("name", "name", ("ime_prezime", "g2"), "hr_HR"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.mondrian import attribute
 
 # Hasan, Jiang, Chen and Wang (2018), Tables 1 and 2: age, sex, zip code, disease.

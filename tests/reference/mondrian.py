@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from duckdb_anon.engine.coding import code_column
-from duckdb_anon.engine.trees import read_tree
-from duckdb_anon.model.table import Attribute
+from duckdb_anon.engine.column_coding import code_column
+from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.model.coded_table import Attribute
 
 Group = tuple[int, ...]
 Predicate = Callable[[Group], bool]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.fingerprints.transformation import Persons, fingerprints_of
+from duckdb_anon.kernels.set_valued.person_sets import Persons, fingerprints_of
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.table import Attribute
 
 PATHS = tuple(("*", letter.upper(), f"{letter}{digit}") for letter in "abc" for digit in (1, 2))
 NAMES = ("Bob", "David", "Tom", "Simon", "Daisy", "Alice")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.packed import count_cells, offsets_of
-from duckdb_anon.kernels.slicing.matching import Shares, SlicedShares
+from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
+from duckdb_anon.kernels.slicing.record_linkage_bound import Shares, SlicedShares
 
 
 def plain_shares(parts: Sequence[np.ndarray], sensitive: np.ndarray, bucket: np.ndarray) -> SlicedShares:

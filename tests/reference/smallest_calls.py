@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duckdb_anon.model.entries import Method
+from duckdb_anon.model.function_specs import Method
 
 
 def smallest_call(entry: Method, table: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.groups.features import Features
+from duckdb_anon.kernels.partition.feature_encoding import Features
 
 Matrix = NDArray[np.float64]
 

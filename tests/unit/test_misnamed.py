@@ -6,8 +6,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.misnamed import explained
+from duckdb_anon.binder_errors import explained
+from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.registry import ENTRIES
 
 

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.entries import REQUIRED, Method, Parameter
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import REQUIRED, Method, Parameter
 from duckdb_anon.registry import ENTRIES, METHODS
 
 HUGE = (2**63, 2**64 - 1, 2**127 - 1, Decimal(2**127 - 1), -(2**127), Decimal("1e37"), 1e300)

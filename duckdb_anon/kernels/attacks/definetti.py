@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.compiled import compiled
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 
 @compiled

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.compiled import compiled
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 TIE = 1e-9
 BLOCK = 2048

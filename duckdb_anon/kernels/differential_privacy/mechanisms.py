@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import FloatArray, IntArray
 
 _PIECE = 8192
 """Counts that OpenDP is given at a time: between two pieces a call can be stopped."""

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import Requirement
 from duckdb_anon.kernels.lattice.frequency import Counter, FrequencySet, Levels
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.kernels.partition import Requirement
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 
 def failing_rows(found: FrequencySet, table_counts: IntArray, requirement: Requirement) -> IntArray:

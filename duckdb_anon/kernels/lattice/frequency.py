@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups import Groups
-from duckdb_anon.kernels.groups.counted_groups import SensitiveCells
-from duckdb_anon.kernels.groups.packed import offsets_of, order_by, run_starts
-from duckdb_anon.kernels.keys import joint
 from duckdb_anon.kernels.lattice.levels import Generalizations
-from duckdb_anon.model.table import CodeArray, Combinations, IntArray
+from duckdb_anon.kernels.partition import Groups
+from duckdb_anon.kernels.partition.equivalence_classes import SensitiveCells
+from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by, run_starts
+from duckdb_anon.kernels.row_keys import joint
+from duckdb_anon.model.coded_table import CodeArray, Combinations, IntArray
 
 Subset = tuple[int, ...]
 Levels = tuple[int, ...]

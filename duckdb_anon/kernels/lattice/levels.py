@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.box_cells import interval
-from duckdb_anon.kernels.groups.widths import range_width, set_width
-from duckdb_anon.model.cells import Cells, Node, ValueSet
+from duckdb_anon.kernels.partition.generalize import interval
+from duckdb_anon.kernels.partition.ncp import range_width, set_width
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.released_columns import Cells, Node, ValueSet
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 
 def zayatz(sizes: IntArray, fraction: float) -> float:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray
 
 
 def representatives(attribute: Attribute, bins: float | Sequence[float], function: str) -> CodeArray:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.coded_table import CodeArray, FloatArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import CodeArray, FloatArray
 
 SINGULAR = 1e-9
 

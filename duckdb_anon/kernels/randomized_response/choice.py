@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.arguments import matched, randomized_names
 from duckdb_anon.kernels.randomized_response.bins import representatives
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
-from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
-from duckdb_anon.kernels.randomized_response.optimise import optimal_channels
+from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
+from duckdb_anon.kernels.randomized_response.optimize_p import optimal_channels
 from duckdb_anon.kernels.randomized_response.problem import Problem
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
-from duckdb_anon.model.entries import Params
+from duckdb_anon.kernels.randomized_response.setup import matched, randomized_names
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.table import Attribute, CodeArray, CodedTable
+from duckdb_anon.model.function_specs import Params
+from duckdb_anon.model.identifier_case import fold
 
 
 @dataclass(frozen=True)

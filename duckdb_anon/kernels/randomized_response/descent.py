@@ -13,8 +13,8 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response.problem import Problem
 from duckdb_anon.kernels.randomized_response.sensitivity import rec_qi_gradient, rec_sensitive_gradient
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import FloatArray, IntArray
 
 WATCHED = 50
 ROUNDS = 8

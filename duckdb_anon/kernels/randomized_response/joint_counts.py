@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms, transform
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 ROUNDS = 9
 NOISY = 15.0

@@ -20,8 +20,8 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, require_dense
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.table import FloatArray
 
 Scope = Literal["both", "qi", "sensitive"]
 Target = Literal["max", "mean"]

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.coded_table import FloatArray
 
 Projection = Literal["clip", "euclidean"]
 

@@ -29,10 +29,10 @@ from typing import Literal
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform, transform_squared
-from duckdb_anon.kernels.randomized_response.occupied import Occupied
+from duckdb_anon.kernels.randomized_response.contingency import Occupied
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import FloatArray
 
 MAX_CELLS = 2**24
 """Largest product of QI domains held as a dense array (128 MiB of doubles)."""

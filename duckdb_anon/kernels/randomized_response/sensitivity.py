@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform, transform_squared
-from duckdb_anon.kernels.randomized_response.occupied import Occupied
+from duckdb_anon.kernels.randomized_response.contingency import Occupied
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 
 def rec_qi_gradient(

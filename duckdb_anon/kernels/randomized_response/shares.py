@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
-from duckdb_anon.model.reading import BoolArray, Randomization
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.coded_table import FloatArray
+from duckdb_anon.model.release_table import BoolArray, Randomization
 
 
 @dataclass(frozen=True)

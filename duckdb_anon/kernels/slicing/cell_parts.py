@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.packed import ranges, run_starts
-from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.groups.widths import box_width
-from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.kernels.partition.ncp import box_width
+from duckdb_anon.kernels.partition.privacy_models import BoolArray
+from duckdb_anon.kernels.partition.sort_count import ranges, run_starts
+from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.slicing.covers import EXACT, width_of
 from duckdb_anon.kernels.slicing.subgroups import median_parts
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.counted_groups import Groups
-from duckdb_anon.kernels.groups.requirements import BoolArray, Requirement
-from duckdb_anon.kernels.groups.rules import COMMON, LINKABLE, Rule
-from duckdb_anon.model.entries import Parameter
-from duckdb_anon.model.table import Attribute, FloatArray, IntArray
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
+from duckdb_anon.kernels.partition.rules import COMMON, LINKABLE, Rule
+from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
+from duckdb_anon.model.function_specs import Parameter
 
 Estimate = Literal["table", "own"]
 _TOLERANCE = 1e-9

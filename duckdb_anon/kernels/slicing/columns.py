@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.slicing.association import association_matrix
-from duckdb_anon.model.table import Attribute, FloatArray, IntArray
+from duckdb_anon.kernels.slicing.attribute_clustering import association_matrix
+from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 
 _STRICTLY = 1e-12
 

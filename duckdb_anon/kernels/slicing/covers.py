@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.box_cells import interval
-from duckdb_anon.kernels.groups.packed import order_by, ranges, run_starts
-from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.groups.widths import box_width
-from duckdb_anon.model.cells import Cells, Node, ValueSet
+from duckdb_anon.kernels.partition.generalize import interval
+from duckdb_anon.kernels.partition.ncp import box_width
+from duckdb_anon.kernels.partition.privacy_models import BoolArray
+from duckdb_anon.kernels.partition.sort_count import order_by, ranges, run_starts
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.released_columns import Cells, Node, ValueSet
 
 EXACT = -1
 

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.counted_groups import Groups
-from duckdb_anon.kernels.groups.requirements import BoolArray, Requirement
-from duckdb_anon.kernels.groups.rules import CONDITIONAL, Rule
-from duckdb_anon.kernels.keys import compact
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
+from duckdb_anon.kernels.partition.rules import CONDITIONAL, Rule
+from duckdb_anon.kernels.row_keys import compact
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 _TOLERANCE = 1e-9
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.requirements import BoolArray
+from duckdb_anon.kernels.partition.privacy_models import BoolArray
 from duckdb_anon.kernels.slicing.validity_rules import ValidityRule
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.table import Attribute
+from duckdb_anon.model.identifier_case import fold
 
 _WORD = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"|([^\W\d]\w*)")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from duckdb_anon.kernels.slicing.boxed import box_plans
-from duckdb_anon.kernels.slicing.grouping import Grouping
-from duckdb_anon.model.cells import Source, Struct, Whole
-from duckdb_anon.model.entries import ColumnInfo, ColumnPlan, Parameter, Roles
-from duckdb_anon.model.shapes import BUCKET
+from duckdb_anon.kernels.slicing.generalized_layout import box_plans
+from duckdb_anon.kernels.slicing.slice_layout import Grouping
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Parameter, Roles
+from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.released_columns import Source, Struct, Whole
 
 COLUMNS = (
     Parameter(

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.packed import run_starts
-from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.keys import compact
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.kernels.partition.privacy_models import BoolArray
+from duckdb_anon.kernels.partition.sort_count import run_starts
+from duckdb_anon.kernels.row_keys import compact
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 
 def median_parts(set_of_item: IntArray, axes: Sequence[FloatArray], spans: Sequence[float], k: int) -> IntArray:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.packed import run_starts
-from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.kernels.partition.privacy_models import BoolArray
+from duckdb_anon.kernels.partition.sort_count import run_starts
+from duckdb_anon.model.coded_table import IntArray
 
 
 def swapped(

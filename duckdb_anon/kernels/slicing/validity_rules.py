@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.model.table import Attribute, CodeArray, IntArray
+from duckdb_anon.kernels.partition.privacy_models import BoolArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 
 
 @dataclass(frozen=True)

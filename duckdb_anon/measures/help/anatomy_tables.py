@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.quoting import ident
-from duckdb_anon.model.entries import Parameter, Params, Query
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import ColumnError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import BUCKET, Contents
+from duckdb_anon.model.function_specs import Parameter, Params, Query
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import BUCKET, Contents
 
 _SENSITIVE = Parameter("sensitive", "column of bucket counts (default: the release's MAP columns)", "text")
 _PAPER = "Xiao, X., Tao, Y. (2006), Anatomy, section 3"

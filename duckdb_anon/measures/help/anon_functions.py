@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.engine.quoting import literal
-from duckdb_anon.model.entries import REQUIRED, Entry, Method, Parameter, Params, PureSql, Query, Report
+from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.function_specs import REQUIRED, Entry, Method, Parameter, Params, PureSql, Query, Report
 
 _FUNCTION = ("function", "kind", "signature", "summary", "paper", "example", "about")
 _PARAMETER = ("function", "parameter", "default", "meaning")

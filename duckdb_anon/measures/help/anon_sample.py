@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import FloatArray, IntArray
 
 GENDERS = ("female", "male")
 RELATIONSHIPS = (

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
-from duckdb_anon.engine.plan import parameters_of
-from duckdb_anon.engine.quoting import literal
-from duckdb_anon.model.description import Description, read_description, value_text
-from duckdb_anon.model.entries import REQUIRED, Entry, Parameter, Params, Query
-from duckdb_anon.model.shapes import carriers
-from duckdb_anon.model.shapes.types import bag_type, box_type, is_text, list_type, struct_fields
+from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.function_specs import REQUIRED, Entry, Parameter, Params, Query
+from duckdb_anon.model.release_comment import Description, read_description, value_text
+from duckdb_anon.model.release_formats import carriers
+from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, is_text, list_type, struct_fields
 
 Fact = tuple[str, str | None, str | None, str]
 _ROLES = {

@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.quoting import ident, literal
-from duckdb_anon.engine.roles import column_of
-from duckdb_anon.model.description import argument_text
-from duckdb_anon.model.entries import Parameter, Params, Query
+from duckdb_anon.engine.column_roles import column_of
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.shapes.types import is_integer, is_moment, is_number
+from duckdb_anon.model.function_specs import Parameter, Params, Query
+from duckdb_anon.model.release_comment import argument_text
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
 
 NAME = "anon_hierarchy"
 KINDS = ("auto", "date", "code", "number", "quantile", "text", "arx")

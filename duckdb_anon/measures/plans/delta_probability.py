@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.methods.muco import GROUPING, covers, groups_of, refine
-from duckdb_anon.model.entries import Params, Report
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.function_specs import Params, Report
 
 
 def attained(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.budget import Budget
 from duckdb_anon.methods.diffgen import SPENDING
-from duckdb_anon.model.entries import Params, Report
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.function_specs import Params, Report
 
 
 def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Measures nothing of a release: it shows, before anything is released, the probabilities p of least expected
 error whose disclosure risk is at most 1/l, that risk, and the error to expect. Paper: Guo, Ying and Wu
-(2011), Problem 1 and Result 2. Cost: see duckdb_anon/kernels/randomized_response/optimise.py.
+(2011), Problem 1 and Result 2. Cost: see duckdb_anon/kernels/randomized_response/optimize_p.py.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response import arguments
-from duckdb_anon.kernels.randomized_response.arguments import LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.channel import expected_squared_error
 from duckdb_anon.kernels.randomized_response.choice import choose
-from duckdb_anon.model.entries import REQUIRED, Params, Report
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.kernels.randomized_response.setup import LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.function_specs import REQUIRED, Params, Report
 
 NAME = "rr_parameters"
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Check l and bins; p is what is asked for."""
-    return arguments.refine(NAME, {**params, "p": None})
+    return setup.refine(NAME, {**params, "p": None})
 
 
 def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.engine.roles import ROLE_PARAMETERS
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
-from duckdb_anon.model.shapes import EVERY
+from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.parse import quoted
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo

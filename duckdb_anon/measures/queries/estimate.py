@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.expression_names import duckdb_name
-from duckdb_anon.engine.roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
 from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
-from duckdb_anon.model.description import QUERY, read_description
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.release_comment import QUERY, read_description
 from duckdb_anon.rewrite.comparison import answers
 
 

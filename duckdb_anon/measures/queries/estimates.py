@@ -16,15 +16,15 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.keys import keys_of_lists
-from duckdb_anon.kernels.learnt_shares import member_weights
+from duckdb_anon.kernels.interval_em import member_weights
 from duckdb_anon.kernels.randomized_response.shares import InvertedValues
-from duckdb_anon.measures.queries.overlaps import Intervals, ListCells, Members
-from duckdb_anon.measures.queries.products import BLOCK, Product, ProductPart, summed
+from duckdb_anon.kernels.row_keys import keys_of_lists
+from duckdb_anon.measures.queries.factor_product import BLOCK, Product, ProductPart, summed
+from duckdb_anon.measures.queries.selectivity import Intervals, ListCells, Members
 from duckdb_anon.measures.queries.workload import Workload
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import ReadColumn, ReadTable
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
 
 def estimated_answers(

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine.functions_there import functions_there
-from duckdb_anon.model.description import QUERY, Description, read_description, table_name
+from duckdb_anon.engine.duckdb_metadata import functions_there
 from duckdb_anon.model.errors import RewriteError, nearest
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
 from duckdb_anon.rewrite.query.called import require_understood
 from duckdb_anon.rewrite.query.parse import tables_of
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo, same_name

@@ -21,9 +21,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.model.coded_table import Attribute, IntArray
 from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import Attribute, IntArray
 
 Style = Literal["default", "half", "random_size"]
 BoolArray = NDArray[np.bool_]

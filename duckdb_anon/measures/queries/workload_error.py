@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.measures.queries.em_counts import with_learnt_counts
 from duckdb_anon.measures.queries.estimates import estimated_answers
-from duckdb_anon.measures.queries.joint_answers import with_learnt_counts
 from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.shapes import EVERY
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import EVERY
+from duckdb_anon.model.release_table import ReadTable
 
 _AGGREGATE = re.compile(
     r'\s*(?:(count)\s*\(\s*\*\s*\)|(sum)\s*\(\s*(?:"((?:[^"]|"")+)"|([^"()\s]+))\s*\))\s*', re.IGNORECASE

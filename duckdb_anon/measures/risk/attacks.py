@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.attacks.linkage import own_share, vote
-from duckdb_anon.kernels.threads import work_off
-from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.kernels.thread_pool import work_off
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.scores import Scores, Scoring, joined_parts, records_at_a_time
 from duckdb_anon.measures.risk.targets import Targets
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.table import FloatArray, IntArray
 
 
 class CannotAsk(AnonError):

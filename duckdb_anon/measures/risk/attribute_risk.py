@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.roles import ROLE_PARAMETERS
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
 from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
-from duckdb_anon.measures.risk.published_records import PublishedRecords
-from duckdb_anon.measures.risk.replay import replay_select
-from duckdb_anon.measures.risk.secrets import Secret
-from duckdb_anon.model.entries import Params, Report
-from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
+from duckdb_anon.measures.risk.mechanism_simulation import replay_select
+from duckdb_anon.measures.risk.sensitive_attributes import Secret
+from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "attribute_risk"
 

@@ -25,14 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.groups.packed import ranges
-from duckdb_anon.kernels.keys import keys_of
+from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.model.release_table import ReadTable
 
 _BLOCK = 5_000_000
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.risk.population import matched
-from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 
 def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, require_columns, source_rows
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.risk.cell_coverage import distinct_boxes, is_plain, require_columns, source_rows
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
+from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 EXACT_UP_TO = 12
 _BLOCK = 1_000_000

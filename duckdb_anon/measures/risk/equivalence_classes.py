@@ -12,7 +12,7 @@ aggregation.
 
 from __future__ import annotations
 
-from duckdb_anon.model.entries import Parameter, PureSql
+from duckdb_anon.model.function_specs import Parameter, PureSql
 
 FILE = "risk.sql"
 CLASSES = ("rows", "boxes", "buckets", "sliced", "persons", "sampled", "suppressed", "retained")

@@ -16,13 +16,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.fingerprints.hashing import fixed_words, numbered
-from duckdb_anon.kernels.fingerprints.supports import MOST_SUBSETS, Lists, count_subsets, subsets, supports
+from duckdb_anon.kernels.set_valued.hashing import fixed_words, numbered
+from duckdb_anon.kernels.set_valued.supports import MOST_SUBSETS, Lists, count_subsets, subsets, supports
 from duckdb_anon.measures.utility.sa_ncp import PublishedItems, read_published
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 _CHUNK = 1 << 22
 _MOST_CELLS = 1 << 29

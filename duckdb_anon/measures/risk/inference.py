@@ -14,10 +14,10 @@ import numpy as np
 
 from duckdb_anon.measures.risk.linkability import neighbours
 from duckdb_anon.measures.risk.wp29 import ATTACKS, BOXES, HOLDOUT, PAPER, RETURNS, answer, columns_of, numbers, rates
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 CONTINUOUS = 20
 

@@ -9,7 +9,7 @@ to m values of each person are listed.
 
 from __future__ import annotations
 
-from duckdb_anon.model.entries import Parameter, PureSql
+from duckdb_anon.model.function_specs import Parameter, PureSql
 
 FILE = "one_to_m.sql"
 _SENSITIVE = Parameter("sensitive", "sensitive column(s), one fingerprint over all (default: by comment)", "names")

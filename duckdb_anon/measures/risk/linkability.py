@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.neighbours import nearest_rows
+from duckdb_anon.kernels.attacks.gower_nn import nearest_rows
 from duckdb_anon.measures.risk.wp29 import (
     ATTACKS,
     BOXES,
@@ -26,11 +26,11 @@ from duckdb_anon.measures.risk.wp29 import (
     of_rows,
     rates,
 )  # fmt: skip
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.progress import stop_flag
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.release_table import ReadTable
 
 
 def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

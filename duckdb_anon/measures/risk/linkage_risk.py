@@ -31,14 +31,14 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
-from duckdb_anon.measures.risk.baseline import guesses
-from duckdb_anon.measures.risk.published_records import PublishedRecords, own_rows, published
-from duckdb_anon.measures.risk.replay import replay_select
+from duckdb_anon.measures.risk.baseline_inference import guesses
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, own_rows, published
+from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "linkage_risk"
 STRONGEST = "strongest"

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.risk.covering import DistinctBoxes, distinct_boxes
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.risk.cell_coverage import DistinctBoxes, distinct_boxes
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 
 @dataclass

@@ -17,14 +17,14 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attacks import CannotAsk, best_scores, wilson
 from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, prepared
-from duckdb_anon.measures.risk.published_records import PublishedRecords
-from duckdb_anon.measures.risk.replay import replay_select
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
+from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.scores import Scoring
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "membership_risk"
 ATTACKERS = ["nearest", "likelihood"]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.risk.covering import distinct_boxes, is_plain, require_columns
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.risk.cell_coverage import distinct_boxes, is_plain, require_columns
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.release_table import ReadTable
 
 _BLOCK = 4_000_000
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
 from duckdb_anon.kernels.population import uniqueness
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
 
 MODELS = ("pitman", "zayatz", "snb", "poisson", "best")
 

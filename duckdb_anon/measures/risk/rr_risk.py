@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response import arguments
-from duckdb_anon.kernels.randomized_response.arguments import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.choice import choose
-from duckdb_anon.model.entries import Params, Report
+from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.function_specs import Params, Report
 
 NAME = "rr_risk"
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Check l, p and bins before the table is read."""
-    return arguments.refine(NAME, params)
+    return setup.refine(NAME, params)
 
 
 def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:

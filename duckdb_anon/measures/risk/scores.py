@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.attacks.bucket_products import bucket_means, logs_within, row_products
-from duckdb_anon.kernels.attacks.joined import JoinedCells
 from duckdb_anon.kernels.attacks.linkage import bucket_scores, leave_out_groups
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.kernels.threads import threads
-from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.kernels.thread_pool import threads
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.reading import BoolArray
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_table import BoolArray
 
 ColumnScore = Callable[[CodeArray], FloatArray]
 _BLOCK = 4_000_000

@@ -27,10 +27,10 @@ from duckdb_anon.measures.risk.wp29 import (
     of_rows,
     rates,
 )  # fmt: skip
-from duckdb_anon.model.entries import Parameter, Params, Report
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.release_table import ReadTable
 
 Term = tuple[int, str, float]
 MODES = ("univariate", "multivariate")

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.groups.packed import offsets_of
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.kernels.slicing.matching import Shares, SlicedShares, record_association
-from duckdb_anon.measures.risk.covering import DistinctBoxes, distinct_boxes
-from duckdb_anon.model.entries import Params, Report
+from duckdb_anon.kernels.partition.sort_count import offsets_of
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.kernels.slicing.record_linkage_bound import Shares, SlicedShares, record_association
+from duckdb_anon.measures.risk.cell_coverage import DistinctBoxes, distinct_boxes
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 
 def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

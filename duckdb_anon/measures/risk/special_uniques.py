@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.kernels.population.special_uniques import minimal_uniques
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.kernels.population.suda import minimal_uniques
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import CodeArray, FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import CodeArray, FloatArray
+from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 _MOST_SORTED = 4_000_000_000
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.risk.published_records import PublishedRecords
-from duckdb_anon.model.entries import Params
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
+from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.reading import BoolArray, ReadTable
-from duckdb_anon.model.table import CodeArray, IntArray
+from duckdb_anon.model.function_specs import Params
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.risk.attacks import wilson
-from duckdb_anon.measures.risk.covering import require_columns
-from duckdb_anon.measures.risk.published_cells import published_cells
-from duckdb_anon.model.entries import Parameter
+from duckdb_anon.measures.risk.cell_coverage import require_columns
+from duckdb_anon.measures.risk.distinct_cells import published_cells
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.reading import BoolArray, ReadTable
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.function_specs import Parameter
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 PAPER = "Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4"
 BOXES = "boxes are taken at their middle, sets and nodes at their most frequent value"

@@ -3,7 +3,8 @@
 NIST's measure (Task et al. 2023, SDNist): of the original's rows that are alone on the quasi-identifiers, those that
 equal exactly one row of the release there look found. `agreement` is the mean share of the other columns (sensitive and
 insensitive) on which that row is right, `fully` the number of rows right on all of them. A found row that is wrong is
-no disclosure, and whoever trusts it is misled. How boxes and slices are read: `measures.utility.drawn`. Cost: one sort.
+no disclosure, and whoever trusts it is misled. How boxes and slices are read: `measures.utility.sampled_microdata`.
+Cost: one sort.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import require_columns
-from duckdb_anon.measures.utility.drawn import ANSWERS, BY, pairs
+from duckdb_anon.measures.risk.cell_coverage import require_columns
+from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, pairs
 from duckdb_anon.measures.utility.unique_exact_matches import keys
-from duckdb_anon.model.entries import Params, Report
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import ReadTable
+from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "apparent_matches"
 

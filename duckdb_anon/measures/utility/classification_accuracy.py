@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.threads import let_go
-from duckdb_anon.measures.risk.covering import source_rows
-from duckdb_anon.measures.utility.plain_rows import drawn_codes, numbers, repeated_rows
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.kernels.thread_pool import let_go
+from duckdb_anon.measures.risk.cell_coverage import source_rows
+from duckdb_anon.measures.utility.cell_sampling import drawn_codes, numbers, repeated_rows
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.reading import BoolArray, ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 _LARGEST = float(np.finfo(np.float32).max)
 _ONE_HOT_UP_TO = 64

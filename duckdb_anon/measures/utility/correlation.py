@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.reconstruct import project
-from duckdb_anon.measures.utility.joint import joint_shares
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.measures.utility.contingency_table import joint_shares
+from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "correlation"
 

@@ -3,7 +3,7 @@
 For each pair of ordered columns Pearson's r and Spearman's rank correlation in both tables, their 95% confidence
 intervals by Fisher's z (for ranks with the variance 1.06 / (n - 3) of Fieller, Hartley and Pearson 1957), and the
 overlap of the intervals (Karr et al. 2006). Rows in which one of the two is NULL or not finite are left out. For names
-see `correlation` (uncertainty coefficients). How boxes and slices are read: `measures.utility.drawn`.
+see `correlation` (uncertainty coefficients). How boxes and slices are read: `measures.utility.sampled_microdata`.
 Cost: one sort a column.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
-from duckdb_anon.model.entries import Params, Report
+from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
+from duckdb_anon.model.coded_table import Attribute, FloatArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import Attribute, FloatArray
+from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "correlation_comparison"
 _Z = 1.959963984540054

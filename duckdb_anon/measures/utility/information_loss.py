@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import common_node, replaced_rows, require_columns
-from duckdb_anon.model.entries import Params, Report
+from duckdb_anon.measures.risk.cell_coverage import common_node, replaced_rows, require_columns
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.reading import BoolArray, ReadColumn, ReadTable
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 ALL = "(all)"
 

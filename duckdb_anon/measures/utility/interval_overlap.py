@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.model.table import FloatArray
+from duckdb_anon.model.coded_table import FloatArray
 
 
 def interval_overlap(first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]) -> FloatArray:

@@ -10,7 +10,7 @@ Departure: SDNist draws 50 sets with repetition; here every set of 2 and of 3 co
 more than `marginals`, as many drawn without. Beside SDNist 2.4's own code, on 8,000 rows of a census in the same bins,
 all 28 pairs and 56 triples: muco(0.1) 976.558 and 905.339, rank_swap(15) 931.643 and 823.188, rr_distort(p := 0.6)
 733.313 and 613.634, by both; with the bins made here, in place of SDNist's percentile ranks, 976.9 and 906.6, 931.8 and
-824.7, 735.3 and 616.2. How boxes and slices are read: `measures.utility.drawn`.
+824.7, 735.3 and 616.2. How boxes and slices are read: `measures.utility.sampled_microdata`.
 Cost: one pass over the rows a set of columns.
 """
 
@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, binned, columns_of, pairs
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, binned, columns_of, pairs
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import FloatArray, IntArray
+from duckdb_anon.model.release_table import ReadTable
 
 ORDERS = (2, 3)
 NAME = "k_marginal"

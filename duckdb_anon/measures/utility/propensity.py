@@ -6,7 +6,8 @@ be told apart, c (1 - c) at most. `expected` is what pMSE would be if both came 
 for a logistic regression with p parameters (Snoke et al. 2018, section 3), the mean over `permutations` of shuffled
 origins for a tree. `ratio` is pmse over expected, 1 for a release like a new sample. Logistic regression sees each
 column alone, the tree what ties them. At most `rows` rows of each table are drawn. How boxes and slices are read:
-`measures.utility.drawn`. Cost: that of scikit-learn (`pip install duckdb-anon[ml]`), times permutations for the tree.
+`measures.utility.sampled_microdata`. Cost: that of scikit-learn (`pip install duckdb-anon[ml]`), times permutations
+for the tree.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.threads import let_go
-from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, Pair, columns_of, pairs
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.kernels.thread_pool import let_go
+from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, Pair, columns_of, pairs
+from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import Attribute, FloatArray, IntArray
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "propensity"
 LEARNERS = ("logistic", "cart")

@@ -4,7 +4,8 @@ Least squares of a number `target` on the other columns in both tables, each coe
 interval and the overlap of both intervals (Karr et al. 2006; in NIST SDNist for income on education). Numbers enter as
 they are, a name as an indicator against the original's most frequent value; rows in which a number is NULL or not
 finite are left out. A coefficient that one of the tables cannot tell (a value nobody has there, a column that follows
-from the others) is NULL there. How boxes and slices are read: `measures.utility.drawn`. Cost: rows times terms squared.
+from the others) is NULL there. How boxes and slices are read: `measures.utility.sampled_microdata`. Cost: rows times
+terms squared.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs, value_text
 from duckdb_anon.measures.utility.interval_overlap import interval_overlap
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Report
+from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs, value_text
+from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import Attribute, FloatArray, IntArray
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "regression_comparison"
 _MOST_TERMS = 300

@@ -16,13 +16,13 @@ from __future__ import annotations
 from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
-from duckdb_anon.engine.quoting import ident, idents
-from duckdb_anon.kernels.randomized_response.arguments import PAPER
+from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
-from duckdb_anon.model.entries import REQUIRED, Parameter, Params, Query
+from duckdb_anon.kernels.randomized_response.setup import PAPER
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import CHANNELS
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import CHANNELS
 from duckdb_anon.rewrite.query.tables import struct_fields
 from duckdb_anon.rewrite.shapes.inverted import told
 

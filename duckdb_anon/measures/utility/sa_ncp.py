@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.covering import source_rows
-from duckdb_anon.model.entries import Parameter, Params, Report
+from duckdb_anon.measures.risk.cell_coverage import source_rows
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_table import ReadTable
 
 ALL = "(all)"
 

@@ -2,7 +2,8 @@
 
 NIST's measure (Task et al. 2023, SDNist): of the original's rows that no other row equals on `columns` (all labelled
 ones by default), the share that some row of the release equals on all of them. It says what was left as it was, not
-what an attacker finds (`linkage_risk`). How boxes and slices are read: `measures.utility.drawn`. Cost: one sort.
+what an attacker finds (`linkage_risk`). How boxes and slices are read: `measures.utility.sampled_microdata`. Cost:
+one sort.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.utility.drawn import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
-from duckdb_anon.model.entries import Params, Report
-from duckdb_anon.model.reading import ReadTable
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
+from duckdb_anon.model.coded_table import IntArray
+from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.release_table import ReadTable
 
 NAME = "unique_exact_matches"
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import is_moment
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_moment
 from duckdb_anon.rewrite.bounds.delta_method import REACH
 from duckdb_anon.rewrite.bounds.fewest import fewest_of_lists
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, both, certain, end_of, given, possible

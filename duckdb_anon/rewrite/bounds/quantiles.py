@@ -19,8 +19,8 @@ from importlib.metadata import version
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import decimal_type, is_boolean, is_moment, is_text
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import decimal_type, is_boolean, is_moment, is_text
 from duckdb_anon.rewrite.bounds.hard_bounds import value_ends
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, mass
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT

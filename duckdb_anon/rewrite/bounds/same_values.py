@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.kinds import BELOW
 from duckdb_anon.rewrite.estimate.value_steps import append_step
 from duckdb_anon.rewrite.query.seen_values import DIFFERENT, DIGEST, ROWS, SHOWN, SeenValues

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.bounds.variance_blocks import Block, Question
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term, split
 from duckdb_anon.rewrite.estimate.row_answers import told_name

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.shapes.types import is_moment, is_timestamp
+from duckdb_anon.model.release_formats.duckdb_types import is_moment, is_timestamp
 from duckdb_anon.rewrite.estimate.expectation import (
     BY_VALUE,
     EXACT,

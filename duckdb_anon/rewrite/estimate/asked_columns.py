@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.walking import all_of, columns_of
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart

@@ -23,7 +23,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_integer
+from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.rewrite.estimate.row_answers import Place, place_of, shares_name, told_name
 from duckdb_anon.rewrite.estimate.row_answers import total as summed
 from duckdb_anon.rewrite.estimate.row_weights import factors, is_flag

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, EXACT, whens
 from duckdb_anon.rewrite.query.template import column, mapped
 from duckdb_anon.rewrite.query.walking import all_of, columns_of

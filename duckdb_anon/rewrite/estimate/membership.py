@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.estimate.expectation import split
 from duckdb_anon.rewrite.query.template import every, name, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of

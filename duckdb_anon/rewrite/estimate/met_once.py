@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.estimate.expectation import split
 from duckdb_anon.rewrite.query.parse import from_items, is_original, plain
 from duckdb_anon.rewrite.query.template import copied, every, name

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.template import copied, every, tree
 from duckdb_anon.rewrite.query.walking import all_of

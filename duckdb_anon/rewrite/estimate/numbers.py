@@ -12,8 +12,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import is_boolean, is_moment, is_timestamp
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_moment, is_timestamp
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import TableInfo

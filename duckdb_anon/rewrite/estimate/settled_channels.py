@@ -15,7 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
-from duckdb_anon.model.shapes.types import is_boolean, is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_number
 from duckdb_anon.rewrite.estimate.row_answers import told_name
 from duckdb_anon.rewrite.query.parse import to_sql
 from duckdb_anon.rewrite.query.seen_values import Looks

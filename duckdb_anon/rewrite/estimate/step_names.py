@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.estimate.expectation import BY_VALUE, Term
 from duckdb_anon.rewrite.query.template import own_name
 from duckdb_anon.rewrite.query.walking import all_of

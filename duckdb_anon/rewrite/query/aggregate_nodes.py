@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.walking import all_of
 

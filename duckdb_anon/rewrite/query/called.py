@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.parse import parse
 from duckdb_anon.rewrite.query.refusals import is_aggregate, is_changing
 from duckdb_anon.rewrite.query.walking import all_of

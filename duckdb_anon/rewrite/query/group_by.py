@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.refusals import has_aggregate, is_aggregate
 from duckdb_anon.rewrite.query.result_names import ResultNames, items_of
 from duckdb_anon.rewrite.query.template import copied, tree

@@ -20,7 +20,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.collation import refuse_letters
 from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_constants, spell_out_positions
 from duckdb_anon.rewrite.query.merging_in import merged

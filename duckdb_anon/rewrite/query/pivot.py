@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.template import copied, every, tree
 from duckdb_anon.rewrite.query.walking import all_of
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import copied
 from duckdb_anon.rewrite.query.walking import all_of

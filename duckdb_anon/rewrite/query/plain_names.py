@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.walking import Node, all_of
 
 Names = frozenset[str]

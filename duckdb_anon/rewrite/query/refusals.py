@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.walking import all_of
 
 AGGREGATES = frozenset(

@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.scoping import step_of
 from duckdb_anon.rewrite.query.tables import TableInfo, same_table
 from duckdb_anon.rewrite.query.template import copied

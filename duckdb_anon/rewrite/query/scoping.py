@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 
 
 def step_of(table: exp.Table) -> exp.CTE | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.walking import all_of
 

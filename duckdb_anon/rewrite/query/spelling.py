@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.template import OWN
 from duckdb_anon.rewrite.query.walking import all_of
 

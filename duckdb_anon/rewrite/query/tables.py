@@ -15,9 +15,9 @@ from typing import Literal
 from sqlglot import exp
 
 from duckdb_anon.model.errors import ColumnError, RewriteError
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes import Contents, read
-from duckdb_anon.model.shapes.types import bag_type, box_type, list_type, struct_fields
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import Contents, read
+from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, list_type, struct_fields
 from duckdb_anon.rewrite.query.seen_values import Looks
 
 __all__ = [

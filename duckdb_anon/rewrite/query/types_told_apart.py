@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import is_integer, without_enums
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, without_enums
 from duckdb_anon.rewrite.query.walking import all_of
 
 _BY_TYPE = {"hash", "typeof", "pg_typeof", "enum_code", "enum_first", "enum_last", "enum_range", "enum_range_boundary"}

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import is_boolean, is_integer, is_moment, is_number, is_text
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_number, is_text
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.walking import all_of
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes, without_filter
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.tables import TableInfo

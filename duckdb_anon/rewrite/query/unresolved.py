@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.result_names import ResultNames, items_of
 from duckdb_anon.rewrite.query.scoping import step_of
 from duckdb_anon.rewrite.query.tables import TableInfo, same_table

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 
 Node = TypeVar("Node", bound=exp.Expr)
 LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Var})

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import is_integer
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.rewrite.query.parse import from_items
 from duckdb_anon.rewrite.query.scoping import step_of
 from duckdb_anon.rewrite.query.tables import TableInfo

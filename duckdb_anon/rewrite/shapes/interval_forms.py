@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import decimal_type, is_integer, is_timestamp, spread_of
+from duckdb_anon.model.release_formats.duckdb_types import decimal_type, is_integer, is_timestamp, spread_of
 from duckdb_anon.rewrite.query.template import added, every, multiplied, number, own, some, tree, truth
 from duckdb_anon.rewrite.shapes.known_expressions import Quadratic
 from duckdb_anon.rewrite.shapes.moment_units import timestamp

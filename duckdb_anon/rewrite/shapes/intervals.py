@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import MOST_LISTED
-from duckdb_anon.model.shapes.types import is_moment, spread_of
+from duckdb_anon.model.release_formats.duckdb_types import is_moment, spread_of
 from duckdb_anon.rewrite.query.template import (
     OWN,
     kept_together,

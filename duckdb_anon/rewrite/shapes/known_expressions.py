@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_integer
+from duckdb_anon.model.release_formats.duckdb_types import is_integer
 
 Quadratic: TypeAlias = tuple[Fraction, Fraction, Fraction]
 """Factors of the square and of the value itself, and what is added."""

@@ -1,7 +1,7 @@
 """Generalized cells whose values weigh what all cells of the column tell together.
 
 The same cells as in `intervals` and `listed`, and the same bounds; only the weights of the values inside a cell are
-learnt from the release (`duckdb_anon.kernels.learnt_shares`) instead of being even. The functions that learn get the
+learnt from the release (`duckdb_anon.kernels.interval_em`) instead of being even. The functions that learn get the
 distinct cells and their numbers of rows as lists, so the text stays as short as without them.
 """
 
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_integer, is_number, is_timestamp
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number, is_timestamp
 from duckdb_anon.rewrite.query.template import number, own, select, tree, truth
 from duckdb_anon.rewrite.shapes.interval_forms import WHOLE, Form
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart

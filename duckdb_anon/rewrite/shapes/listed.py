@@ -12,8 +12,8 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, when_run
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import is_text
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_text
 from duckdb_anon.rewrite.query.tables import TableInfo, list_type
 from duckdb_anon.rewrite.query.template import mapped, name, own, select, tree
 from duckdb_anon.rewrite.query.walking import all_of

@@ -6,7 +6,7 @@ microseconds an end would lie inside its box, and a bound taken from it would no
 
 from __future__ import annotations
 
-from duckdb_anon.model.shapes.types import is_zoned
+from duckdb_anon.model.release_formats.duckdb_types import is_zoned
 
 
 def in_nanoseconds(kind: str) -> bool:

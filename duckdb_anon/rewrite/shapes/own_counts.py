@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
-from duckdb_anon.model.shapes.types import bag_type
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import bag_type
 from duckdb_anon.rewrite.query.template import some, tree
 from duckdb_anon.rewrite.query.walking import columns_of
 from duckdb_anon.rewrite.shapes.kind_counts import KindPart

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.template import every, name, select, taken, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import multiplied, own, select, tree, truth
 from duckdb_anon.rewrite.query.walking import all_of

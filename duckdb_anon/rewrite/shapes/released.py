@@ -9,7 +9,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
-from duckdb_anon.model.shapes.types import comparable, without_enums
+from duckdb_anon.model.release_formats.duckdb_types import comparable, without_enums
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.shapes.parts import Part
 

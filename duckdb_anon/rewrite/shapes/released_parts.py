@@ -1,6 +1,7 @@
 """From what a release carries to the parts a rewritten query reads it through.
 
-Which column carries what is decided in `duckdb_anon.model.shapes`; here each kind of cell gets its part: exact values
+Which column carries what is decided in `duckdb_anon.model.release_formats`; here each kind of cell gets its part:
+exact values
 are expressions over a released row, everything else is listed, weighed or inverted by a part of its own.
 """
 
@@ -11,10 +12,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
-from duckdb_anon.model.shapes import Content, Contents, Weight
-from duckdb_anon.model.shapes.types import is_text, without_enums
+from duckdb_anon.model.release_formats import Content, Contents, Weight
+from duckdb_anon.model.release_formats.duckdb_types import is_text, without_enums
 from duckdb_anon.rewrite.query.tables import TableInfo, box_type, contents_of, list_type
 from duckdb_anon.rewrite.query.template import column as quoted
 from duckdb_anon.rewrite.query.template import multiplied, select, tree

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.model.folding import fold
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.template import mapped, multiplied, name, select, tree
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.parts import Part, Request, answer, columns_asked, labelled, same

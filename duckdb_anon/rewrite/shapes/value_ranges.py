@@ -14,7 +14,7 @@ from math import isinf
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import is_moment, is_timestamp
+from duckdb_anon.model.release_formats.duckdb_types import is_moment, is_timestamp
 from duckdb_anon.rewrite.query.template import number
 from duckdb_anon.rewrite.shapes.known_expressions import nearly, quadratic
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from duckdb_anon.model.shapes.types import decimal_type, is_integer, spread_of
+from duckdb_anon.model.release_formats.duckdb_types import decimal_type, is_integer, spread_of
 from duckdb_anon.rewrite.query.template import mapped, multiplied, number, own, own_name, tree
 
 NARROW = {"TINYINT", "SMALLINT", "INT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from duckdb_anon.engine.arrow import as_numbers
-from duckdb_anon.engine.coding import canonical_order, code_column
+from duckdb_anon.engine.column_coding import canonical_order, code_column
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
 

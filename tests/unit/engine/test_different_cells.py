@@ -9,10 +9,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.engine import fits, plan
+from duckdb_anon.engine import memory_estimate, planner
 from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.different_cells import different
-from duckdb_anon.model import cells as c
+from duckdb_anon.model import released_columns as c
 
 CALLS = {
     "boxes and sets": "mondrian('many', 5, qi := ['age', 'job', 'town'], sensitive := 's', seed := 1)",
@@ -44,7 +44,7 @@ def test_releases_are_the_same_in_the_same_order(
 ) -> None:
     plain = many.execute(f"from {call}")
     described, rows = plain.description, in_order(plain.fetchall())
-    monkeypatch.setattr(fits, "_MANY", 0)
+    monkeypatch.setattr(memory_estimate, "_MANY", 0)
     beside = many.execute(f"from {call}")
     assert beside.description == described
     assert in_order(beside.fetchall()) == rows
@@ -68,9 +68,9 @@ def test_which_plans_read_rows_on_several_threads(
         many.execute(f"explain from {call}")
         return decoders.pop().beside
 
-    monkeypatch.setattr(plan, "Decoder", decoder)
+    monkeypatch.setattr(planner, "Decoder", decoder)
     assert not any(beside(call) for call in CALLS.values())  # of few rows no thread gets a share
-    monkeypatch.setattr(fits, "_MANY", 0)
+    monkeypatch.setattr(memory_estimate, "_MANY", 0)
     assert [name for name, call in CALLS.items() if beside(call)] == [
         "boxes and sets", "boxes alone", "nodes", "cells", "told domains",
     ]  # fmt: skip

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.failing import naming_steps, with_step
+from duckdb_anon.engine.error_context import naming_steps, with_step
 from duckdb_anon.rewrite.written_steps import written_steps
-from duckdb_anon.shell.dot import StopScript
+from duckdb_anon.shell.dot_commands import StopScript
 from duckdb_anon.shell.session import Session
 
 ROLES = "qi := ['age', 'sex'], keep := ['cost']"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from duckdb_anon.engine import answer, drawn_off, feed, held
+from duckdb_anon.engine import answer, drawn_off, held, input_scan
 from duckdb_anon.engine.arrow import decoded
 from duckdb_anon.model.errors import RequirementError
 
@@ -30,12 +30,12 @@ COLUMNS = {
 @pytest.mark.parametrize("most", [1, 100, 10**6])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_MOST_BYTES", most)
-    number = feed.opened((0, 0, 1))
+    monkeypatch.setattr(input_scan, "_MOST_BYTES", most)
+    number = input_scan.opened((0, 0, 1))
     whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
     for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
-        feed.put(number, part)
-    _, taken = feed.taken(number)
+        input_scan.put(number, part)
+    _, taken = input_scan.taken(number)
     assert len(taken) == 5
     back = decoded(taken.field(name))
     assert back.type == COLUMNS[name].type
@@ -45,24 +45,24 @@ def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: py
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
 def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_MOST_BYTES", 1)  # else the texts would be held once
+    monkeypatch.setattr(input_scan, "_MOST_BYTES", 1)  # else the texts would be held once
     long = pa.array([f"{i:04}" * 256 for i in range(2048)], kind)  # 2 MB, which all vectors share
-    number = feed.opened((0, 0, 1))
+    number = input_scan.opened((0, 0, 1))
     for _ in range(1030):
-        feed.put(number, pa.StructArray.from_arrays([long], ["long"]))
+        input_scan.put(number, pa.StructArray.from_arrays([long], ["long"]))
     with pytest.raises(RequirementError, match=r"2,109,440 rows holds more than 2 GB of text, .* --part-rows 1000000"):
-        feed.taken(number)[1].field("long")
+        input_scan.taken(number)[1].field("long")
 
 
 @pytest.mark.parametrize("most", [10**4, 10**9])
 def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_MOST_BYTES", most)
-    number = feed.opened((0, 0, 1))
+    monkeypatch.setattr(input_scan, "_MOST_BYTES", most)
+    number = input_scan.opened((0, 0, 1))
     rows = pa.array(range(200 * 500), pa.int64())
     table = pa.StructArray.from_arrays([rows, rows.cast(pa.string()), pc.multiply(rows, 3)], ["rn", "text", "three"])
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda k: feed.put(number, table.slice(k * 500, 500)), range(200)))
-    taken = feed.taken(number)[1]
+        list(pool.map(lambda k: input_scan.put(number, table.slice(k * 500, 500)), range(200)))
+    taken = input_scan.taken(number)[1]
     rn, three = taken.field("rn").to_numpy(), taken.field("three").to_numpy()
     texts = decoded(taken.field("text")).cast(pa.int64()).to_numpy()
     assert sorted(rn.tolist()) == rows.to_pylist()
@@ -72,20 +72,24 @@ def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.Mo
 
 def test_much_text_with_few_values_is_held_once() -> None:
     long = pa.array([f"{i % 3}" * 2000 for i in range(2048)])
-    number = feed.opened((0, 0, 1))
+    number = input_scan.opened((0, 0, 1))
     for _ in range(600):
-        feed.put(number, pa.StructArray.from_arrays([long], ["long"]))
-    assert feed.taken(number)[1].field("long").encoded.dictionary.to_pylist() == ["0" * 2000, "1" * 2000, "2" * 2000]
+        input_scan.put(number, pa.StructArray.from_arrays([long], ["long"]))
+    assert input_scan.taken(number)[1].field("long").encoded.dictionary.to_pylist() == [
+        "0" * 2000,
+        "1" * 2000,
+        "2" * 2000,
+    ]
 
 
 def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection() -> None:
-    left, other = feed.opened((0, 7, 1)), feed.opened((0, 8, 1))
-    same = feed.opened((0, 7, 1))
-    feed.taken(same)
-    feed.opened((0, 7, 2))
-    feed.taken(other)
+    left, other = input_scan.opened((0, 7, 1)), input_scan.opened((0, 8, 1))
+    same = input_scan.opened((0, 7, 1))
+    input_scan.taken(same)
+    input_scan.opened((0, 7, 2))
+    input_scan.taken(other)
     with pytest.raises(KeyError):
-        feed.taken(left)
+        input_scan.taken(left)
 
 
 def test_two_calls_in_one_statement_do_not_mix(con: duckdb.DuckDBPyConnection) -> None:

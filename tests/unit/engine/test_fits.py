@@ -76,7 +76,7 @@ def test_counts_of_buckets_are_reckoned_with(con: duckdb.DuckDBPyConnection) -> 
 
 MEASURED = """
 import re, sys, duckdb_anon
-from duckdb_anon.engine import fits
+from duckdb_anon.engine import memory_estimate
 con = duckdb_anon.connect(sys.argv[1])
 con.execute("set threads = 2; set enable_progress_bar = false")
 value, call = sys.argv[2:]

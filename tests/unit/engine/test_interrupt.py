@@ -11,21 +11,21 @@ import time
 
 import pytest
 
-from duckdb_anon.engine import interrupt
+from duckdb_anon.engine import interrupts
 
 
 def test_tick_raises_once_the_call_was_stopped() -> None:
-    with interrupt.watching():
-        interrupt.tick()
-        interrupt.stop_running()
-        with pytest.raises(interrupt.Interrupted):
-            interrupt.tick()
+    with interrupts.watching():
+        interrupts.tick()
+        interrupts.stop_running()
+        with pytest.raises(interrupts.Interrupted):
+            interrupts.tick()
 
 
 def test_a_new_call_starts_unstopped() -> None:
-    interrupt.stop_running()
-    with interrupt.watching():
-        interrupt.tick()
+    interrupts.stop_running()
+    with interrupts.watching():
+        interrupts.tick()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are posix")
@@ -56,7 +56,7 @@ def test_ctrl_c_stops_a_long_call_and_leaves_the_database_usable() -> None:
 
 def test_who_was_stopped_while_rows_were_read_is_stopped_when_the_kernel_begins() -> None:
     begun = time.monotonic()
-    interrupt.stop_running((7, 1))
+    interrupts.stop_running((7, 1))
     for place, since, stopped in (((7, 1), begun, True), ((7, 2), begun, False), ((7, 1), time.monotonic(), False)):
-        with interrupt.watching(place, since) as flag:
+        with interrupts.watching(place, since) as flag:
             assert bool(flag[0]) is stopped

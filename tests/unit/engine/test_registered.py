@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import duckdb_anon
-from duckdb_anon import functions
+from duckdb_anon import sql_functions
 from duckdb_anon.engine.arrow import owning
 
 
@@ -32,7 +32,7 @@ class Registering:
 def test_every_function_that_answers_with_arrays_owns_them() -> None:
     # a thread of DuckDB's that drops a numpy array's memory waits for the GIL, perhaps for ever
     con = Registering()
-    functions._instance_number(con)  # type: ignore[arg-type]
+    sql_functions._instance_number(con)  # type: ignore[arg-type]
     arrays = {name: function for name, (function, options) in con.made.items() if options}
     assert set(con.made) - set(arrays) == {"_anon_instance"}
     assert len(arrays) > 10
@@ -43,12 +43,12 @@ def test_every_function_that_answers_with_arrays_owns_them() -> None:
 def test_databases_share_their_functions_and_are_forgotten() -> None:
     several = [Registering() for _ in range(3)]
     for one in several:
-        functions._instance_number(one)  # type: ignore[arg-type]
+        sql_functions._instance_number(one)  # type: ignore[arg-type]
     made = [{name: function for name, (function, options) in one.made.items() if options} for one in several]
     assert all(one == made[0] for one in made)
 
     gc.collect()  # connections of other tests
-    kept, known = len(functions._KEEP), set(functions._CONNECTIONS)
+    kept, known = len(sql_functions._KEEP), set(sql_functions._CONNECTIONS)
     for _ in range(5):
         con = duckdb_anon.connect()
         con.execute("from anon_functions() limit 1").fetchall()
@@ -56,8 +56,8 @@ def test_databases_share_their_functions_and_are_forgotten() -> None:
         con.close()
         del con
     gc.collect()
-    assert set(functions._CONNECTIONS) <= known  # other tests' may have gone, too
-    assert len(functions._KEEP) == kept + 5  # one small one a database
+    assert set(sql_functions._CONNECTIONS) <= known  # other tests' may have gone, too
+    assert len(sql_functions._KEEP) == kept + 5  # one small one a database
     assert all(sys.getrefcount(function) > 2 for function in made[0].values())
 
 

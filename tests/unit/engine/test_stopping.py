@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import duckdb_anon
-from duckdb_anon import functions
-from duckdb_anon.engine import interrupt
-from duckdb_anon.kernels.compiled import compiled
+from duckdb_anon import sql_functions
+from duckdb_anon.engine import interrupts
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.model import progress
-from duckdb_anon.model.cells import ROWS, Cells, Source
-from duckdb_anon.model.entries import ColumnPlan, Method, Params, Roles
-from duckdb_anon.model.table import CodedTable, IntArray
+from duckdb_anon.model.coded_table import CodedTable, IntArray
+from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.released_columns import ROWS, Cells, Source
 
 
 @compiled
@@ -47,10 +47,10 @@ def _layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with a method that runs until it is stopped."""
     entry = Method("endless", "", "", example="", smallest="", parameters=(), layout=_layout, release=_release)
-    monkeypatch.setitem(functions._BY_NAME, "endless", entry)
+    monkeypatch.setitem(sql_functions._BY_NAME, "endless", entry)
     _started.clear()
     con = duckdb_anon.connect()
-    con.execute(functions._macro(entry))
+    con.execute(sql_functions._macro(entry))
     con.execute("create table t as select range as x from range(3)")
     yield con
     con.close()
@@ -89,7 +89,7 @@ def test_interrupt_of_another_connection_stops_nothing(endless: duckdb.DuckDBPyC
     elsewhere.interrupt()
     time.sleep(0.3)
     assert thread.is_alive()
-    interrupt.stop_running()
+    interrupts.stop_running()
     thread.join(60)
     assert not thread.is_alive()
 
@@ -102,7 +102,7 @@ def test_a_stopped_call_leaves_no_mark_on_the_next(endless: duckdb.DuckDBPyConne
 
 
 def test_a_flag_outside_a_call_is_never_set() -> None:
-    interrupt.stop_running()
+    interrupts.stop_running()
     assert progress.stop_flag()[0] == 0
     progress.tick()
 
@@ -113,13 +113,13 @@ def test_an_interrupt_while_a_call_is_planned_stops_it(
 ) -> None:
     con.execute("create table p as select i % 5 as a, i % 3 as s from range(60) t(i)")
     statement = "select count(*) from " + call.format("qi := ['a'], sensitive := 's'")
-    plan = functions.plan
+    plan = sql_functions.plan
 
     def planning(*given: Any) -> str:
         con.interrupt()
         return plan(*given)
 
-    monkeypatch.setattr(functions, "plan", planning)
+    monkeypatch.setattr(sql_functions, "plan", planning)
     with pytest.raises((duckdb.Error, RuntimeError), match=r"(?i)interrupt"):
         con.execute(statement)
     monkeypatch.undo()

@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from duckdb_anon.engine.trees import read_tree
+from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.model.errors import ParameterError
 
 

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.anatomy import anatomize, largest_l
+from duckdb_anon.kernels.bucketize import anatomize, largest_l
 from duckdb_anon.model.errors import RequirementError
 from tests.reference import anatomy
 

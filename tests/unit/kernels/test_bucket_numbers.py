@@ -10,8 +10,8 @@ import pytest
 
 from duckdb_anon.kernels import bucket_numbers
 from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.kinds import BELOW
-from duckdb_anon.model.table import IntArray
 
 Bucket = tuple[tuple[int, int], ...]
 

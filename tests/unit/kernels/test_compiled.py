@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels import compiled as home
-from duckdb_anon.kernels.compiled import compiled, compiled_in_place, instead
-from duckdb_anon.kernels.groups.loss_cut import groups_by_loss
-from duckdb_anon.kernels.groups.rule_checks import checking, satisfied
-from duckdb_anon.kernels.groups.rules import CONDITIONAL, DISTINCT, SIZE, Rule, Rules
+from duckdb_anon.kernels import jit as home
+from duckdb_anon.kernels.jit import compiled, compiled_in_place, instead
+from duckdb_anon.kernels.partition.loss_cut import groups_by_loss
+from duckdb_anon.kernels.partition.privacy_checks_jit import checking, satisfied
+from duckdb_anon.kernels.partition.rules import CONDITIONAL, DISTINCT, SIZE, Rule, Rules
 
 
 @compiled
@@ -84,7 +84,7 @@ def test_variants_have_names_of_their_own_whatever_takes_whose_place():
 
 def test_functions_of_one_name_have_other_numbers_in_another_process():
     code = (
-        "from duckdb_anon.kernels.compiled import compiled\nf = compiled(lambda value: value + 1)\nf(1)\n"
+        "from duckdb_anon.kernels.jit import compiled\nf = compiled(lambda value: value + 1)\nf(1)\n"
         "print(*(one.fndesc.mangled_name for one in f.outer().overloads.values()))"
     )
     names = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)}
@@ -131,7 +131,7 @@ def test_import_leaves_numba_alone():
 
 MODULE = """
 import json, sys
-from duckdb_anon.kernels.compiled import compiled, cache_folder
+from duckdb_anon.kernels.jit import compiled, cache_folder
 
 @compiled
 def squared(value):
@@ -185,7 +185,7 @@ def test_without_a_folder_functions_still_compile(tmp_path, monkeypatch):
 def test_a_change_of_what_is_called_compiles_the_caller_anew(tmp_path):
     called, caller, cache = tmp_path / "called.py", tmp_path / "caller.py", tmp_path / "cache"
     cache.mkdir()
-    head = "from duckdb_anon.kernels.compiled import compiled, cache_folder\n"
+    head = "from duckdb_anon.kernels.jit import compiled, cache_folder\n"
     caller.write_text(
         "import json\nfrom called import shifted\n"
         + head

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.engine.randomness import generator
-from duckdb_anon.kernels.draws import apart
+from duckdb_anon.engine.rng import generator
+from duckdb_anon.kernels.rng_streams import apart
 
 
 @pytest.mark.parametrize("seed", [None, 3])

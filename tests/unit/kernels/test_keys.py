@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels import keys as numbering
-from duckdb_anon.kernels.keys import compact, joint, keys_of, keys_of_lists
-from duckdb_anon.kernels.threads import allowed
+from duckdb_anon.kernels import row_keys as numbering
+from duckdb_anon.kernels.row_keys import compact, joint, keys_of, keys_of_lists
+from duckdb_anon.kernels.thread_pool import allowed
 
 ROWS = st.integers(1, 3).flatmap(
     lambda width: st.lists(

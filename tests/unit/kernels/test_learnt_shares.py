@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.learnt_shares import ROUNDS, Boxes, member_weights
+from duckdb_anon.kernels.interval_em import ROUNDS, Boxes, member_weights
 
 CELLS = [(0, 9), (0, 3), (2, 5), (5, 5), (4, 8), (9, 9), (2, 2)]
 ROWS = [3, 10, 4, 6, 2, 1, 5]

@@ -9,10 +9,10 @@ from math import factorial
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.permutation import marginal_repair, permuted, repaired
-from duckdb_anon.kernels.permutation.marginal_repair import BINS, LEAST_COUNT, MOST_BINS, _binned
-from duckdb_anon.kernels.permutation.within import _shuffle
-from duckdb_anon.kernels.threads import allowed
+from duckdb_anon.kernels.permutation import marginal_calibration, permuted, repaired
+from duckdb_anon.kernels.permutation.marginal_calibration import BINS, LEAST_COUNT, MOST_BINS, _binned
+from duckdb_anon.kernels.permutation.permute_within_groups import _shuffle
+from duckdb_anon.kernels.thread_pool import allowed
 from tests.reference.cover_lp import nominal, ordered
 
 
@@ -70,7 +70,7 @@ def marginal_error(columns: list[np.ndarray], published: list[np.ndarray]) -> fl
 
 @pytest.mark.parametrize("large", [1, 1 << 17])
 def test_repair_keeps_groups_and_brings_marginals_nearer(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marginal_repair, "_LARGE", large)
+    monkeypatch.setattr(marginal_calibration, "_LARGE", large)
     rng = np.random.default_rng(5)
     base = rng.integers(0, 4, 4000)
     attributes = [nominal(((base + rng.integers(0, 2, 4000)) % 4).tolist(), f"a{k}") for k in range(4)]
@@ -89,7 +89,7 @@ def test_repair_keeps_groups_and_brings_marginals_nearer(large: int, monkeypatch
 
 
 def test_what_is_drawn_and_exchanged_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marginal_repair, "_LARGE", 1)
+    monkeypatch.setattr(marginal_calibration, "_LARGE", 1)
     seen = np.random.default_rng(9)
     attributes = [ordered(seen.integers(0, 5, 3000)) for _ in range(4)]
     group = seen.permutation(np.repeat(np.arange(300), 10))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.groups import All, FrequencyDiversity, KAnonymity, sse_partition
-from duckdb_anon.kernels.groups.features import features_of
-from duckdb_anon.kernels.groups.requirements import DistinctDiversity
-from duckdb_anon.kernels.groups.sse import Diversity, sse_groups
+from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, sse_partition
+from duckdb_anon.kernels.partition.feature_encoding import features_of
+from duckdb_anon.kernels.partition.privacy_models import DistinctDiversity
+from duckdb_anon.kernels.partition.sse_split import Diversity, sse_groups
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import best_gain, matrix, squared_error
@@ -62,7 +62,7 @@ def test_equal_rows_are_never_separated() -> None:
 
 
 def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckdb_anon.kernels.groups.sse.SAMPLE", 50)
+    monkeypatch.setattr("duckdb_anon.kernels.partition.sse_split.SAMPLE", 50)
     rng = np.random.default_rng(2)
     attributes = [ordered(rng.integers(0, 90, 3000)), nominal(rng.integers(0, 9, 3000).tolist())]
     secret = rng.integers(0, 4, 3000).astype(np.int32)

@@ -9,7 +9,7 @@ import pytest
 from duckdb_anon.kernels.slicing.chance import belief, chance_of_occurrence
 from duckdb_anon.methods.composition import automatic_rate
 from duckdb_anon.methods.hybrid import perturbed
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.merging import attribute
 
 ROLES = "qi := ['age', 'sex'], sensitive := 'disease'"

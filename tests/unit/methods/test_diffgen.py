@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from duckdb_anon.kernels.differential_privacy import diffgen_search
 from duckdb_anon.kernels.differential_privacy import mechanisms as mechanisms_module
-from duckdb_anon.kernels.differential_privacy import specialization
 from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Predictor, Search
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
-from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search
 from duckdb_anon.methods import diffgen
-from duckdb_anon.model.cells import Struct, Whole
+from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.shapes import COUNT
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.release_formats import COUNT
+from duckdb_anon.model.released_columns import Struct, Whole
 from tests.reference.merging import attribute
 
 DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in diffgen.METHOD.parameters}
@@ -223,7 +223,7 @@ def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
 
 @pytest.mark.campaign
 def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(specialization, "GRID", 10)
+    monkeypatch.setattr(diffgen_search, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
     runs, epsilon = 3000, 1.0
     one, other = (_events(t, epsilon, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))
@@ -232,7 +232,7 @@ def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pyte
 
 @pytest.mark.campaign
 def test_the_statistical_bound_notices_a_budget_overspent_eightfold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(specialization, "GRID", 10)
+    monkeypatch.setattr(diffgen_search, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
     runs, claimed = 1500, 1.0
     one, other = (_events(t, 8 * claimed, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))

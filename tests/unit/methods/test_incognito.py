@@ -10,10 +10,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon import functions
+from duckdb_anon import sql_functions
 from duckdb_anon.methods.incognito import METHOD
-from duckdb_anon.model.cells import Cells
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.released_columns import Cells
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_duckdb_counts_the_combinations_the_search_starts_from(
         seen.append(table)
         return METHOD.release(table, params, rng)
 
-    monkeypatch.setitem(functions._BY_NAME, "incognito", replace(METHOD, release=spy))
+    monkeypatch.setitem(sql_functions._BY_NAME, "incognito", replace(METHOD, release=spy))
     con.execute("""
         create table t as select case when i % 7 = 0 then null else i % 5 end as a, ['x', 'y', null][i % 3 + 1] as b,
             case when i % 11 = 0 then -0.0::double when i % 4 = 0 then 'nan'::double else i % 2 end as c, i % 6 as s

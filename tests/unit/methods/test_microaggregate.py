@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.groups.features import features_of
-from duckdb_anon.kernels.groups.mdav import mdav_groups
-from duckdb_anon.kernels.permutation.ranks import swapped_within
+from duckdb_anon.kernels.partition.feature_encoding import features_of
+from duckdb_anon.kernels.partition.mdav import mdav_groups
+from duckdb_anon.kernels.permutation.rank_swap import swapped_within
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import matrix, mdav
 

@@ -6,10 +6,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.groups import FrequencyDiversity, KAnonymity
 from duckdb_anon.kernels.guarantees import classes_of, recheck
-from duckdb_anon.model.cells import Interval, Node, ValueSet
+from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.released_columns import Interval, Node, ValueSet
 from tests.reference.merging import attribute
 
 CENSUS = "['RELATE', 'SEX', 'AGE', 'MARST', 'RACE', 'EDUC', 'UHRSWORK']"

@@ -8,10 +8,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.cover.unchanged import randomize_unchanged
-from duckdb_anon.methods import linear_tables, muco_groups
+from duckdb_anon.kernels.random_output_tables.unchanged import randomize_unchanged
+from duckdb_anon.methods import muco_groups, muco_lp
 from duckdb_anon.methods.muco import METHOD, groups_of
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.cover_lp import nominal, ordered
 
 
@@ -29,7 +29,7 @@ def test_moved_rows_are_those_the_last_step_finds_stuck(seed: int) -> None:
         full: dict[str, Any] = {p.name: p.check("muco", given.get(p.name)) for p in METHOD.parameters}
         params = METHOD.refine(full) if METHOD.refine else full
         groups = groups_of(table, params)
-        covers = linear_tables.covers(table, params, groups)
+        covers = muco_lp.covers(table, params, groups)
         _, stuck = randomize_unchanged(covers, [c.draw(rng) for c in covers], changed, rng, exchange=True)
         told = muco_groups.count_groups([table], params, rng)
         assert told["moved"] == [stuck]

@@ -8,8 +8,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.methods.linear_tables import DEFAULTS, groups_of
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.methods.muco_lp import DEFAULTS, groups_of
+from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.cover_lp import distances, merged_cost, nominal, ordered
 from tests.reference.muco import attained_delta, carriers, mean_change, row_sums
 

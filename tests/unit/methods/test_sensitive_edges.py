@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon.engine.sensitive_edges import takes_edges
-from duckdb_anon.kernels.rare_values import OTHER, coded, grouped
-from duckdb_anon.model.entries import Method
+from duckdb_anon.engine.sensitive_coarsening import takes_edges
+from duckdb_anon.kernels.rare_value_coding import OTHER, coded, grouped
+from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import METHODS
 
 Carried = dict[Any, set[int]]

@@ -6,8 +6,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.methods.linear_tables import groups_of
-from duckdb_anon.model.table import CodedTable
+from duckdb_anon.methods.muco_lp import groups_of
+from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.merging import attribute
 
 QI = "['age', 'sex']"

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.one_row_each import METHODS_OF_PERSONS
+from duckdb_anon.engine.person_checks import METHODS_OF_PERSONS
 
 CONSTANT = ("month_of_birth", "year_of_birth", "race", "years_of_education", "income")
 TRIED = {"muco", "mondrian", "incognito", "anatomy", "slicing", "merging"}

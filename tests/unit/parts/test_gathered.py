@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckdb_anon.parts.gathered import KEY, Gathered
-from duckdb_anon.parts.place import DATABASE
+from duckdb_anon.parts.run_directory import DATABASE
+from duckdb_anon.parts.shuffle_merge import KEY, Gathered
 
 PART = """
     select case when i % 7 = 0 then null else {{'lower': i % 50, 'upper': i % 50 + {0}}} end as box,

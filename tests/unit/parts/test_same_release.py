@@ -12,7 +12,7 @@ import duckdb_anon
 from duckdb_anon import AnonError, ParameterError
 from duckdb_anon.engine.bucket_kinds import looked_at
 from duckdb_anon.model.kinds import read_kinds
-from duckdb_anon.parts.original import Original
+from duckdb_anon.parts.source_encoding import Original
 
 QI = "qi := ['age', 'gender', 'education', 'hours_per_week', 'born', 'height']"
 SAME = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.model.description import (
+from duckdb_anon.model.release_comment import (
     Description,
     Label,
     attributes_comment,

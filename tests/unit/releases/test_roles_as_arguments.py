@@ -137,7 +137,7 @@ def test_an_identifier_keeps_its_label_through_views_and_selects(con: duckdb.Duc
 
 
 def test_releases_draw_from_a_cipher_and_seeds_from_pcg64() -> None:
-    from duckdb_anon.engine.randomness import generator
+    from duckdb_anon.engine.rng import generator
 
     assert type(generator(None).bit_generator).__name__ == "ChaCha"
     assert type(generator(5).bit_generator).__name__ == "PCG64"

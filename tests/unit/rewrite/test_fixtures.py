@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from sqlglot import parse_one
 
-from duckdb_anon.model.shapes.known_shapes import SHAPES
+from duckdb_anon.model.release_formats.known_shapes import SHAPES
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_releases import BOXES, BUCKETS, PEOPLE, SLICED
 from tests.reference.rewrite_tables import REGIONS, TREE, seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from duckdb_anon.engine.quoting import ident, literal
+from duckdb_anon.engine.sql_quoting import ident, literal
 
 NAMES = ("Ä B", "eligible", "by_value", "weight", "released_rows", "shares", "a.b", 'a"b', "select")
 QUERIES = (

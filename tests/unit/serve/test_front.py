@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("h11", reason="the serve extra is not installed")
 
-from duckdb_anon.serve.front import Front
 from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.proxy import Front
 
 TOKEN = "a-token-for-the-test-only"
 ERROR = b"\x01\x00d" + b"\xff" * 4 + b"\x01\x00"
@@ -291,7 +291,7 @@ def test_limits_are_those_of_the_request_not_of_its_parts() -> None:
 
 
 def test_sessions_survive_in_any_number_up_to_their_bound(monkeypatch: Any) -> None:
-    monkeypatch.setattr("duckdb_anon.serve.front._SESSIONS", 3)
+    monkeypatch.setattr("duckdb_anon.serve.proxy._SESSIONS", 3)
 
     async def story(place: House) -> None:
         numbers = [await place.hello() for _ in range(4)]

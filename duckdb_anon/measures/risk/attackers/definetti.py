@@ -16,15 +16,15 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.attacks.definetti import spread_values
-from duckdb_anon.kernels.keys import Keys, keys_of
+from duckdb_anon.kernels.row_keys import Keys, keys_of
 from duckdb_anon.measures.risk.attackers import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
-from duckdb_anon.measures.risk.baseline import bins_of
-from duckdb_anon.measures.risk.published_records import PublishedPart, PublishedRecords
+from duckdb_anon.measures.risk.baseline_inference import bins_of
+from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords
 from duckdb_anon.measures.risk.scores import Scoring, Tilt
-from duckdb_anon.measures.risk.secrets import Secret
+from duckdb_anon.measures.risk.sensitive_attributes import Secret
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import stop_flag
-from duckdb_anon.model.table import FloatArray, IntArray
 
 ROUNDS, PASSES = 20, 50
 STRENGTH = 1.0

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.measures.risk.published_cells import PublishedCells
+from duckdb_anon.measures.risk.distinct_cells import PublishedCells
 from duckdb_anon.measures.risk.scores import ColumnScore
-from duckdb_anon.model.table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
 SMOOTHING = 0.02
 BINS = 100

@@ -17,10 +17,10 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attackers.learned import learned
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
-from duckdb_anon.measures.risk.published_cells import PublishedCells
-from duckdb_anon.measures.risk.published_records import PublishedRecords
+from duckdb_anon.measures.risk.distinct_cells import PublishedCells
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
-from duckdb_anon.model.table import CodeArray, FloatArray
+from duckdb_anon.model.coded_table import CodeArray, FloatArray
 
 OUTSIDE = -40.0
 """Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""

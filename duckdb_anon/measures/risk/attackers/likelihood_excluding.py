@@ -13,7 +13,7 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attackers import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
-from duckdb_anon.measures.risk.published_records import PublishedRecords, Replay
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.measures.risk.scores import Scoring
 
 RARE = 0.001

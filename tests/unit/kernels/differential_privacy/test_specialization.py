@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Predictor, Search, Utility, split_scores, utility_of
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
-from duckdb_anon.kernels.differential_privacy.specialization import Predictor, Search, Utility, split_scores, utility_of
 from tests.reference.merging import attribute, zip_tree
 
 

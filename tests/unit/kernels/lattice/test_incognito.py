@@ -9,14 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.groups import (
-    All,
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
-    KAnonymity,
-    Requirement,
-)
 from duckdb_anon.kernels.lattice import (
     Counter,
     Generalizations,
@@ -27,7 +19,15 @@ from duckdb_anon.kernels.lattice import (
     valid_nodes,
 )
 from duckdb_anon.kernels.lattice.search import _search
-from duckdb_anon.model.table import Attribute, CodedTable, Combinations
+from duckdb_anon.kernels.partition import (
+    All,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    KAnonymity,
+    Requirement,
+)
+from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations
 from tests.reference import incognito
 from tests.reference.merging import HOSPITAL_A, attribute, hospital
 

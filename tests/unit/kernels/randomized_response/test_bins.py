@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.randomized_response.bins import representatives
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.table import Attribute
 
 
 def ages(values: list[float], rows: list[int], special_from: int | None = None) -> Attribute:

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
 from duckdb_anon.kernels.randomized_response.descent import log_slack
-from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
-from duckdb_anon.kernels.randomized_response.optimise import optimal_channels
+from duckdb_anon.kernels.randomized_response.optimize_p import optimal_channels
 from duckdb_anon.kernels.randomized_response.problem import Problem
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
 from duckdb_anon.model.errors import RequirementError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.keys import joint
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
-from duckdb_anon.kernels.randomized_response.occupied import occupied_cells
+from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability, require_dense
+from duckdb_anon.kernels.row_keys import joint
 from duckdb_anon.model.errors import ParameterError
 from tests.reference.randomized import PAPER_TABLE, channel_matrix, kronecker, reconstruction, risk, rows_of
 

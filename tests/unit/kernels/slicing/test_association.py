@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.slicing.association import association_matrix, equal_width, phi_squared
+from duckdb_anon.kernels.slicing.attribute_clustering import association_matrix, equal_width, phi_squared
 from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, attribute, hospital
 from tests.reference.merging import phi_squared as slow_phi
 

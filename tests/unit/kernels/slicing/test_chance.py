@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.groups import Groups
+from duckdb_anon.kernels.partition import Groups
 from duckdb_anon.kernels.slicing.chance import (
     CommonValue,
     LinkableValues,

@@ -15,8 +15,8 @@ from duckdb_anon.kernels.slicing.covers import (
     exact_cover,
     loss_of,
 )
-from duckdb_anon.model.cells import Interval, Node, ValueSet
-from duckdb_anon.model.table import Attribute
+from duckdb_anon.model.coded_table import Attribute
+from duckdb_anon.model.released_columns import Interval, Node, ValueSet
 from tests.reference.merging import attribute, zip_tree
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.groups.mondrian import partition
-from duckdb_anon.kernels.groups.requirements import KAnonymity
-from duckdb_anon.kernels.keys import compact
-from duckdb_anon.kernels.slicing import matching
-from duckdb_anon.kernels.slicing.matching import record_association
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import KAnonymity
+from duckdb_anon.kernels.row_keys import compact
+from duckdb_anon.kernels.slicing import record_linkage_bound
+from duckdb_anon.kernels.slicing.record_linkage_bound import record_association
 from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, association, hospital
 from tests.reference.plain_slices import plain_shares
 
@@ -29,7 +29,7 @@ def test_hospital_buckets_have_the_published_associations() -> None:
 
 @pytest.mark.parametrize("chunk", [1 << 21, 3])
 def test_random_sliced_tables_agree_with_the_definition(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "_CHUNK", chunk)
+    monkeypatch.setattr(record_linkage_bound, "_CHUNK", chunk)
     rng = np.random.default_rng(5)
     for _ in range(60):
         n = int(rng.integers(1, 25))

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.groups.requirements import BoolArray
-from duckdb_anon.kernels.keys import compact
+from duckdb_anon.kernels.partition.privacy_models import BoolArray
+from duckdb_anon.kernels.row_keys import compact
+from duckdb_anon.kernels.slicing.cell_generalization import SlicedTable, repair, still_violated
 from duckdb_anon.kernels.slicing.cell_parts import CellRows, parts_of_cells
 from duckdb_anon.kernels.slicing.covers import EXACT, Cover, as_cells, covers_codes
-from duckdb_anon.kernels.slicing.repair import SlicedTable, repair, still_violated
 from duckdb_anon.kernels.slicing.validity_rules import PairRule, ValidityRule, ValidityRules, unseen_pairs
-from duckdb_anon.model.cells import Interval, Node, ValueSet
 from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.released_columns import Interval, Node, ValueSet
 from tests.reference.merging import FEMALE_DISEASES, HOSPITAL_A, HOSPITAL_B, attribute, hospital, possible, together
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from duckdb_anon.kernels.slicing.shuffle import bucket_slots, is_bucket_permutation, shuffled_slots
+from duckdb_anon.kernels.slicing.bucket_permutation import bucket_slots, is_bucket_permutation, shuffled_slots
 
 
 def test_records_stay_in_their_buckets() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import compact
+from duckdb_anon.kernels.row_keys import compact
 from duckdb_anon.kernels.slicing.subgroups import median_parts
 
 

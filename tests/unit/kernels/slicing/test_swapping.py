@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.slicing.shuffle import is_bucket_permutation, shuffled_slots
+from duckdb_anon.kernels.slicing.bucket_permutation import is_bucket_permutation, shuffled_slots
 from duckdb_anon.kernels.slicing.swapping import swapped
-from duckdb_anon.model.table import IntArray
+from duckdb_anon.model.coded_table import IntArray
 
 
 @pytest.mark.parametrize("seed", range(20))

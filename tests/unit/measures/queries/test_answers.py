@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.keys import keys_of
-from duckdb_anon.measures.queries.overlaps import Intervals, Members
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.queries.selectivity import Intervals, Members
 from duckdb_anon.measures.queries.workload import Workload
 
 

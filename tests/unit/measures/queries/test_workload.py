@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from duckdb_anon.measures.queries.workload import WorkloadSpec, draw, query_texts, replaced
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.table import Attribute
 
 
 def attribute(name: str, kind: str, domain: int, null: bool = False) -> Attribute:

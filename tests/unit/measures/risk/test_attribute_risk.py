@@ -11,8 +11,8 @@ from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.definetti import PASSES, ROUNDS
 from duckdb_anon.measures.risk.attribute_risk import largest_share
-from duckdb_anon.measures.risk.published_records import PublishedRecords
-from duckdb_anon.measures.risk.secrets import Secret
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
+from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from tests.reference import definetti
 
 LABELS = "qi := ['a', 'b'], sensitive := 's'"

@@ -6,9 +6,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.measures.utility.plain_rows import drawn_codes, numbers
-from duckdb_anon.model.reading import ReadColumn
-from duckdb_anon.model.table import Attribute
+from duckdb_anon.measures.utility.cell_sampling import drawn_codes, numbers
+from duckdb_anon.model.coded_table import Attribute
+from duckdb_anon.model.release_table import ReadColumn
 
 pytest.importorskip("sklearn")
 

@@ -1,0 +1,201 @@
+"""Arrow columns to codes: sorted distinct values, vectorised, independent of row order.
+
+Cost: one hash pass a column plus a sort of its distinct values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckdb_anon.engine.arrow import Encoded, as_numbers, decoded, plain, steps, type_text
+from duckdb_anon.engine.hierarchy_io import labelled, tree_leaves
+from duckdb_anon.engine.number_formatting import scale_of
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.kernels.array_ops import gathered
+from duckdb_anon.kernels.row_keys import joint, sort
+from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.model.coded_table import FARTHEST, Attribute, FloatArray, IntArray, first_rows
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_formats.duckdb_types import is_number, kind_of_type, spread_of
+
+_KEY_BITS, _GAPS = 62, 1
+
+
+def code_column(
+    function: str,
+    name: str,
+    array: pa.Array | Encoded,
+    kind: Literal["ordered", "nominal", "hierarchy", ""],
+    tree: Hierarchy | None = None,
+    literals: bool = False,
+) -> Attribute:
+    """Code one column; kind '' is decided by the arrow type; `literals` adds the SQL text of each value.
+
+    Args:
+        function: SQL function, for messages.
+        name: name of the column.
+        array: its values.
+        kind: kind of attribute, '' to decide by the type.
+        tree: its hierarchy, for kind 'hierarchy'.
+        literals: whether the SQL text of each value is kept.
+
+    Raises:
+        ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
+    """
+    tick()
+    if isinstance(array, Encoded) and kind == "hierarchy" and not pa.types.is_string(array.encoded.dictionary.type):
+        array = decoded(array)  # labels of leaves stand for the numbers
+    if isinstance(array, Encoded):
+        encoded, declared = array.encoded, []
+        array = encoded.dictionary.slice(0, 0)
+    else:
+        encoded, declared = None, _declared(array)
+        array = plain(array)
+    if tree is not None and kind == "hierarchy":
+        array = labelled(function, name, array, tree)
+    if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
+        raise ColumnError(
+            f"{function}: column '{name}' is {array.type}; quasi-identifiers and sensitive columns are numbers, dates, "
+            "texts, booleans or enums"
+        )
+    text = type_text(array.type)
+    orderable = kind_of_type(text) == "ordered"
+    if kind == "":
+        kind = "ordered" if orderable else "nominal"
+    if kind == "ordered" and not orderable and not pa.types.is_null(array.type):
+        raise ColumnError(
+            f"{function}: column '{name}' is {text} and has no order; name it in categorical := ['{name}']"
+        )
+    encoded = array.dictionary_encode() if encoded is None else encoded
+    tick()
+    values = encoded.dictionary
+    order, special, below = _sorted_values(values, orderable)
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    null_code = len(order) if encoded.null_count else -1
+    places = pc.fill_null(encoded.indices, len(order)) if encoded.null_count else encoded.indices
+    codes = gathered(np.append(rank, np.int32(len(order))), places.to_numpy(zero_copy_only=False))
+    domain = len(order) + (null_code >= 0)
+    special_from = len(order) - special
+    scale, lowest = None, -1
+    if kind == "ordered":
+        scale = scale_of(values.take(pa.array(order[:special_from])))
+        positions = _positions(values, order, special_from, domain)
+        lowest = special_from if below else -1
+    else:
+        positions = np.arange(domain, dtype=np.float64)
+        special_from = len(order)
+    first_row = first_rows(codes, domain)
+    labels = values.take(pa.array(order)).cast(pa.string()).to_pylist() if declared or kind == "hierarchy" else []
+    unseen = tuple(sorted(set(declared) - set(labels)))
+    attribute = Attribute(
+        name, kind, codes, positions, special_from, null_code, first_row, declared=unseen, scale=scale,
+        minus_infinity=lowest, discrete=spread_of(text) != "continuous",
+    )  # fmt: skip
+    if literals:
+        attribute = replace(attribute, literals=sql_literals(values.take(pa.array(order)), null_code >= 0))
+    if kind != "hierarchy":
+        return attribute
+    if tree is None:
+        raise ColumnError(f"{function}: column '{name}' has no hierarchy table")
+    hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)
+    unseen = tuple(sorted(set(tree.leaf_labels) - set(labels)))
+    return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code, declared=unseen)
+
+
+def sql_literals(values: pa.Array, has_null: bool) -> tuple[str, ...]:
+    """SQL literal of each value: numbers and booleans bare, everything else quoted."""
+    bare = is_number(type_text(values.type)) or pa.types.is_boolean(values.type)
+    if pa.types.is_binary(values.type):
+        texts = ["".join(f"\\x{byte:02X}" for byte in value) for value in values.to_pylist()]
+    elif pa.types.is_floating(values.type):
+        texts = [repr(v) if np.isfinite(v) else literal(repr(v)) for v in values.to_pylist()]
+    else:
+        texts = values.cast(pa.string()).to_pylist()
+    return tuple(t if bare else literal(t) for t in texts) + (("NULL",) if has_null else ())
+
+
+def _declared(array: pa.Array) -> list[str]:
+    """Values an enum column declares; [] for other types."""
+    if not pa.types.is_dictionary(array.type):
+        return []
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return [value for chunk in chunks[:1] for value in chunk.dictionary.cast(pa.string()).to_pylist()]
+
+
+def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int, bool]:
+    """Order of the distinct values, finite ones first, the number of others, and whether -infinity leads those."""
+    if orderable and pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
+        infinite = ~np.isfinite(numbers)
+        return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum()), bool(np.isneginf(numbers).any())
+    if pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type):
+        # DuckDB's 'infinity' and '-infinity' are the largest number and its negative
+        numbers = steps(values).to_numpy(zero_copy_only=False)
+        greatest = np.iinfo(numbers.dtype).max
+        infinite = np.isin(numbers, [greatest, -greatest])
+        below = bool((numbers == -greatest).any())
+        return np.lexsort((numbers, infinite)).astype(np.int64), int(infinite.sum()), below
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    if pa.types.is_null(values.type):
+        return np.zeros(0, dtype=np.int64), 0, False
+    return pc.sort_indices(values).to_numpy().astype(np.int64), 0, False
+
+
+def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int) -> FloatArray:
+    """Values as numbers; what is not finite, and NULL, lies one whole range apart beyond the maximum.
+
+    Numbers beyond `FARTHEST` are placed there, so that differences and their squares stay finite.
+    """
+    positions = np.empty(domain, dtype=np.float64)
+    if special_from:
+        finite = np.clip(as_numbers(values.take(pa.array(order[:special_from]))), -FARTHEST, FARTHEST)
+        positions[:special_from] = finite
+        step = float(finite[-1] - finite[0]) or 1.0
+        top = float(finite[-1])
+    else:
+        top, step = 0.0, 1.0
+    beyond = np.arange(1, domain - special_from + 1, dtype=np.float64)
+    positions[special_from:] = top + step * beyond
+    return positions
+
+
+def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArray:
+    """Row order by the codes of all attributes, so that a seeded run does not depend on the scan order.
+
+    Equal rows stay in the order of the source, as rows may arrive in any.
+    """
+    if not attributes:
+        return np.argsort(source_row, kind="stable")
+    tick()
+    key = joint([attribute.codes for attribute in attributes], [attribute.size for attribute in attributes])
+    bits = int(source_row.max(initial=0)).bit_length()
+    if int(key.max(initial=0)).bit_length() + bits > _KEY_BITS or bits > _GAPS + len(key).bit_length():
+        return np.lexsort((source_row, key)).astype(np.int64)
+    # one sort of (key, row) packed into one number, several times faster than one of places
+    place = np.empty(1 << bits, dtype=np.int32 if len(key) < 2**31 else np.int64)
+    place[source_row] = np.arange(len(key))
+    key <<= bits
+    key |= source_row
+    sort(key)
+    key &= (1 << bits) - 1
+    return place[key].astype(np.int64)
+
+
+def reordered(attributes: Sequence[Attribute], order: IntArray) -> list[Attribute]:
+    """The attributes with their rows in another order."""
+    return side_by_side(lambda attribute: _in_order(attribute, order), attributes)
+
+
+def _in_order(attribute: Attribute, order: IntArray) -> Attribute:
+    tick()
+    return attribute.with_codes(attribute.codes[order])

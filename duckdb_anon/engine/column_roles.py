@@ -1,0 +1,256 @@
+"""Column roles, from comments `anon: ROLE` and from arguments (which override)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.function_specs import ColumnInfo, Parameter, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_nested, kind_of_type
+
+ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
+_COMMENT = re.compile(
+    r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:(?:\"[^\"]*\")+|[^\s;,]+)))*)", re.IGNORECASE
+)
+HIERARCHY = re.compile(r"hierarchy=(?:\"((?:[^\"]|\"\")+)\"|([^\s;,]+))", re.IGNORECASE)
+
+ROLE_PARAMETERS = (
+    Parameter("qi", "list of quasi-identifiers (default: columns commented 'anon: quasi')", "names"),
+    Parameter("sensitive", "sensitive column(s) (default: commented 'anon: sensitive')", "names"),
+    Parameter("keep", "columns released as they are (default: commented 'anon: insensitive')", "names"),
+    Parameter("person", "column that says whose row it is (default: commented 'anon: person')", "text"),
+    Parameter("categorical", "numbers to be taken as names, without order", "names"),
+    Parameter("hierarchies", "column to hierarchy table, {'diagnosis': 'diagnosis_hierarchy'}", "mapping"),
+)
+
+
+@dataclass
+class _Labels:
+    roles: dict[str, list[str]] = field(default_factory=lambda: {role: [] for role in ROLES})
+    categorical: set[str] = field(default_factory=set)
+    hierarchies: dict[str, str] = field(default_factory=dict)
+
+
+def resolve_roles(
+    function: str,
+    relation: Relation,
+    arguments: Mapping[str, Any],
+    *,
+    needs: tuple[str, ...] = ("qi",),
+    nested: bool = False,
+) -> Roles:
+    """Merge comments and arguments into roles; `nested` allows released (STRUCT, list) columns.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        arguments: checked role arguments of the call.
+        needs: roles that must be there.
+        nested: whether released columns (STRUCT, lists) may have one.
+
+    Raises:
+        ColumnError: for an unknown column or role word, a column with two roles, or a missing role.
+    """
+    require_free_names(function, relation, [n for names in _given(arguments).values() for n in names or ()])
+    labels = _from_comments(function, relation)
+    _override(function, relation, arguments, labels)
+    _check_clash(function, labels.roles)
+    if "qi" in needs and not labels.roles["quasi"]:
+        raise ColumnError(f"{function}: {_missing(relation, 'qi', 'quasi')}")
+    if "sensitive" in needs and not labels.roles["sensitive"]:
+        raise ColumnError(f"{function}: {_missing(relation, 'sensitive', 'sensitive')}")
+    if "person" in needs and not labels.roles["person"]:
+        raise ColumnError(f"{function}: {_missing(relation, 'person', 'person')}")
+
+    def info(name: str, nested_allowed: bool = nested) -> ColumnInfo:
+        return _info(function, relation, name, labels, nested_allowed)
+
+    person = labels.roles["person"]
+    if len(person) > 1:
+        raise ColumnError(f"{function}: only one column can be the person, found {listed(person)}")
+    return Roles(
+        qi=tuple(info(n) for n in labels.roles["quasi"]),
+        sensitive=tuple(info(n) for n in labels.roles["sensitive"]),
+        keep=tuple(info(n, True) for n in labels.roles["insensitive"]),
+        person=info(person[0]) if person else None,
+        identifier=tuple(labels.roles["identifier"]),
+    )
+
+
+def labels_of(
+    function: str, relation: Relation, arguments: Mapping[str, Any]
+) -> tuple[list[str], list[str], list[str]]:
+    """Columns and fields that comments or arguments give a role, those that are sensitive, those with a hierarchy.
+
+    Nothing is checked against the table: its columns may be inside slices.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        arguments: checked role arguments of the call.
+    """
+    labels = _from_comments(function, relation)
+    given = {role: names for role, names in _given(arguments).items() if names is not None}
+    sensitive = given.get("sensitive", labels.roles["sensitive"])
+    labelled = [name for names in (*labels.roles.values(), *given.values()) for name in names or ()]
+    return labelled, list(sensitive or ()), [*labels.hierarchies, *(arguments.get("hierarchies") or {})]
+
+
+def require_no_identifier(function: str, relation: Relation, roles: Roles, beneath: Mapping[str, str]) -> None:
+    """Refuse to release a column that its own comment, or that of the column it is read from, calls an identifier.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        roles: columns by role.
+        beneath: columns that tables beneath the relation label identifier, and the table; one that the relation gives
+            a role of its own is what that says.
+
+    Raises:
+        ColumnError: naming the column.
+    """
+    own = {fold(name): role for role, names in _from_comments(function, relation).roles.items() for name in names}
+    labelled = {name: relation.given for name, role in own.items() if role == "identifier"}
+    labelled |= {name: table for name, table in beneath.items() if name not in own}
+    named = {"qi": roles.qi, "sensitive": roles.sensitive, "keep": roles.keep}
+    for argument, infos in named.items():
+        wrong = [info.name for info in infos if fold(info.name) in labelled]
+        if wrong:
+            raise ColumnError(
+                f"{function}: {argument} names {listed(wrong)}, labelled identifier in {labelled[fold(wrong[0])]}: "
+                "identifiers are never released. Leave it out, change its comment, or say force := true if it is none"
+            )
+
+
+def column_of(function: str, relation: Relation, name: str) -> str:
+    """Return the column's own spelling, or raise a ColumnError with the nearest name.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        name: the column as the call spells it.
+    """
+    if not relation.visible:
+        return name
+    folded = {fold(c): c for c in relation.columns}
+    if name in relation.columns:
+        return name
+    if fold(name) in folded:
+        return folded[fold(name)]
+    raise ColumnError(
+        f"{function}: there is no column '{name}' in {relation.given}{nearest(name, relation.columns)}; "
+        f"its columns are {listed(relation.columns)}"
+    )
+
+
+def _from_comments(function: str, relation: Relation) -> _Labels:
+    labels = _Labels()
+    for column in relation.columns:
+        every = list(_COMMENT.finditer(relation.comments.get(column, "")))
+        if not every:
+            continue
+        found = every[0]
+        if len({other.group(1).lower() for other in every}) > 1:
+            raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles; keep one")
+        role = found.group(1).lower()
+        if role in ("release", "attributes", "kinds"):
+            continue
+        if role not in ROLES:
+            raise ColumnError(
+                f"{function}: the comment on {relation.given}.{column} says 'anon: {role}', which is none of "
+                f"{listed(ROLES)}{nearest(role, ROLES)}"
+            )
+        labels.roles[role].append(column)
+        if "categorical" in re.split(r"[\s,;]+", found.group(2).lower()):
+            labels.categorical.add(column)
+        tree = HIERARCHY.search(found.group(2))
+        if tree:
+            labels.hierarchies[column] = tree.group(1).replace('""', '"') if tree.group(1) else tree.group(2)
+    return labels
+
+
+def require_free_names(function: str, relation: Relation, named: Iterable[str] = ()) -> None:
+    """Raise where a column has a name the planned SQL needs for its own.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the table.
+        named: further names the call uses.
+    """
+    taken = {name: None for name in (*relation.columns, *named) if fold(name).startswith("_anon_")}
+    if taken:
+        raise ColumnError(f"{function}: names that begin with _anon_ are reserved; rename column {listed(taken)}")
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, list[str] | None]:
+    """Columns of each role that the call names."""
+    return {
+        "quasi": arguments.get("qi"),
+        "sensitive": arguments.get("sensitive"),
+        "insensitive": arguments.get("keep"),
+        "person": [arguments["person"]] if arguments.get("person") else None,
+    }
+
+
+def _override(function: str, relation: Relation, arguments: Mapping[str, Any], labels: _Labels) -> None:
+    given = _given(arguments)
+    named: dict[str, str] = {}
+    for role, names in given.items():
+        if names is None:
+            continue
+        columns = [column_of(function, relation, n) for n in names]
+        repeated = {c for c in columns if columns.count(c) > 1}
+        if repeated:
+            raise ColumnError(f"{function}: {listed(sorted(repeated))} is named twice as {role}")
+        for column in columns:
+            if column in named:
+                raise ColumnError(f"{function}: column '{column}' is named both {named[column]} and {role}; keep one")
+            named[column] = role
+        labels.roles[role] = columns
+    for role in ROLES:
+        if given.get(role) is None:
+            labels.roles[role] = [c for c in labels.roles[role] if c not in named]
+    for name in arguments.get("categorical") or ():
+        labels.categorical.add(column_of(function, relation, name))
+    for name, tree in (arguments.get("hierarchies") or {}).items():
+        labels.hierarchies[column_of(function, relation, name)] = str(tree)
+
+
+def _check_clash(function: str, roles: Mapping[str, list[str]]) -> None:
+    seen: dict[str, str] = {}
+    for role, columns in roles.items():
+        for column in columns:
+            if column in seen:
+                raise ColumnError(f"{function}: column '{column}' is both {seen[column]} and {role}; keep one")
+            seen[column] = role
+
+
+def _info(function: str, relation: Relation, name: str, labels: _Labels, nested_allowed: bool) -> ColumnInfo:
+    duckdb_type = relation.columns.get(name, "")
+    if is_nested(duckdb_type) and nested_allowed:
+        tree = labels.hierarchies.get(name)
+        return ColumnInfo(name, duckdb_type, "hierarchy" if tree else "", tree)
+    if is_nested(duckdb_type):
+        raise ColumnError(
+            f"{function}: column '{name}' is {duckdb_type}; quasi-identifiers and sensitive columns are numbers, "
+            "dates, texts, booleans or enums"
+        )
+    if name in labels.hierarchies:
+        return ColumnInfo(name, duckdb_type, "hierarchy", labels.hierarchies[name])
+    if name in labels.categorical:
+        return ColumnInfo(name, duckdb_type, "nominal")
+    return ColumnInfo(name, duckdb_type, kind_of_type(duckdb_type))
+
+
+def _missing(relation: Relation, argument: str, role: str) -> str:
+    if not relation.visible:
+        return relation.hint
+    return (
+        f"no {role} column in {relation.given}; say {argument} := [...] or COMMENT ON COLUMN ... IS 'anon: {role}'; "
+        f"its columns are {listed(relation.columns)}"
+    )

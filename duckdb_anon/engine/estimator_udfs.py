@@ -1,0 +1,202 @@
+"""Functions that rewritten queries ask for the learnt shares of the values in cells: lists in, lists out.
+
+Each is called on one row: the distinct cells of a column as a list, and how many rows have each. Nothing is kept from
+call to call: learning costs less than finding the cells does.
+
+    box_shares(cells, rows, asked, of_null)      share of each box that lies in one of the asked intervals
+    box_means(cells, rows, asked, slope, shift)  mean of slope * value + shift there, 0 elsewhere
+    box_squares(cells, rows, asked, square, slope, shift)  the same with square * value ** 2 beside it
+    box_values(cells)                            values of each box of whole numbers, NULL for one of too many
+    box_weights(cells, rows)                     weight of each value of each box, NULL last where it may be anything
+    member_weights(members, rows, prior)         weight of each member of each set
+    joint_counts(codes, rows, sizes, chances)    original rows of each combination of values of randomized columns
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckdb_anon.engine.arrow import as_numbers
+from duckdb_anon.kernels.interval_em import Boxes, member_weights
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
+from duckdb_anon.kernels.randomized_response.joint_counts import joint_counts
+from duckdb_anon.model.learnt import MOST_LISTED
+
+_NUMBERS = pa.list_(pa.float64())
+_WHOLES = pa.list_(pa.int64())
+_LISTS = pa.list_(_NUMBERS)
+_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+"""By unit of a timestamp; as doubles, since neither the range of seconds nor each nanosecond is one of them."""
+
+
+def _box_shares(cells: pa.Array, rows: pa.Array, asked: pa.Array, of_null: pa.Array) -> pa.Array:
+    found = []
+    for k in range(len(cells)):
+        boxes = _boxes(_of(cells, k), _of(rows, k))
+        null = bool(of_null[k].as_py())
+        found.append(boxes.means(_pieces(_of(asked, k), boxes), 0.0, 1.0, null).tolist())
+    return pa.array(found, _NUMBERS)
+
+
+def _box_means(cells: pa.Array, rows: pa.Array, asked: pa.Array, slope: pa.Array, shift: pa.Array) -> pa.Array:
+    return _box_squares(cells, rows, asked, pa.nulls(len(cells), pa.float64()), slope, shift)
+
+
+def _box_squares(
+    cells: pa.Array, rows: pa.Array, asked: pa.Array, square: pa.Array, slope: pa.Array, shift: pa.Array
+) -> pa.Array:
+    found = []
+    for k in range(len(cells)):
+        boxes = _boxes(_of(cells, k), _of(rows, k))
+        line = (float(slope[k].as_py()), float(shift[k].as_py()))
+        factor = float(square[k].as_py() or 0)
+        found.append(boxes.means(_pieces(_of(asked, k), boxes), *line, False, square=factor).tolist())
+    return pa.array(found, _NUMBERS)
+
+
+def _box_values(cells: pa.Array) -> pa.Array:
+    found = []
+    for k in range(len(cells)):
+        if not len(_of(cells, k) or ()):
+            found.append(pa.array([], _WHOLES))
+            continue
+        values, offsets, null, wide = _boxes(_of(cells, k), None).values(MOST_LISTED)
+        listed = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, mask=null))
+        found.append(pc.if_else(pa.array(wide), None, listed))
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in found])])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(found))
+
+
+def _box_weights(cells: pa.Array, rows: pa.Array) -> pa.Array:
+    found = []
+    for k in range(len(cells)):
+        weights, offsets = _boxes(_of(cells, k), _of(rows, k)).weights(MOST_LISTED)
+        found.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(weights)))
+    return _listed(found, _LISTS)
+
+
+def _member_weights(members: pa.Array, rows: pa.Array, prior: pa.Array) -> pa.Array:
+    found = []
+    for k in range(len(members)):
+        sets = _of(members, k)
+        if sets is None or not len(sets):
+            found.append(pa.array([], _NUMBERS))
+            continue
+        offsets = np.asarray(sets.offsets, dtype=np.int64)
+        flat = sets.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+        offsets = offsets - offsets[0]
+        codes = pc.dictionary_encode(flat, null_encoding="encode").indices
+        before = _of(prior, k)
+        weights = (
+            np.ones(len(flat)) if before is None else before.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
+        )
+        learnt = member_weights(
+            codes.to_numpy(zero_copy_only=False).astype(np.int64), weights, offsets, _counts(_of(rows, k))
+        )
+        found.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(learnt)))
+    return _listed(found, _LISTS)
+
+
+def _joint_counts(codes: pa.Array, rows: pa.Array, sizes: pa.Array, chances: pa.Array) -> pa.Array:
+    found: list[list[float] | None] = []
+    for k in range(len(codes)):
+        cells, size = _of(codes, k), _of(sizes, k)
+        if cells is None or size is None or not len(cells):
+            found.append(None)
+            continue
+        domains = np.asarray(size, dtype=np.int64)
+        pairs = zip(domains.tolist(), _counts(_of(chances, k)).tolist(), strict=True)
+        flat = cells.flatten()
+        # a value that is in no domain has no place among the cells
+        if flat.null_count or not len(domains) or min(domains) < 1:
+            found.append(None)
+            continue
+        places = np.asarray(flat, dtype=np.int64).reshape(-1, len(domains))
+        counts = joint_counts(places, _counts(_of(rows, k)), [RetentionChannel(*pair) for pair in pairs])
+        found.append(None if counts is None else counts.ravel().tolist())
+    return pa.array(found, _NUMBERS)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
+    "box_shares": (_box_shares, "DOUBLE[]"),
+    "box_means": (_box_means, "DOUBLE[]"),
+    "box_squares": (_box_squares, "DOUBLE[]"),
+    "box_values": (_box_values, "BIGINT[][]"),
+    "box_weights": (_box_weights, "DOUBLE[][]"),
+    "member_weights": (_member_weights, "DOUBLE[][]"),
+    "joint_counts": (_joint_counts, "DOUBLE[]"),
+}
+"""Each with the type that it returns."""
+
+
+def _of(lists: pa.Array, k: int) -> pa.Array | None:
+    """One of several lists; None for NULL."""
+    return lists[k].values if pa.types.is_list(lists.type) else None
+
+
+def _boxes(cells: pa.Array | None, rows: pa.Array | None) -> Boxes:
+    """Cells as arrays of numbers: days since 1970, microseconds, or what they are."""
+    if cells is None or not len(cells):
+        none = np.zeros(0, dtype=bool)
+        return Boxes(np.zeros(0, np.int64), np.zeros(0, np.int64), none, none, np.zeros(0), 1)
+    null = cells.is_null().to_numpy(zero_copy_only=False)
+    ends = cells.flatten() if cells.null_count == 0 else [_field(cells, k) for k in range(2)]
+    unknown = ends[0].is_null().to_numpy(zero_copy_only=False) & ~null
+    kind = ends[0].type
+    counted = pa.types.is_integer(kind) or pa.types.is_date(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
+    lower, upper = (_numbers(end, counted) for end in ends)
+    counts = np.ones(len(cells)) if rows is None else _counts(rows)
+    return Boxes(lower, upper, null, unknown, counts, int(counted), pa.types.is_date(kind))
+
+
+def _field(cells: pa.StructArray, k: int) -> pa.Array:
+    return pc.struct_field(cells, [k])
+
+
+def _numbers(ends: pa.Array, counted: bool) -> Any:
+    kind = ends.type
+    if pa.types.is_date32(kind):
+        ends = ends.view(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        ends = pc.multiply(ends.view(pa.int64()).cast(pa.float64(), safe=False), _MICROSECONDS[kind.unit])
+    elif pa.types.is_decimal(kind):
+        return as_numbers(ends)
+    exact = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_date(kind)
+    whole = pa.int64() if counted and exact else pa.float64()
+    return pc.fill_null(ends.cast(whole, safe=False), 0).to_numpy(zero_copy_only=False)
+
+
+def _counts(rows: pa.Array) -> Any:
+    return pc.fill_null(rows.cast(pa.float64(), safe=False), 0.0).to_numpy(zero_copy_only=False)
+
+
+def _pieces(asked: pa.Array | None, boxes: Boxes) -> Any:
+    """The asked intervals as rows of two ends; NULL is open."""
+    pairs = asked.to_pylist() if asked is not None else []
+    if boxes.lower.dtype == np.int64:
+        ends = np.iinfo(np.int64)
+        whole = [(ends.min if a is None else int(a), ends.max if b is None else int(b)) for a, b in pairs]
+        return np.array(whole, dtype=np.int64).reshape(-1, 2)
+    found = [_closed(*pair) for pair in pairs]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def _closed(low: Any, high: Any, low_in: Any = 1, high_in: Any = 1) -> tuple[float, float]:
+    """An interval of numbers with both ends inside."""
+    ends = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+    return (
+        ends[0] if low_in else math.nextafter(ends[0], math.inf),
+        ends[1] if high_in else math.nextafter(ends[1], -math.inf),
+    )
+
+
+def _listed(found: list[pa.Array], kind: pa.DataType) -> pa.Array:
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in found])])
+    values = pa.concat_arrays([one.cast(_NUMBERS) if one.type != _NUMBERS else one for one in found])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values).cast(kind)

@@ -1,0 +1,184 @@
+"""Hierarchy tables (a leaf a row: leaf, its ancestors, root) to hierarchies, and values to their leaves."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckdb_anon.engine.arrow import steps
+from duckdb_anon.model.coded_table import CodeArray
+from duckdb_anon.model.errors import ColumnError, ParameterError
+from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
+
+_MOMENT = re.compile(
+    r"(?P<year>\d{4,7})(?P<day>-\d\d-\d\d)(?P<bc> \(BC\))?(?:[ T](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?))?"
+    r"(?:(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?)?"
+)
+
+
+def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
+    """Read a hierarchy table: one struct a leaf, fields from the leaf to the root.
+
+    Args:
+        function: SQL function, for messages.
+        name: name of the table.
+        rows: its rows, fields from the leaf to the root.
+
+    Raises:
+        ParameterError: when it has no rows, a NULL, a repeated leaf, a leaf named as its group, or more than one root.
+    """
+    columns = [pc.cast(rows.field(i), pa.string()).to_pylist() for i in range(rows.type.num_fields)]
+    if not columns or not columns[0]:
+        raise ParameterError(f"{function}: hierarchy '{name}' has no rows")
+    if any(None in column for column in columns):
+        raise ParameterError(f"{function}: hierarchy '{name}' holds NULL; pad short branches with their last node")
+    paths = tuple(sorted({tuple(reversed(row)) for row in zip(*columns, strict=True)}))
+    if len({path[0] for path in paths}) != 1:
+        raise ParameterError(
+            f"{function}: hierarchy '{name}' has {len({p[0] for p in paths})} roots; its last column must be constant"
+        )
+    if len({path[-1] for path in paths}) != len(paths):
+        raise ParameterError(f"{function}: hierarchy '{name}' names a leaf twice with different ancestors")
+    _check_names(function, name, paths)
+    return Hierarchy.of_paths(paths, name)
+
+
+def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -> None:
+    nodes = {tuple(label for label, _ in groupby(path)) for path in paths}
+    groups = {path[:depth] for path in nodes for depth in range(1, len(path))}
+    if nodes & groups:
+        raise ParameterError(
+            f"{function}: {len(nodes & groups)} leaves of hierarchy '{name}' bear the name of a group they share with "
+            "other leaves; a release could not tell the two apart, so name the group otherwise"
+        )
+    every = nodes | groups
+    twice = len(every) - len({path[-1] for path in every})
+    if twice:
+        raise ParameterError(
+            f"{function}: hierarchy '{name}' has {twice} label(s) that stand for more than one node; a release could "
+            "not tell them apart, so give each node a name of its own"
+        )
+
+
+def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa.Array:
+    """Values as labels of the tree's leaves: texts are labels, others are equal to the label that reads as they do.
+
+    DuckDB, Arrow and people write one number, date or time in several ways (5.0, 5, 5.00), so labels are read as values
+    of the column's type. A value that no label reads as stays what Arrow writes.
+
+    Args:
+        function: SQL function, for messages.
+        column: name of the column.
+        array: its values.
+        tree: its hierarchy.
+
+    Raises:
+        ColumnError: the column has a type whose values have no one text, or two labels read as the same value.
+    """
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return array
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        raise ColumnError(
+            f"{function}: column '{column}' is BLOB, BIT, BIGNUM or the like, which a hierarchy's labels cannot name; "
+            "cast it to VARCHAR"
+        )
+    if pa.types.is_nested(kind):
+        return array
+    leaf_of_value: dict[object, str] = {}
+    for label in tree.leaf_labels:
+        value = _read_as(label, kind)
+        if value is None:
+            continue
+        if leaf_of_value.setdefault(value, label) != label:
+            raise ColumnError(
+                f"{function}: two leaves of hierarchy '{tree.name}' are one value of '{column}' ({kind}); keep one"
+            )
+    encoded = array.dictionary_encode()
+    written = pc.cast(encoded.dictionary, pa.string()).to_pylist()
+    values = steps(encoded.dictionary).to_pylist()
+    labels = [leaf_of_value.get(_key(value), text) for value, text in zip(values, written, strict=True)]
+    return pc.take(pa.array(labels, pa.string()), encoded.indices)
+
+
+def _read_as(label: str, kind: pa.DataType) -> object:
+    """The value of a type that a label reads as, None if it is none."""
+    try:
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            return Decimal(label) if Decimal(label).is_finite() else None
+        if pa.types.is_boolean(kind):
+            return {"true": True, "false": False, "t": True, "f": False}.get(label.lower())
+        if pa.types.is_time(kind):
+            # Arrow reads no times by themselves
+            moment = pc.cast(pa.array([f"1970-01-01 {label}"]), pa.timestamp(kind.unit))
+            return steps(moment)[0].as_py()
+        if (far := _far_moment(label, kind)) is not None:
+            return far
+        return _key(steps(pc.cast(pa.array([label]), kind))[0].as_py())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation):
+        return None
+
+
+def _far_moment(label: str, kind: pa.DataType) -> int | None:
+    """The steps of a date or timestamp that DuckDB prints in a way Arrow does not read: infinite, BC, of a far year."""
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return None
+    if label.strip().lower() in ("infinity", "-infinity"):
+        greatest = 2**31 - 1 if pa.types.is_date32(kind) else 2**63 - 1
+        return -greatest if label.strip().startswith("-") else greatest
+    told = _MOMENT.fullmatch(label.strip())
+    if told is None or (len(told["year"]) == 4 and not told["bc"]):
+        return None
+    year = 1 - int(told["year"]) if told["bc"] else int(told["year"])
+    unit = "D" if pa.types.is_date(kind) else kind.unit
+    try:
+        moment = np.datetime64(f"{year:05d}{told['day']}T{told['time'] or '00:00:00'}")
+    except ValueError:
+        return None
+    hours, minutes = int(told["hours"] or 0), int(told["minutes"] or 0)
+    moment -= np.timedelta64(int(f"{told['sign'] or ''}{hours * 60 + minutes}"), "m")
+    return int(moment.astype(f"M8[{unit}]").astype(np.int64))
+
+
+def _key(value: object) -> object:
+    """NaN is one value."""
+    return "nan" if isinstance(value, float) and value != value else value
+
+
+def tree_leaves(
+    function: str, column: str, tree: Hierarchy, labels: list[str], has_null: bool
+) -> tuple[Hierarchy, CodeArray]:
+    """The tree, with a leaf for NULL when `has_null`, and the leaf of each value (NULL has the last code).
+
+    Args:
+        function: SQL function, for messages.
+        column: name of the column.
+        tree: its hierarchy.
+        labels: label of each value, by code.
+        has_null: whether the last code is NULL.
+
+    Raises:
+        ColumnError: when values are not leaves of the tree.
+    """
+    hierarchy = tree.with_null() if has_null else tree
+    leaf_number = {label: leaf for leaf, label in enumerate(hierarchy.leaf_labels)}
+    missing = [label for label in labels if label not in leaf_number]
+    if missing:
+        raise ColumnError(
+            f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves (first column) "
+            f"of hierarchy '{tree.name}', which has labels such as '{tree.leaf_labels[0]}'; add a row for each value"
+        )
+    if has_null and NULL_LEAF in hierarchy.labels[:-1]:
+        raise ColumnError(
+            f"{function}: column '{column}' has NULLs, which are released as '{NULL_LEAF}', and a node of hierarchy "
+            f"'{tree.name}' bears that name; call it otherwise"
+        )
+    leaves = [leaf_number[label] for label in labels]
+    if has_null:
+        leaves.append(hierarchy.leaves - 1)
+    return hierarchy, np.array(leaves, dtype=np.int32)

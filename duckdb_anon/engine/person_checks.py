@@ -1,0 +1,138 @@
+"""Rows and persons: what takes each row for a person refuses a table in which somebody has several.
+
+A class of ten rows may hold one person alone, so k, l, delta, t, probabilities and risks that count rows say nothing
+of persons there. Every entry says what it counts (`unit`), and the one place where that is held against the rows is
+here. A person column in which nobody has two rows changes nothing: rows are persons then. Cost: one pass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.coded_table import Attribute, CodeArray
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
+from duckdb_anon.model.function_specs import Entry, Method
+from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.release_formats import Contents
+
+METHODS_OF_PERSONS = (
+    "muco", "mondrian", "incognito", "anatomy", "slicing", "merging", "one_to_m_generalize", "rmr"
+)  # fmt: skip
+"""Methods that protect persons, as messages name them."""
+MEASURES_OF_PERSONS = ("linkage_risk", "attribute_risk", "kl_diversity", "km_anonymity", "fragment_risk")
+"""Measures of risk that count persons, as messages name them."""
+
+
+def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> None:
+    """Make sure that an entry may read a table whose rows belong to persons.
+
+    Args:
+        entry: the function called.
+        name: the column that says whose row it is.
+        codes: person of each row.
+        null_code: the code of NULL, or -1.
+
+    Raises:
+        RequirementError: somebody has several rows and the entry takes each row for a person, or a row is nobody's.
+    """
+    if entry.unit == "any":
+        return
+    nobodys = int((codes == null_code).sum())
+    if nobodys:
+        raise RequirementError(
+            f"{entry.name}: '{name}' is NULL in {nobodys} rows, so whose they are is unknown; leave them out or give "
+            "each its own number"
+        )
+    if entry.unit == "person":
+        return
+    rows = np.bincount(codes)
+    several = int((rows > 1).sum())
+    if several:
+        raise RequirementError(
+            f"{entry.name}: {_takes_rows(entry)}, but '{name}' says that {several} of {int((rows > 0).sum())} persons "
+            f"have several; {_instead(entry)}"
+        )
+
+
+def check_coded(entry: Entry, person: Attribute | None) -> None:
+    """`check_persons` of a coded table, if a column says whose row it is."""
+    if person is not None:
+        check_persons(entry, person.name, person.codes, person.null_code)
+
+
+def refusing(entry: Entry, select: str, table: str, name: str) -> str:
+    """`select`, which answers a planned query, refused when it runs where somebody has several rows of `table`.
+
+    Args:
+        entry: the function called.
+        select: its SQL text.
+        table: the table whose rows belong to persons, as SQL reads it.
+        name: the column that says whose row it is.
+    """
+    text = f"{entry.name}: {_takes_rows(entry)}, but '{name}' says that persons have several; {_instead(entry)}"
+    counted = f"(select count(distinct {ident(name)}) < count(*) from {table})"
+    return f"from ({select}) as _anon_answer where case when {counted} then error({literal(text)}) else true end"
+
+
+def check_described(entry: Entry, relation: Relation) -> None:
+    """Refuse to count rows of a release whose description says that persons were counted, and which names none.
+
+    Raises:
+        ParameterError: naming what counts persons.
+    """
+    description = read_description(relation.comment)
+    if entry.unit != "any" and description is not None and description.persons:
+        raise ParameterError(
+            f"{entry.name}: {relation.given} was made counting persons and no column says whose its rows are, so rows "
+            f"would be counted; make the same call with CREATE TABLE checked AS FROM {description.method}(..., row_id "
+            ":= true), and ask k_anonymity('checked', original := '...') or another measure that takes original"
+        )
+
+
+def with_persons(entry: Entry, release: Relation, contents: Contents, original: Relation, person: str | None) -> str:
+    """A release with the persons of its rows, as a SELECT in parentheses.
+
+    Args:
+        entry: the function called.
+        release: made with row_id := true.
+        contents: what it carries.
+        original: what it was made of.
+        person: the column of the original that says whose row it is.
+
+    Raises:
+        ColumnError: the original has no person column, or the release no row numbers.
+    """
+    if person is None:
+        raise ColumnError(
+            f"{entry.name}: no column of {original.given} says whose row it is; say person := '...' or COMMENT ON "
+            "COLUMN ... IS 'anon: person'"
+        )
+    if not contents.source:
+        raise ColumnError(
+            f"{entry.name}: {release.given} has no column row_id to find the persons of its rows by; make it with "
+            "row_id := true, for your own checks alone"
+        )
+    if contents.slices() and "sensitive" in getattr(entry, "needs", ()):
+        raise ColumnError(
+            f"{entry.name}: in {release.given} row_id is permuted like every slice and does not say whose a sensitive "
+            "value is; k_anonymity tells the persons of its buckets"
+        )
+    whose = f"select {ident(person)} as _anon_person, row_number() over () - 1 as _anon_rn from {original.sql}"
+    return (
+        f"(select _anon_r.*, _anon_o._anon_person from {release.sql} as _anon_r join ({whose}) as _anon_o "
+        f"on _anon_o._anon_rn = _anon_r.{ident(contents.source)})"
+    )
+
+
+def _takes_rows(entry: Entry) -> str:
+    does = "protects each row as a person of its own" if isinstance(entry, Method) else "takes each row for a person"
+    return f"it {does}"
+
+
+def _instead(entry: Entry) -> str:
+    """What to use in its place."""
+    known = METHODS_OF_PERSONS if isinstance(entry, Method) else MEASURES_OF_PERSONS
+    verb = "protect" if isinstance(entry, Method) else "count"
+    return f"{', '.join(known)} {verb} persons (or give a table with one row a person)"

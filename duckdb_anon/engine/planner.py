@@ -1,0 +1,297 @@
+"""The planning half: a checked call becomes the SQL text that carries it out.
+
+Nothing is read here but names, types and comments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from duckdb_anon.engine import partition_context
+from duckdb_anon.engine import sensitive_coarsening as edges
+from duckdb_anon.engine.call_text import Recorded, begin, note
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.column_roles import (
+    ROLE_PARAMETERS,
+    column_of,
+    require_no_identifier,
+)
+from duckdb_anon.engine.decode import Decoder
+from duckdb_anon.engine.identifier_lineage import identifiers_read
+from duckdb_anon.engine.layout import cells_apart, layout_of, looked_up
+from duckdb_anon.engine.memory_estimate import require_fit
+from duckdb_anon.engine.person_checks import check_described, refusing, with_persons
+from duckdb_anon.engine.plan_report import plan_report
+from duckdb_anon.engine.planning_context import Context
+from duckdb_anon.engine.runner import coded_table
+from duckdb_anon.engine.sent import sent
+from duckdb_anon.engine.sliced_classes import classes_of_slices, unsliced
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
+from duckdb_anon.engine.statement import coded_infos, every_info, run_ctes
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.errors import ColumnError, planning
+from duckdb_anon.model.function_specs import (
+    ColumnPlan,
+    Entry,
+    Method,
+    Parameter,
+    Params,
+    PureSql,
+    Query,
+    Report,
+    Roles,
+    Task,
+)
+from duckdb_anon.model.identifier_case import fold, folded_sql
+from duckdb_anon.model.release_formats import carriers_in_doubt, in_doubt, refuse, released_name
+from duckdb_anon.model.released_columns import Interval, Real, Value
+
+SEED = Parameter(
+    "seed",
+    "whole number from 0 that makes the run repeatable; by default the system's entropy",
+    "integer",
+    low=0,
+    high=2**127 - 1,  # a HUGEINT: one below 2^64 can be guessed, so a release takes none
+)
+ROW_ID = Parameter(
+    "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
+)
+FORCE = Parameter(
+    "force",
+    "true lets the call name a column labelled identifier as a quasi-identifier or one to keep",
+    "boolean",
+    False,
+)
+ORIGINAL = Parameter(
+    "original",
+    "the table a release with row_id was made of, whose person column says whose the rows are",
+)
+
+
+def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
+    """All SQL parameters of an entry in order: tables, its own, roles, row_id, seed."""
+    tables: tuple[Parameter, ...] = ()
+    if not isinstance(entry, (Method, PureSql)):
+        own = {p.name for p in entry.parameters}
+        tables = tuple(Parameter(t, "a table") for t in entry.tables if t not in own)
+    else:
+        tables = (Parameter("tbl", "a table"),)
+    taken = {p.name for p in entry.parameters}
+    added: tuple[Parameter, ...] = ()
+    if not isinstance(entry, (Query, Task)) and (tables or isinstance(entry, PureSql)):
+        added += ROLE_PARAMETERS
+    if isinstance(entry, Method):
+        added += (edges.PARAMETER,) if edges.takes_edges(entry) else ()
+        added += (ROW_ID, FORCE)
+    if isinstance(entry, (Method, Report)):
+        added += (SEED,)
+    if isinstance(entry, PureSql):
+        added += (ORIGINAL,)
+    added = tuple(p for p in added if p.name not in taken)
+    if isinstance(entry, PureSql):
+        # the macro's own order, as the stock shell takes it: (tbl, qi, sensitive, ...)
+        first = tuple(p for p in added if p.name in entry.needs)
+        return tables + first + entry.parameters + tuple(p for p in added if p not in first)
+    return tables + entry.parameters + added
+
+
+def plan(entry: Entry, context: Context) -> str:
+    """Return the SQL of one SELECT that answers the call.
+
+    Raises:
+        AnonError: whatever is wrong with the call.
+    """
+    begin(context)
+    params = {p.name: p.check(entry.name, context.arguments.get(p.name)) for p in _own(entry)}
+    refine = getattr(entry, "refine", None)
+    if refine is not None:
+        params = refine(params)
+    if isinstance(entry, Method):
+        return _plan_method(entry, context, params)
+    if isinstance(entry, Report):
+        return plan_report(entry, context, params)
+    if isinstance(entry, PureSql):
+        return _plan_pure(entry, context, params)
+    if isinstance(entry, Task):
+        return _plan_task(entry, context, params)
+    return _plan_query(entry, context, params)
+
+
+def _own(entry: Entry) -> Iterable[Parameter]:
+    roles = {p.name for p in ROLE_PARAMETERS} - {p.name for p in entry.parameters}
+    tables = {"tbl"} if isinstance(entry, (Method, PureSql)) else set(entry.tables)
+    tables |= set(getattr(entry, "optional", ()))
+    return (p for p in parameters_of(entry) if p.name not in roles | tables)
+
+
+def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str:
+    relation = context.relation("tbl")
+    if partition_context.current() is not None:
+        columns = {name: kind for name, kind in relation.columns.items() if name != partition_context.NUMBER}
+        relation = replace(relation, columns=columns)
+    roles = context.roles(relation, needs=entry.needs)
+    if not params["force"]:
+        require_no_identifier(entry.name, relation, roles, identifiers_read(context.catalog, relation))
+    if entry.settle is not None:
+        params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
+    asked = roles
+    roles, layout = _typed(entry, roles, params)
+    repeating = require_fit(entry, context.catalog, relation, roles, context.arguments, layout, params)
+    note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
+    before, fewest = "", params.get(edges.PARAMETER.name)
+    if fewest is not None:
+        before, relation = edges.edged(entry.name, relation, roles, fewest)
+    coded = coded_infos(roles)
+    as_they_are = looked_up(layout, coded, sent(entry.name, context.catalog, relation, coded))
+    apart = cells_apart(layout, as_they_are) if repeating else None
+    layout, decoder = apart or layout, Decoder(as_they_are, beside=apart is not None)
+    taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
+    columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
+    declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
+    ran = run_ctes(entry, context, relation, roles, params, declaring, layout, tuple(decoder.looked_up))
+    return f"with {before}{ran},\n{decoder.sql(columns)}"
+
+
+def _given(entry: Method, context: Context) -> dict[str, Any]:
+    """The call's own arguments as they were given, a MAP as a mapping."""
+    own = {p.name: (p, context.arguments.get(p.name)) for p in _own(entry)}
+    return {
+        name: parameter.check(entry.name, value) if parameter.kind == "mapping" else value
+        for name, (parameter, value) in own.items()
+        if value is not None
+    }
+
+
+def _typed(entry: Method, roles: Roles, params: Params) -> tuple[Roles, tuple[ColumnPlan, ...]]:
+    """Layout of a call whose column types may be invisible.
+
+    A column of unknown type that is to become a box is taken as ordered; if it turns out to be text when the call
+    runs, the error says to name it in `categorical`. Columns that keep their type need no such guess.
+    """
+    unknown = [info for info in roles.qi if not info.kind]
+    if not unknown:
+        return roles, layout_of(entry, roles, params)
+    guessed = tuple(info if info.kind else replace(info, kind="ordered") for info in roles.qi)
+    layout = layout_of(entry, replace(roles, qi=guessed), params)
+    boxes = {p.name for plan in layout for p in (plan, *plan.fields) if p.cells in (Interval, Value)}
+    # a box whose ends are no values of the column, as of methods that draw them
+    boxes |= {plan.name for plan in layout if plan.fields and all(p.cells is Real for p in plan.fields)}
+    kept = tuple(g if g.name in boxes else info for g, info in zip(guessed, roles.qi, strict=True))
+    return replace(roles, qi=kept), layout
+
+
+def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -> CodedTable:
+    """Code the table, or every m-th row of a large one, while planning; hierarchies count as names."""
+    if not relation.visible:
+        raise ColumnError(
+            f"{entry.name}: the rows of '{relation.given}' are not visible while the call is planned, so its columns "
+            "cannot be found by association; say columns := [['...', '...'], ['...']], or use a committed table"
+        )
+    plain, sensitive = (
+        tuple(replace(i, kind="nominal" if i.hierarchy else i.kind, hierarchy=None) for i in infos)
+        for infos in (roles.qi, roles.sensitive)
+    )
+    infos = plain + sensitive
+    values = sent(entry.name, context.catalog, relation, infos)
+    row = "".join(f", {values[info.name]} as c{k}" for k, info in enumerate(infos))
+    rows = context.catalog.every_nth_row(relation, f"_anon_rn as rn{row}")
+    return coded_table(entry.name, Roles(plain, sensitive), rows, {}, canonical=False)[0]
+
+
+def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
+    relation = context.relation("tbl")
+    contents = context.contents(relation)
+    refuse(entry.name, relation.given, contents, entry.answers)
+    source, whose = relation, None
+    if params["original"] is not None:
+        original = context.relation("original", params["original"])
+        whose = context.roles(original, only=("person",)).person
+        joined = with_persons(entry, relation, contents, original, whose.name if whose else None)
+        source = replace(relation, sql=joined, text=joined, columns={**relation.columns, "_anon_person": ""})
+        context = replace(context, arguments={**context.arguments, "person": None})
+    slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
+    flat = replace(relation, columns=context.catalog.flattened(relation.columns)) if slices else relation
+    roles = context.roles(flat, needs=entry.needs, nested=True)
+    qi, text = [info.name for info in roles.qi], source.text
+    if slices:
+        qi = classes_of_slices(
+            slices, contents.bucket, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
+        )
+        text = unsliced(source, slices)
+    by_person = "_anon_person" if whose else roles.person.name if roles.person else None
+    if by_person is None:
+        check_described(entry, relation)
+    arguments = [literal(text), literal(qi)]
+    if "sensitive" in entry.needs:
+        arguments.append(literal(roles.one_sensitive(entry.name).name))
+    # a macro with parameters of these names takes all sensitive columns, and the person column
+    by_role: dict[str, Any] = {
+        "sensitive": [info.name for info in roles.sensitive] or None,
+        "person": by_person,
+        "hierarchy": _hierarchy_of(context, roles, params),
+    }
+    given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
+    given = {"person": by_role["person"], **given} if entry.unit == "person" else given
+    weights = given.get("sample_weights")
+    if weights is not None:
+        given["sample_weights"] = column_of(entry.name, relation, str(weights))
+    named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
+    select = f"from _anon_{entry.name}({', '.join(arguments)}{named})"
+    return select if relation.visible else _told_apart(entry, context, relation, select)
+
+
+def _told_apart(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
+    """`select`, refused when it runs on a table, unseen till then, that may be a release."""
+    own = {fold(name) for names in context.labelled(relation) for name in names}
+    carriers = {name for name in carriers_in_doubt(entry.answers) if name not in own}
+    if not carriers:
+        return select
+    names = "(select json_keys(to_json(_anon_row)) from (from " + relation.sql + " limit 1) as _anon_row)"
+    folded, words = folded_sql("_n"), ", ".join(map(literal, sorted(carriers)))
+    doubtful = f"list_filter({names}, lambda _n: rtrim({folded}, '_') in ({words}) "
+    doubtful += f"and {folded} not in ({', '.join(map(literal, sorted(own) or ['']))}))"
+    told = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {literal(in_doubt(relation.given))})"
+    return f"from ({select}) as _anon_answer where case when len({doubtful}) > 0 then {told} else true end"
+
+
+def _plan_query(entry: Query, context: Context, params: Params) -> str:
+    with planning(entry.name):
+        select = entry.plan(context, params)
+    if entry.unit != "row":  # one that counts persons refuses by itself what it cannot count
+        return select
+    relation = context.relation(entry.tables[0])
+    person = context.roles(relation, nested=True).person
+    for table in (relation, *(context.relation(name) for name in entry.tables[1:])) if person is None else ():
+        check_described(entry, table)
+    return refusing(entry, select, relation.sql, person.name) if person else select
+
+
+def _plan_task(entry: Task, context: Context, params: Params) -> str:
+    """SELECT over the rows of a task's answer; the task runs once, when the SELECT does."""
+    told, lists = entry.plan(context, params)
+    place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
+    rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
+    planned = context.catalog.told_of_run()["planned"]
+    call = f"{{{place}, {ASKER}, planned: {planned}::bigint, told: {literal(json.dumps(told))}{rows}}}"
+    shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
+    return (
+        f"with _anon_done as materialized (select {task_function(entry)}({call}) as r)\n"
+        f"select {shown} from (select unnest(case when r.error is not null then error(r.error) else r.rows end) "
+        "as _anon_row from _anon_done)"
+    )
+
+
+def task_function(entry: Task) -> str:
+    """SQL name of the function that runs a task."""
+    return f"_anon_task_{entry.name}"
+
+
+def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
+    """The hierarchy table of the sensitive column, unless another distance is asked for."""
+    tree = roles.sensitive[0].hierarchy if roles.sensitive else None
+    if tree is None or params.get("distance") not in (None, "hierarchy"):
+        return None
+    return context.catalog.relation(context.function, "hierarchy", tree).text

@@ -1,0 +1,151 @@
+"""What a planner can ask while it plans a call: tables, roles, trees, and what a release carries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from duckdb_anon.engine.beside import Beside
+from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
+from duckdb_anon.engine.column_roles import (
+    ROLE_PARAMETERS,
+    labels_of,
+    resolve_roles,
+)
+from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
+from duckdb_anon.engine.release_labels import with_labels_of
+from duckdb_anon.engine.release_looks import looks_at
+from duckdb_anon.engine.sent import collated
+from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.function_specs import (
+    ColumnInfo,
+    Method,
+    Roles,
+)
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import Contents, read
+from duckdb_anon.rewrite.query.tables import TableInfo
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a planner can ask: relations, roles, the raw arguments of the call, and the methods there are by name."""
+
+    function: str
+    catalog: Catalog
+    arguments: Mapping[str, Any]
+    methods: Mapping[str, Method] = field(default_factory=dict)
+
+    def relation(self, parameter: str, given: object = None) -> Relation:
+        """Resolve the table argument `parameter` (or `given` in its place)."""
+        return self.catalog.relation(self.function, parameter, given or self.arguments.get(parameter))
+
+    def roles(
+        self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False, only: Collection[str] = ()
+    ) -> Roles:
+        """Resolve roles of `relation` from comments and this call's role arguments, or `only` some of these.
+
+        Args:
+            relation: the table.
+            needs: roles that must be there.
+            nested: whether released columns (STRUCT, lists) may have one.
+            only: parameters that are heeded; all of them when empty.
+        """
+        checked = {
+            p.name: p.check(self.function, self.arguments.get(p.name) if p.name in only or not only else None)
+            for p in ROLE_PARAMETERS
+        }
+        return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
+
+    def contents(self, relation: Relation) -> Contents:
+        """What a table carries of whose original nothing is known but the roles it is given."""
+        labelled, sensitive, trees = self.labelled(relation)
+        return read(
+            relation.columns,
+            None,
+            labelled=labelled,
+            sensitive=sensitive,
+            trees=trees,
+            table=relation.given,
+            function=self.function,
+        )
+
+    def labelled(self, relation: Relation) -> tuple[list[str], list[str], list[str]]:
+        """Columns that comments or this call give a role, those that are sensitive, those with a hierarchy."""
+        checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
+        return labels_of(self.function, relation, checked)
+
+    def require_known(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
+        """Refuse a release with texts that nothing knows; `trees` names the hierarchy table of attributes.
+
+        Args:
+            original: the original.
+            release: its release.
+            trees: hierarchy table of each attribute that has one.
+        """
+        require_known_values(Beside(self.function, self.catalog, original, release, self._trees(trees)))
+
+    def release_info(
+        self, original: Relation, relation: Relation, trees: Mapping[str, str], certain: bool = True
+    ) -> TableInfo:
+        """A release as rewrites see it, without roles, which are the original's; raises as `require_known` does.
+
+        Args:
+            original: its original.
+            relation: the release.
+            trees: hierarchy table of attributes.
+            certain: whether low and high will be asked for.
+        """
+        require_visible(self.function, relation)
+        pair = Beside(self.function, self.catalog, original, relation, self._trees(trees))
+        return TableInfo(
+            sql=relation.unnamed,
+            columns=tuple(relation.columns.items()),
+            given=relation.given,
+            generalized=attributes_with_nodes(pair),
+            looks=looks_at(pair, certain),
+        )
+
+    def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
+        """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""
+        require_visible(self.function, relation)
+        relation = with_labels_of(relation, releases)
+        roles = self.roles(relation, nested=True)
+        named = {
+            **dict.fromkeys((info.name for info in roles.qi), "quasi"),
+            **dict.fromkeys((info.name for info in roles.sensitive), "sensitive"),
+            **dict.fromkeys((info.name for info in roles.keep), "insensitive"),
+            **dict.fromkeys(roles.identifier, "identifier"),
+            **({roles.person.name: "person"} if roles.person else {}),
+        }
+        infos = [*roles.qi, *roles.sensitive, *roles.keep]
+        trees = self._trees({i.name: i.hierarchy for i in infos if i.hierarchy})
+        return TableInfo(
+            sql=relation.unnamed,
+            columns=tuple(relation.columns.items()),
+            roles=named,
+            hierarchies={n: TableInfo(t.unnamed, tuple(t.columns.items())) for n, t in trees.items()},
+            given=relation.given,
+            kinds={i.name: i.kind for i in infos if i.kind},
+            collated=frozenset(
+                fold(name) for name in collated(self.function, self.catalog, relation, [i.name for i in infos])
+            ),
+        )
+
+    def _trees(self, named: Mapping[str, str]) -> dict[str, Relation]:
+        """Hierarchy table of each attribute, by the name it was given."""
+        found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in named.items()}
+        for name, tree in found.items():
+            if self.catalog.sees and not tree.visible:
+                there = self.catalog.table_names()
+                raise ColumnError(
+                    f"{self.function}: the hierarchy of '{name}' is '{tree.given}', which is not a committed table"
+                    f"{nearest(tree.given, there)}; there are: {listed(there) or 'none'}"
+                )
+        return found
+
+    def tree_sql(self, info: ColumnInfo) -> str:
+        """Scalar subquery that lists the rows of a column's hierarchy table."""
+        tree = self.catalog.relation(self.function, f"hierarchy of {info.name}", info.hierarchy)
+        return f"(select list(_anon_h) from (select columns(*)::varchar from {tree.sql}) as _anon_h)"

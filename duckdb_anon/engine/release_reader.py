@@ -1,0 +1,336 @@
+"""Arrow tables of any release shape to `ReadTable`s on a common domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckdb_anon.engine.arrow import plain, type_text
+from duckdb_anon.engine.column_coding import code_column
+from duckdb_anon.engine.hierarchy_io import labelled
+from duckdb_anon.engine.input_scan import FedTable
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import ColumnInfo
+from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_formats import Contents
+from duckdb_anon.model.release_table import Randomization, ReadColumn, ReadTable
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """One column of one table before coding: its shape, and what hands over the value arrays it contributes."""
+
+    shape: str
+    take: Callable[[], tuple[pa.Array, ...]]
+    rest: dict[str, Any]
+    slice: str = ""
+
+
+def read_tables(
+    function: str,
+    tables: Sequence[FedTable],
+    infos: Mapping[str, ColumnInfo],
+    trees: Mapping[str, Hierarchy],
+    literals: bool = False,
+    shown: Sequence[Contents | None] = (),
+) -> list[ReadTable]:
+    """Code the columns of several tables together.
+
+    Args:
+        function: SQL function, for messages.
+        tables: their columns are handed over one by one, so that one column at a time is held as it came.
+        infos: kind and hierarchy by column name; a column without entry is taken by its type.
+        trees: hierarchies by column name.
+        literals: whether domains carry the SQL text of their values.
+        shown: what each table carries, None for an original; none are releases by default.
+
+    Raises:
+        ColumnError: when columns of one name have types that cannot be compared.
+    """
+    ordered = [_Ordered(table) for table in tables]
+    spelled = {fold(name): name for name in infos}
+    told = list(shown) or [None] * len(tables)
+    raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(ordered, told, strict=True)]
+    names = dict.fromkeys(name for raw in raws for name in raw)
+    coded = {
+        name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
+    }
+    return [
+        ReadTable(
+            len(table),
+            {name: c for name in raws[k] if (c := coded[name][k]) is not None},
+            told[k] or Contents(),
+            _numbers(function, table, told[k] or Contents()),
+        )
+        for k, table in enumerate(ordered)
+    ]
+
+
+class _Ordered:
+    """Columns of a table, rows as the table has them: DuckDB may list them in any order, their numbers tell."""
+
+    def __init__(self, table: FedTable) -> None:
+        tick()
+        self.table, self.type = table, table.type
+        number = table.field("_anon_rn").to_numpy(zero_copy_only=False)
+        self.order = None if bool((number[1:] > number[:-1]).all()) else pa.array(np.argsort(number))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def field(self, name: str) -> pa.Array:
+        """One column; the table has it no more."""
+        column = self.table.field(name)
+        if self.order is None:
+            return column
+        return (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).take(self.order)
+
+
+def _raw_columns(
+    table: _Ordered, trees: Mapping[str, Hierarchy], spelled: Mapping[str, str], contents: Contents | None
+) -> dict[str, _Raw]:
+    """Columns by the name the call knows them by: SQL does not tell upper from lower case."""
+    columns: dict[str, _Raw] = {}
+    own = {"_anon_rn", *(contents.carriers if contents else ())}
+    slices = contents.slices() if contents else None
+    channels = _channels(table, contents.channels) if contents and contents.channels else {}
+    for i in range(table.type.num_fields):
+        tick()
+        name, kind = table.type.field(i).name, table.type.field(i).type
+        if name in own:
+            continue
+        known = spelled.get(fold(name), name)
+        if fold(name) not in channels and _is_flat(kind):
+            columns[known] = _Raw("value", partial(_taken, table, name), {})
+            continue
+        array = plain(table.field(name))
+        kind = array.type
+        if fold(name) in channels:
+            p, domain = channels[fold(name)]
+            columns[known] = _Raw("value", _given(array, domain), {"p": p})
+        elif name in slices if slices is not None else _has_fields(kind):
+            for j in range(kind.num_fields):
+                inner = spelled.get(fold(kind.field(j).name), kind.field(j).name)
+                field = plain(array.field(j))
+                if _has_fields(field.type):
+                    raise ColumnError(
+                        f"'{name}' holds STRUCTs of STRUCTs, as channels of a randomized release do; is a release in "
+                        "the place of its original?"
+                    )
+                columns[inner] = _raw(field, inner in trees, name)
+        elif not _has_fields(kind):
+            columns[known] = _raw(array, known in trees, "")
+    return columns
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    """Whether a type is of single values, and as DuckDB knows it."""
+    return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
+
+
+def _taken(table: _Ordered, name: str) -> tuple[pa.Array, ...]:
+    return (plain(table.field(name)),)
+
+
+def _given(*arrays: pa.Array) -> Callable[[], tuple[pa.Array, ...]]:
+    return lambda: arrays
+
+
+def _has_fields(kind: pa.DataType) -> bool:
+    """Whether a type is a STRUCT that is no interval."""
+    return bool(pa.types.is_struct(kind)) and {f.name for f in kind} != {"lower", "upper"}
+
+
+def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]:
+    """Probability and domain of each column that the release says was randomized."""
+    told = table.field(column)
+    told = told.filter(told.is_valid())[:1]
+    found = {}
+    for i, one in enumerate(told.type):
+        if len(told):
+            channel = told.field(i)
+            found[fold(one.name)] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
+    return found
+
+
+def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, FloatArray]:
+    """What carriers say, row by row."""
+    numbers = {}
+    weights = {weight.column: weight for weight in contents.weights}
+    for name in contents.carriers:
+        if name == contents.channels:
+            continue
+        array = plain(table.field(name))
+        if name == contents.bucket:
+            codes = array.dictionary_encode(null_encoding="encode").indices
+            numbers[name] = np.unique(codes.to_numpy(zero_copy_only=False), return_inverse=True)[1].astype(np.float64)
+        else:
+            numbers[name] = pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if name not in (contents.source, contents.bucket) and np.isnan(numbers[name]).any():
+            raise ColumnError(
+                f"{function}: column {name} of the release is NULL in some rows, so they weigh nothing known"
+            )
+        if name in weights and len(numbers[name]):
+            wrong = weights[name].wrong(numbers[name].min(), numbers[name].max())
+            if wrong:
+                raise ColumnError(f"{function}: {wrong}")
+    return numbers
+
+
+def types_of(table: FedTable) -> dict[str, str]:
+    """DuckDB types of a table whose columns the planner did not see, as far as shapes go by them."""
+    return {field.name: type_text(field.type) for field in table.type if field.name != "_anon_rn"}
+
+
+def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        lower, upper = plain(array.field("lower")), plain(array.field("upper"))
+        missing = array.is_null().to_numpy(zero_copy_only=False)
+        return _Raw("interval", _given(lower, upper), {"null": missing}, slice_name)
+    if pa.types.is_map(kind):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        counts = pc.cast(array.items, pa.int64()).to_numpy(zero_copy_only=False)
+        return _Raw("counts", _given(plain(array.keys)), {"offsets": offsets, "counts": counts}, slice_name)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return _Raw("nodeset" if in_tree else "set", _given(plain(array.flatten())), {"offsets": offsets}, slice_name)
+    return _Raw("value", _given(array), {}, slice_name)
+
+
+def _code_together(
+    function: str,
+    name: str,
+    raws: Sequence[_Raw | None],
+    infos: Mapping[str, ColumnInfo],
+    trees: Mapping[str, Hierarchy],
+    literals: bool,
+) -> list[ReadColumn | None]:
+    info = infos.get(name, ColumnInfo(name))
+    tree = trees.get(name)
+    each = [raw.take() if raw is not None else () for raw in raws]
+    arrays = [a for some in each for a in some]
+    lengths = [[len(a) for a in some] for some in each]
+    del each
+    if tree is not None:
+        # nodes have labels: a number that is a leaf must meet the text that names its ancestor
+        arrays = [labelled(function, name, a, tree) for a in arrays]
+    whole = _concatenated(function, name, arrays)
+    del arrays
+    tick()
+    if tree is not None:
+        return _code_in_tree(function, name, raws, lengths, whole, tree, literals)
+    kind = "" if info.kind == "hierarchy" else info.kind
+    attribute = code_column(function, name, whole, kind, literals=literals)
+    domain = attribute.shared()
+    out: list[ReadColumn | None] = []
+    at = 0
+    for raw, lasts in zip(raws, lengths, strict=True):
+        if raw is None:
+            out.append(None)
+            continue
+        parts = []
+        for length in lasts:
+            parts.append(attribute.codes[at : at + length])
+            at += length
+        out.append(_column(raw, domain, parts))
+    return out
+
+
+def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> ReadColumn:
+    if raw.shape == "value":
+        channel = Randomization(raw.rest["p"], parts[1]) if "p" in raw.rest else None
+        return ReadColumn("value", domain, codes=parts[0], slice=raw.slice, channel=channel)
+    if raw.shape == "interval":
+        anything = (parts[0] == domain.null_code) & ~raw.rest["null"]
+        lower = np.where(anything, -1, parts[0]).astype(np.int32)
+        upper = np.where(anything, -1, parts[1]).astype(np.int32)
+        return ReadColumn("interval", domain, lower=lower, upper=upper, slice=raw.slice)
+    offsets, counts = raw.rest["offsets"], raw.rest.get("counts")
+    if counts is None:
+        return ReadColumn("set", domain, codes=parts[0], offsets=offsets, slice=raw.slice)
+    return ReadColumn("counts", domain, codes=parts[0], offsets=offsets, counts=counts, slice=raw.slice)
+
+
+def _code_in_tree(
+    function: str,
+    name: str,
+    raws: Sequence[_Raw | None],
+    lengths: Sequence[Sequence[int]],
+    whole: pa.Array,
+    tree: Hierarchy,
+    literals: bool,
+) -> list[ReadColumn | None]:
+    """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
+    leaves = pa.array(tree.leaf_labels, pa.string())
+    known = pa.concat_arrays([leaves, pa.nulls(1 if whole.null_count else 0, pa.string())])
+    domain = code_column(function, name, known, "hierarchy", tree, literals).shared()
+    numbered, _ = domain.tree()
+    code_of_leaf, leaf_of_node = domain.code_of_leaf, numbered.leaf_of_node
+    nodes = _nodes(function, name, whole, numbered)
+    out: list[ReadColumn | None] = []
+    at = 0
+    for raw, lasts in zip(raws, lengths, strict=True):
+        if raw is None:
+            out.append(None)
+            continue
+        mine = nodes[at : at + lasts[0]]
+        at += sum(lasts)
+        channel = None
+        if "p" in raw.rest:
+            channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[at - lasts[1] : at]]])
+        leaf = leaf_of_node[mine]
+        if raw.shape in ("nodeset", "set"):
+            out.append(ReadColumn("set", domain, offsets=raw.rest["offsets"], node=mine, slice=raw.slice))
+        elif raw.shape == "counts":
+            rest = raw.rest
+            out.append(
+                ReadColumn("counts", domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
+            )
+        elif (leaf >= 0).all():
+            codes = code_of_leaf[leaf]
+            out.append(ReadColumn("value", domain, codes=codes, node=mine, slice=raw.slice, channel=channel))
+        else:
+            out.append(ReadColumn("node", domain, node=mine, slice=raw.slice))
+    return out
+
+
+def _nodes(function: str, name: str, whole: pa.Array, tree: Hierarchy) -> CodeArray:
+    node_of_label = tree.node_of_label
+    encoded = whole.dictionary_encode()
+    labels = encoded.dictionary.cast(pa.string()).to_pylist()
+    missing = [label for label in labels if label not in node_of_label]
+    if missing:
+        raise ColumnError(f"{function}: {len(missing)} value(s) of '{name}' are not nodes of hierarchy '{tree.name}'")
+    null_node = node_of_label.get(NULL_LEAF, 0)
+    numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
+    nodes: CodeArray = numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
+    return nodes
+
+
+def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:
+    types = {a.type for a in arrays if not pa.types.is_null(a.type)}
+    try:
+        if len(types) > 1:
+            target = (
+                pa.unify_schemas([pa.schema([("v", t)]) for t in types], promote_options="permissive").field(0).type
+            )
+            arrays = [a.cast(target) for a in arrays]
+        elif types:
+            target = next(iter(types))
+            arrays = [a.cast(target) if pa.types.is_null(a.type) else a for a in arrays]
+        return pa.concat_arrays(arrays)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ColumnError(
+            f"{function}: column '{name}' has types that cannot be compared: {sorted(str(t) for t in types)}"
+        ) from error

@@ -1,0 +1,325 @@
+"""The execution half: arrow in, kernel, arrow out. Knows no DuckDB.
+
+One function runs every method and report. It gets the planned call as JSON, the needed columns of each table
+as a list of structs, and the hierarchies; it returns the struct of lists described in `decode`. Errors
+meant for users travel as data, so that DuckDB shows their text alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine import held, interrupts
+from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
+from duckdb_anon.engine.arrow import decoded
+from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered
+from duckdb_anon.engine.drawn_off import ReleasedRows, in_buckets
+from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.input_scan import FedTable, Feed
+from duckdb_anon.engine.layout import layout_from, length
+from duckdb_anon.engine.memory import give_back
+from duckdb_anon.engine.packing import Packer, prepared
+from duckdb_anon.engine.partition_context import WholeTable, rows_of_part, whole_of
+from duckdb_anon.engine.person_checks import check_coded, check_persons
+from duckdb_anon.engine.release_reader import read_tables, types_of
+from duckdb_anon.engine.rng import generator
+from duckdb_anon.kernels import thread_pool
+from duckdb_anon.kernels.rng_streams import shuffled
+from duckdb_anon.model import progress
+from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations, IntArray
+from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.release_formats import EDGES, Contents, in_doubt, read, refuse
+from duckdb_anon.model.released_columns import ROWS, Source
+from duckdb_anon.model.released_columns import Whole as Numbers
+
+Rows: TypeAlias = Feed | FedTable
+
+
+ASKED_BY = "asked_by"
+"""Argument of a method's call by which a measure says that it is the one that runs it, on a release."""
+
+
+def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
+    """Write a planned call as text that travels inside the planned SQL.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        params: checked parameters of the call.
+        extra: what else the runner must know.
+    """
+    call = {"function": function, "roles": asdict(roles), "params": dict(params), **(extra or {})}
+    return json.dumps(call, default=_encode)
+
+
+def from_json(text: str) -> tuple[str, Roles, dict[str, Any], dict[str, Any]]:
+    """Read a planned call back: function name, roles, parameters, the rest."""
+    call = json.loads(text, object_hook=_decode)
+    raw = call.pop("roles")
+    roles = Roles(
+        qi=tuple(ColumnInfo(**c) for c in raw["qi"]),
+        sensitive=tuple(ColumnInfo(**c) for c in raw["sensitive"]),
+        keep=tuple(ColumnInfo(**c) for c in raw["keep"]),
+        person=ColumnInfo(**raw["person"]) if raw["person"] else None,
+        identifier=tuple(raw["identifier"]),
+    )
+    return call.pop("function"), roles, call.pop("params"), call
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, Fraction):
+        return {"fraction": str(value)}
+    return str(value)
+
+
+def _decode(value: dict[str, Any]) -> Any:
+    return Fraction(value["fraction"]) if set(value) == {"fraction"} else value
+
+
+def run_call(
+    entry: Method | Report,
+    call: str,
+    rows_of_tables: Callable[[], Sequence[Rows]],
+    trees: Mapping[str, pa.Array],
+    counted: pa.StructArray | None = None,
+    place: interrupts.Place | None = None,
+    statement: held.Statement = (0, 0, 0),
+    since: float | None = None,
+) -> pa.Array:
+    """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
+
+    Args:
+        entry: method or report.
+        call: the planned call, see `to_json`.
+        rows_of_tables: gives the rows of each table; what takes time in it can be stopped.
+        trees: rows of each hierarchy table by its name.
+        counted: row `rn` and number of rows `n` of each combination a method has asked for.
+        place: the connection whose interrupt stops the call.
+        statement: the one that draws the released rows off.
+        since: when it began to run, see `interrupt.watching`.
+    """
+    _, roles, params, extra = from_json(call)
+    try:
+        with interrupts.watching(place, since), progress.running(entry.name), thread_pool.allowed(extra.get("threads")):
+            tables = rows_of_tables()
+            forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
+            if isinstance(entry, Method):
+                if extra.get(ASKED_BY) and len(tables[0]) == 0:
+                    raise RequirementError(
+                        f"{extra[ASKED_BY]}: the release is empty; there is nobody to look for, and no row to run "
+                        f"{entry.name} on"
+                    )
+                rows = coded_table(
+                    entry.name, roles, tables[0], forest, extra["conditions"],
+                    canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
+                )  # fmt: skip
+                give_back()
+                packer = _method(entry, params, extra, *rows, counted)
+                lists, released = packer.lists, packer.rows
+                del rows, packer  # the columns that are released go one by one as they are put in order
+                done = answer(entry.name, len(released.order), lists, released.held_for(statement))
+                give_back()
+            else:
+                done = answer(entry.name, *_report(entry, roles, params, tables, forest, extra))
+            return done
+    except AnonError as error:
+        return pa.array([{"error": of_function(entry.name, error), "n": 0}], type=ARROW)
+    except Exception as error:  # a traceback would show paths, the message might show data
+        return pa.array([{"error": unexpected(entry.name, error), "n": 0}], type=ARROW)
+
+
+def _method(
+    entry: Method,
+    params: Params,
+    extra: Mapping[str, Any],
+    table: CodedTable,
+    source_row: IntArray,
+    counted: pa.StructArray | None,
+) -> Packer:
+    if counted is not None:
+        table = replace(table, combinations=_combinations(counted, source_row))
+    check_coded(entry, table.person)
+    rng = generator(params["seed"])
+    cells = entry.release(table, params, rng)
+    progress.say("writing")
+    attributes = {a.name: a for a in table.qi + table.sensitive}
+    if table.person is not None:
+        attributes[table.person.name] = table.person
+    count = length(next(iter(cells.values())))
+    if params.get(EDGES.word) is not None:
+        cells = {**cells, EDGES.key: Numbers(np.full(count, params[EDGES.word], dtype=np.int64))}
+    plans = layout_from(extra["layout"])
+    released = [_cells_of(entry, plan, cells) for plan in plans]
+    packer = Packer(attributes, source_row, ReleasedRows(in_buckets(shuffled(rng, count), cells)), extra["looked_up"])
+    packed = thread_pool.side_by_side(lambda one: prepared(*one), zip(plans, released, strict=True))
+    for plan, given in zip(plans, packed, strict=True):
+        packer.column(plan, given)
+    return packer
+
+
+def _cells_of(entry: Method, plan: ColumnPlan, cells: Mapping[str, Any]) -> Any:
+    given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
+    if given is None:
+        raise TypeError(f"{entry.name} planned the column '{plan.name}' and did not release it")
+    return given
+
+
+def _report(
+    entry: Report,
+    roles: Roles,
+    params: Params,
+    tables: Sequence[Rows],
+    trees: Mapping[str, Hierarchy],
+    extra: Mapping[str, Any],
+) -> tuple[int, AnswerLists]:
+    rng = generator(params["seed"])
+    coded: CodedTable | None = None
+    if not entry.tables:
+        columns = entry.compute([], params, rng)
+    elif entry.reads == "coded":
+        coded, source_row = coded_table(entry.name, roles, tables[0], trees, canonical=params["seed"] is not None)
+        check_coded(entry, coded.person)
+        columns = entry.compute([coded], params, rng)
+    else:
+        persons = (roles.person,) if roles.person else ()
+        infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep + persons}
+        of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
+        fed = [table for table in tables if isinstance(table, FedTable)]
+        shown = _shown(entry, roles, params, fed, extra)
+        found = read_tables(entry.name, fed, infos, of_column, entry.literals, shown)
+        give_back()
+        if roles.person is not None:
+            whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
+            check_persons(entry, roles.person.name, whose.value_codes(), whose.domain.null_code)
+        columns = entry.compute(found, {**params, "roles": roles}, rng)
+    lists = AnswerLists()
+    for name, kind in entry.returns.items():
+        values = columns[name]
+        bucket = LIST_OF[kind]
+        if bucket == "s":
+            lists.s.append(values)
+        elif bucket == "d":
+            lists.d.append(np.asarray(values, dtype=np.float64))
+        else:
+            lists.i.append(np.asarray(values, dtype=np.int64))
+    if coded is not None and "CODE" in entry.returns.values():
+        lists.i += [source_row[a.first_row] for a in coded.qi + coded.sensitive]
+    return len(columns[next(iter(entry.returns))]), lists
+
+
+def _shown(
+    entry: Report, roles: Roles, params: Params, tables: Sequence[FedTable], extra: Mapping[str, Any]
+) -> list[Contents | None]:
+    """What each table carries, None for the original that the others are held against.
+
+    Raises:
+        ColumnError: a release has a shape that the measure does not answer.
+    """
+    types = [known or types_of(table) for known, table in zip(extra["types"], tables, strict=True)]
+    held_against = entry.labelled or (entry.tables[0] if len(tables) > 1 else "original")
+    place = entry.tables.index(held_against) if held_against in entry.tables else None
+    # an original whose columns the planner did not see is known by those that were asked for
+    original = types[place] if place is not None and extra["types"][place] is not None else None
+    labelled = [*extra["labelled"], *(types[place] if place is not None else ())]
+    infos = (*roles.qi, *roles.sensitive, *roles.keep)
+    shown: list[Contents | None] = []
+    for k, (columns, name) in enumerate(zip(types, params["tables"], strict=True)):
+        if k == place:
+            shown.append(None)
+            continue
+        contents = read(
+            columns,
+            original,
+            labelled=labelled,
+            sensitive=[info.name for info in roles.sensitive],
+            trees=[info.name for info in infos if info.hierarchy],
+            table=name,
+            function=entry.name,
+        )
+        refuse(entry.name, name, contents, entry.answers)
+        doubtful = [one for one in contents.carriers if one not in (contents.channels, contents.source)]
+        if place is None and extra["types"][k] is None and doubtful:
+            raise ColumnError(f"{entry.name}: {doubtful[0]}{in_doubt(name)}")
+        shown.append(contents)
+    return shown
+
+
+def coded_table(
+    function: str,
+    roles: Roles,
+    rows: Rows,
+    trees: Mapping[str, Hierarchy],
+    conditions: Sequence[str] = (),
+    *,
+    canonical: bool,
+    whole: WholeTable | None = None,
+) -> tuple[CodedTable, IntArray]:
+    """Code the columns of one table; return it with the source row number of each of its rows.
+
+    Field x{k} of `rows` holds the truth of the k-th of `conditions`, as 1 or 0.
+
+    With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
+    on the order in which DuckDB hands rows over. Rows beyond those of the part of a `whole` only lend their values.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        rows: its rows, columns c0, c1, ... in the order of the roles.
+        trees: hierarchies by name of their table.
+        conditions: names of the conditions whose truth the rows hold.
+        canonical: whether rows are put in the order of their codes.
+        whole: what is known of the table these rows are a part of.
+
+    Raises:
+        RequirementError: when the table has no rows.
+    """
+    if len(rows) == 0:
+        raise RequirementError(f"{function}: the table is empty; there is nothing to work on")
+    infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
+
+    def numbers() -> IntArray:
+        array: IntArray = decoded(rows.field("rn")).to_numpy(zero_copy_only=False)
+        return array
+
+    def coded(k: int) -> Attribute:
+        tree = trees.get(infos[k].hierarchy or "")
+        return code_column(function, infos[k].name, rows.field(f"c{k}"), infos[k].kind, tree)
+
+    work: list[Callable[[], Any]] = [numbers, *(partial(coded, k) for k in range(len(infos)))]
+    source_row, *attributes = thread_pool.side_by_side(lambda do: do(), work)
+    truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
+    if whole is not None:
+        attributes, truths, source_row = rows_of_part(
+            whole, attributes, truths, source_row, person=roles.person is not None, canonical=canonical
+        )
+        return _by_role(whole.rows, roles, attributes, truths), source_row
+    if canonical or not bool((np.diff(source_row) > 0).all()):
+        order = canonical_order(attributes, source_row) if canonical else np.argsort(source_row, kind="stable")
+        attributes, truths = reordered(attributes, order), reordered(truths, order)
+        source_row = source_row[order]
+    return _by_role(len(rows), roles, attributes, truths), source_row
+
+
+def _by_role(rows: int, roles: Roles, attributes: Sequence[Attribute], truths: Sequence[Attribute]) -> CodedTable:
+    q, s = len(roles.qi), len(roles.sensitive)
+    person = attributes[q + s] if roles.person else None
+    other = {truth.name: truth for truth in truths}
+    return CodedTable(rows, tuple(attributes[:q]), tuple(attributes[q : q + s]), person, other)
+
+
+def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations:
+    """Counts by source row as counts by row of the coded table."""
+    place = np.empty(len(source_row), dtype=np.int64)
+    place[source_row] = np.arange(len(source_row))
+    rows, counts = (counted.field(name).to_numpy(zero_copy_only=False) for name in ("rn", "n"))
+    return Combinations(place[rows], counts)

@@ -1,0 +1,158 @@
+"""sensitive_edges: every value of a sensitive column is carried by at least k before a method sees it.
+
+A sensitive column is published as it is, so whoever has the one wage nobody else has is singled out by it, whatever
+becomes of her other columns. `sensitive_edges := k` has the planner put a table with coarser values in the place of the
+source: ends coded, neighbours joined, rare names become 'other' (`kernels.rare_value_coding`). Coding, methods,
+guarantees,
+rules and the release then know these values alone, in every method alike, and the release says so in a constant column.
+Carriers are rows of the source, persons where a column says whose row it is; a method that leaves rows out may show
+fewer of them.
+A sensitive column with a hierarchy is refused. one_to_m_generalize and rmr publish its nodes and have each of them
+stand for k persons by their own k already (a list of nodes is that of k persons; a node of a class is had by k). The
+others publish its leaves and read the tree for distances alone: a leaf put in the place of rarer ones would be a false
+value, and a node is none of the column's values, so that neither the hierarchy nor t could be checked on the release.
+There the column is named without its hierarchy, or climbed before the call, which keeps the tree true.
+Cost: a GROUP BY a column, and a join of the rows with its values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine import partition_context
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.kernels.rare_value_coding import coded, grouped
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Roles
+from duckdb_anon.model.release_formats import EDGES
+
+PARAMETER = Parameter(
+    EDGES.word,
+    "fewest rows (persons) that carry a released sensitive value: ends are coded, rare neighbours joined, rare names "
+    "become 'other'; 2 or more (default: values stay as they are)",
+    "integer",
+    low=2,
+)
+FUNCTION = "_anon_edges"
+REST = "other"
+SOURCE = "_anon_given"
+_TEXT = ("VARCHAR", "ENUM(")
+OWN_NODES = ("one_to_m_generalize", "rmr")
+"""Methods whose own k gives every published node of a sensitive hierarchy its carriers."""
+
+
+def takes_edges(entry: Method) -> bool:
+    """Whether a method offers them: what depends on exact counts would break a promise of differential privacy."""
+    return all(parameter.name != "epsilon" for parameter in entry.parameters)
+
+
+def edged(function: str, relation: Relation, roles: Roles, k: int) -> tuple[str, Relation]:
+    """The table with coarser sensitive values.
+
+    Args:
+        function: SQL function, for messages.
+        relation: the source.
+        roles: its columns.
+        k: fewest carriers of a value.
+
+    Returns:
+        CTEs, each followed by a comma, of which `SOURCE` has the rows with their numbers `_anon_rn`; and the relation
+        with the types its columns have there.
+
+    Raises:
+        ColumnError: a sensitive column has a hierarchy, or a type that is unknown or has no order and no names.
+    """
+    if partition_context.current() is not None:
+        raise ColumnError(
+            f"{function}: sensitive_edges := {k} would count carriers in each part of the table on its own; release it "
+            "whole, or join rare values before: they depend on all rows"
+        )
+    if not roles.sensitive:
+        raise ColumnError(
+            f"{function}: sensitive_edges := {k} needs a sensitive column; say sensitive := '...' or COMMENT ON COLUMN "
+            "... IS 'anon: sensitive'"
+        )
+    person = None if roles.person is None else ident(roles.person.name)
+    ctes = f"_anon_whole as materialized (select *, row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
+    replaced, joins, columns = [], [], dict(relation.columns)
+    for number, info in enumerate(roles.sensitive):
+        _check(function, relation, info, k)
+        text = info.type.startswith(_TEXT)
+        value = f"{ident(info.name)}{'::varchar' if text else ''}"
+        columns[info.name] = "VARCHAR" if text else columns[info.name]
+        ctes += _values(function, info, value, person, number, k)
+        replaced.append(f"_anon_e{number}.r as {ident(info.name)}")
+        joins.append(f"left join _anon_e{number} on _anon_whole.{value} is not distinct from _anon_e{number}.v")
+    ctes += f"{SOURCE} as (select _anon_whole.* replace ({', '.join(replaced)}) from _anon_whole {' '.join(joins)}),\n"
+    return ctes, replace(relation, columns=columns)
+
+
+def _check(function: str, relation: Relation, info: ColumnInfo, k: int) -> None:
+    if info.hierarchy:
+        if function in OWN_NODES:
+            raise ColumnError(
+                f"{function}: sensitive_edges := {k} is for methods that publish sensitive values as they are; here "
+                f"each published node of '{info.name}' is had by k persons or more, so leave it out and say k := {k}"
+            )
+        raise ColumnError(
+            f"{function}: sensitive_edges := {k} joins values, and '{info.name}' has the hierarchy {info.hierarchy}, "
+            "whose leaves alone can be shown; leave the hierarchy out, so that rare names become 'other', put a "
+            "node in the place of its rare leaves in a SELECT, with a hierarchy of it, or take one_to_m_generalize, "
+            "which publishes nodes that k persons have"
+        )
+    if not info.type:
+        raise ColumnError(
+            f"{function}: sensitive_edges := {k} needs the type of '{info.name}', which is not visible while the call "
+            f"is planned; commit {relation.given} first"
+        )
+
+
+def _values(function: str, info: ColumnInfo, value: str, person: str | None, number: int, k: int) -> str:
+    """CTEs `_anon_e{number}`: value v and published value r of one column."""
+    by, ordered, name = f"_anon_v{number}", info.kind == "ordered", info.name
+    rare = literal(
+        f"{function}: '{name}' is NULL in fewer than sensitive_edges := {k} rows; leave them out, or give the missing "
+        "value a name"
+    )
+    few = literal(f"{function}: sensitive_edges := {k} is more than the table has carriers of '{name}'")
+    unnamed = literal(
+        f"{function}: rare values of '{name}' have no name they could share; cast it to VARCHAR, or leave categorical "
+        "out"
+    )
+    counted = f"count(distinct {person})" if person else "count(*)"
+    whose = "flatten(list(p order by i))" if person else "null::bigint[]"
+    numbers = f"(select {person} as w, row_number() over () as p from (select distinct {person} from _anon_whole))"
+    source = f"_anon_whole left join {numbers} on w is not distinct from {person}" if person else "_anon_whole"
+    carriers = "list(distinct p)" if person else "null::bigint[]"
+    other = literal(REST) if info.type.startswith(_TEXT) else f"error({unnamed})"
+    return (
+        f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as p, "
+        f"row_number() over (order by {value} nulls last) - 1 as i from {source} group by {value}),\n"
+        f"{by}t as materialized (select {FUNCTION}({{k: {k}::bigint, ordered: {str(ordered).lower()}, "
+        f"counts: list(n order by i), persons: {whose}}}) as r from {by} where v is not null),\n"
+        f"_anon_e{number} as materialized (select a.v, case when a.v is null then case when a.n < {k} then "
+        f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] < 0 then {other} "
+        f"else b.v end as r from {by} as a cross join {by}t as t left join {by} as b on b.i = t.r[a.i + 1]),\n"
+    )
+
+
+def published(call: pa.StructArray) -> pa.Array:
+    """Place of the published value of each value, or -1: the SQL function behind the CTEs; [] where k cannot be met.
+
+    Args:
+        call: structs of k, whether the values are ordered, the carriers' counts in the order of the values, and who
+            they are, value after value (NULL: each carries one value).
+    """
+    answers = []
+    for row in call:
+        counts = np.array(row["counts"].as_py() or [], dtype=np.int64)
+        persons = None if row["persons"].as_py() is None else row["persons"].values.to_numpy(zero_copy_only=False)
+        k = row["k"].as_py()
+        many = int(counts.sum()) if persons is None else len(np.unique(persons))
+        make = coded if row["ordered"].as_py() else grouped
+        answers.append(make(counts, k, persons) if many >= k else np.zeros(0, dtype=np.int64))
+    return pa.array([a.tolist() for a in answers], pa.list_(pa.int64()))

@@ -1,0 +1,128 @@
+"""Guesses of a sensitive value by naive Bayes, each without the person guessed about: arrays in, arrays out.
+
+Cost: targets times sensitive values times columns, and a logarithm for each known bin and value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.release_table import BoolArray
+
+TIE = 1e-9
+NOBODY = 1e-9
+"""Fewer rows than this are none but for rounding."""
+
+
+@compiled
+def naive_bayes_guesses(
+    start: IntArray,
+    bins: IntArray,
+    known: BoolArray,
+    held: FloatArray,
+    marginal: FloatArray,
+    prior: FloatArray,
+    own_start: IntArray,
+    own: FloatArray,
+    inside: FloatArray,
+    truth_start: IntArray,
+    truth: IntArray,
+    told_start: IntArray,
+    told: IntArray,
+    strength: float,
+    out: FloatArray,
+    stop: IntArray,
+) -> None:
+    """Chance that the likeliest sensitive value is one of the target's, by a model that never saw her rows.
+
+    Args:
+        start: first record of each target and the number of records, shape (targets + 1,); the posteriors of her
+            records add up.
+        bins: bin of each known value, counted over all columns, shape (records, columns).
+        known: columns the guesser knows, shape (records, columns).
+        held: rows of each bin that hold each value, shape (bins of all columns, values).
+        marginal: share of each bin in its column, shape (bins of all columns,).
+        prior: rows that hold each value, shape (values,).
+        own_start: first own row of each target and their number, shape (targets + 1,).
+        own: what each of those rows adds to `prior`, shape (own rows, values).
+        inside: how much of each own row lies in the bin of the record's value, for all pairs of a record and an own row
+            of each target, records first, shape (pairs, columns).
+        truth_start: first value of each target and their number, shape (targets + 1,).
+        truth: the targets' own values that are to be found, -1 for one the model leaves out.
+        told_start: as truth_start.
+        told: the targets' own values that are known beforehand, -1 for one the model leaves out.
+        strength: rows that each conditional distribution is smoothed with, drawn as `marginal` says.
+        out: how many of the likeliest values are hers, over their number, shape (targets,).
+        stop: not 0 once the work is to stop.
+    """
+    values, columns = len(prior), bins.shape[1]
+    score, total = np.empty(values), np.empty(values)
+    # what no own row changes is the same for all targets
+    rows_log, prior_log = np.empty(values), np.empty(values)
+    for s in range(values):
+        rows_log[s] = np.log(prior[s] + strength)
+        prior_log[s] = np.log(prior[s]) if prior[s] > NOBODY else -np.inf
+    seen_log, ready = np.empty(held.shape), np.zeros(len(held), dtype=np.bool_)
+    pair = 0
+    for t in range(len(out)):
+        if stop[0] != 0:
+            return
+        rows_own = own_start[t + 1] - own_start[t]
+        total[:] = 0.0
+        for r in range(start[t], start[t + 1]):
+            score[:] = prior_log
+            for a in range(columns):
+                if known[r, a]:
+                    b = bins[r, a]
+                    if not ready[b]:
+                        for s in range(values):
+                            seen_log[b, s] = np.log(held[b, s] + strength * marginal[b])
+                        ready[b] = True
+                    for s in range(values):
+                        score[s] += seen_log[b, s] - rows_log[s]
+            for s in range(values):
+                mine = 0.0
+                for e in range(rows_own):
+                    mine += own[own_start[t] + e, s]
+                if mine == 0.0:
+                    continue
+                rows = prior[s] - mine
+                score[s] = -np.inf
+                if rows <= NOBODY:
+                    continue
+                score[s] = np.log(rows)
+                for a in range(columns):
+                    if known[r, a]:
+                        b = bins[r, a]
+                        seen = held[b, s]
+                        for e in range(rows_own):
+                            seen -= own[own_start[t] + e, s] * inside[pair + e, a]
+                        score[s] += np.log((max(seen, 0.0) + strength * marginal[b]) / (rows + strength))
+            best = -np.inf
+            for s in range(values):
+                best = max(best, score[s])
+            pair += rows_own
+            if best == -np.inf:
+                continue
+            whole = 0.0
+            for s in range(values):
+                whole += np.exp(score[s] - best)
+            for s in range(values):
+                total[s] += np.exp(score[s] - best) / whole
+        for e in range(told_start[t], told_start[t + 1]):
+            if told[e] >= 0:
+                total[told[e]] = 0.0
+        most = 0.0
+        for s in range(values):
+            most = max(most, total[s])
+        out[t] = 0.0
+        if most == 0.0:
+            continue
+        ties, hits = 0, 0
+        for s in range(values):
+            ties += total[s] >= most * (1 - TIE)
+        for e in range(truth_start[t], truth_start[t + 1]):
+            hits += truth[e] >= 0 and total[truth[e]] >= most * (1 - TIE)
+        out[t] = hits / ties

@@ -1,0 +1,252 @@
+"""DiffGen's search: generalize everything, then specialize privately chosen nodes.
+
+Every predictor has a cut: taxonomy nodes or intervals that cover its domain. All groups are products of
+cuts, so a specialization replaces one node by its children in one cut (Mohammed, Chen, Fung and Yu, KDD
+2011, algorithm 1). Scores: `max` sums the largest class of each child (sensitivity 1); `infogain` is the
+drop in class entropy (sensitivity log2 of the number of classes). Cost: a pass over the records of the new
+nodes a round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
+from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.progress import tick
+
+GRID = 1024
+"""Parts of a numeric domain whose ends are the points it can be split at. They do not come from the data, so neither
+does any bit of the split that is chosen."""
+Utility = Literal["max", "infogain"]
+
+
+def utility_of(counts: FloatArray, utility: Utility) -> float:
+    """Score of a specialization from the class counts of its children, shape (children, classes).
+
+    >>> utility_of(np.array([[30, 10], [5, 25]]), 'max')
+    55.0
+    >>> round(utility_of(np.array([[30, 10], [5, 25]]), 'infogain'), 5)
+    0.25783
+    """
+    if utility == "max":
+        return float(counts.max(axis=1).sum())
+    total = counts.sum()
+    if total == 0:
+        return 0.0
+    size = counts.sum(axis=1)
+    return entropy(counts.sum(axis=0)) - float(sum(s / total * entropy(c) for s, c in zip(size, counts, strict=True)))
+
+
+def entropy(counts: FloatArray) -> float:
+    """Entropy in bits of a distribution given by counts, 0 for none."""
+    share = counts[counts > 0] / max(counts.sum(), 1)
+    return float(-(share * np.log2(share)).sum())
+
+
+def sensitivity_of(utility: Utility, classes: int) -> float:
+    """Largest change of a score by one record; at least a bit, so that one class is no special case."""
+    return 1.0 if utility == "max" else max(1.0, float(np.log2(classes)))
+
+
+@dataclass(frozen=True)
+class CutNode:
+    """A node of a cut.
+
+    Attributes:
+        low: first leaf, or lower end of an interval.
+        high: one past the last leaf, or upper end.
+        label: node number in the hierarchy; 0 is the root of a flat domain; -1 for intervals.
+        split: where an interval would be cut, NaN if it is not to be cut.
+    """
+
+    low: float
+    high: float
+    label: int = -1
+    split: float = float("nan")
+
+
+@dataclass
+class Predictor:
+    """One predictor: its records and its cut.
+
+    Attributes:
+        values: leaf number of each record, or its value clipped to [low, high].
+        low: lower end of the domain.
+        high: upper end; the number of leaves for categorical predictors.
+        tree: the taxonomy, None for numeric predictors and for flat domains.
+        numeric: whether it is cut into intervals.
+        whole: whether values are whole numbers, which are cut halfway between two of them.
+        cut: the nodes that now cover the domain.
+        node_of_record: place of each record's node in `cut`.
+    """
+
+    values: FloatArray
+    low: float
+    high: float
+    tree: Hierarchy | None = None
+    numeric: bool = False
+    whole: bool = False
+    cut: list[CutNode] = field(init=False)
+    node_of_record: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start with the root."""
+        self.cut = [CutNode(self.low, self.high, -1 if self.numeric else 0)]
+        self.node_of_record = np.zeros(len(self.values), dtype=np.int64)
+
+    def points_in(self, node: CutNode) -> FloatArray:
+        """Points of the grid inside an interval, where it can be split."""
+        grid = self.low + (self.high - self.low) * (np.arange(1, GRID) / GRID)
+        if self.whole:
+            grid = np.floor(grid) + 0.5
+        return np.unique(grid[(grid > node.low) & (grid < node.high)])
+
+    def children(self, node: CutNode) -> list[CutNode]:
+        """Children of a node; empty for leaves."""
+        if self.numeric:
+            if not node.low < node.split < node.high:
+                return []
+            return [CutNode(node.low, node.split), CutNode(node.split, node.high)]
+        if self.tree is None:
+            leaves = range(int(node.low), int(node.high))
+            return [CutNode(leaf, leaf + 1, 1) for leaf in leaves] if node.label == 0 and len(leaves) > 1 else []
+        below = np.flatnonzero(self.tree.parent == node.label)
+        first, count = self.tree.first_leaf[below], self.tree.leaf_count[below]
+        return [CutNode(int(f), int(f + c), int(v)) for v, f, c in zip(below, first, count, strict=True)]
+
+    def child_of(self, node: CutNode, values: FloatArray) -> IntArray:
+        """Place among the children of the node for values inside it."""
+        starts = np.array([child.low for child in self.children(node)][1:])
+        return np.searchsorted(starts, values, side="right").astype(np.int64)
+
+
+@dataclass
+class Search:
+    """The state of one run.
+
+    Attributes:
+        predictors: the predictors.
+        class_of_record: class of each record.
+        classes: number of classes, also of those without records.
+        budget: what may be spent.
+        utility: score of a specialization.
+        mechanisms: what chooses.
+        ledger: what has been spent.
+    """
+
+    predictors: list[Predictor]
+    class_of_record: IntArray
+    classes: int
+    budget: Budget
+    utility: Utility
+    mechanisms: Mechanisms
+    ledger: Ledger
+
+    def run(self) -> int:
+        """Choose first split points, then specialize; return the number of rounds that took place."""
+        for predictor in self.predictors:
+            if predictor.numeric:
+                self._split(predictor, [0])
+        scores = {(p, 0): self._score(p, 0) for p in range(len(self.predictors))}
+        for done in range(self.budget.rounds):
+            options = [place for place, score in sorted(scores.items()) if np.isfinite(score)]
+            if not options:
+                return done
+            values = np.array([scores[place] for place in options])
+            place, loss = self.mechanisms.choose(values, self.budget.choice, self._sensitivity)
+            self.ledger.spend([loss])
+            picked = options[place]
+            for new in self._specialize(*picked):
+                scores[new] = self._score(*new)
+        return self.budget.rounds
+
+    @property
+    def _sensitivity(self) -> float:
+        return sensitivity_of(self.utility, self.classes)
+
+    def _records(self, p: int, place: int) -> tuple[FloatArray, IntArray]:
+        mine = np.flatnonzero(self.predictors[p].node_of_record == place)
+        return self.predictors[p].values[mine], self.class_of_record[mine]
+
+    def _score(self, p: int, place: int) -> float:
+        """Score of specializing a node, -inf if it has no children."""
+        tick()
+        predictor = self.predictors[p]
+        node = predictor.cut[place]
+        children = len(predictor.children(node))
+        if children == 0:
+            return float("-inf")
+        values, classes = self._records(p, place)
+        cell = predictor.child_of(node, values) * self.classes + classes
+        counts = np.bincount(cell, minlength=children * self.classes).reshape(children, self.classes).astype(np.float64)
+        return utility_of(counts, self.utility)
+
+    def _specialize(self, p: int, place: int) -> list[tuple[int, int]]:
+        """Replace a node by its children; return where they are."""
+        predictor = self.predictors[p]
+        node = predictor.cut[place]
+        children = predictor.children(node)
+        mine = np.flatnonzero(predictor.node_of_record == place)
+        places = np.array([place, *range(len(predictor.cut), len(predictor.cut) + len(children) - 1)])
+        predictor.node_of_record[mine] = places[predictor.child_of(node, predictor.values[mine])]
+        predictor.cut[place] = children[0]
+        predictor.cut += children[1:]
+        if predictor.numeric:
+            self._split(predictor, places.tolist())
+        return [(p, int(child)) for child in places]
+
+    def _split(self, predictor: Predictor, places: list[int]) -> None:
+        """Choose where each of some disjoint intervals would be cut, by the exponential mechanism over a grid."""
+        losses = []
+        for place in places:
+            node = predictor.cut[place]
+            points = predictor.points_in(node)
+            if len(points) == 0:
+                continue
+            mine = predictor.node_of_record == place
+            scores = split_scores(
+                predictor.values[mine], self.class_of_record[mine], self.classes, points, self.utility
+            )
+            chosen, loss = self.mechanisms.choose(scores, self.budget.choice, self._sensitivity)
+            losses.append(loss)
+            predictor.cut[place] = CutNode(node.low, node.high, split=float(points[chosen]))
+        self.ledger.spend(losses)
+
+
+def split_scores(
+    values: FloatArray, classes: IntArray, number: int, points: FloatArray, utility: Utility
+) -> FloatArray:
+    """Score of splitting an interval at each of some points; records below a split go left.
+
+    Args:
+        values: values of the interval's records.
+        classes: class of each record.
+        number: number of classes.
+        points: rising, shape (points,).
+        utility: score.
+    """
+    tick()
+    side = np.searchsorted(points, values, side="right")
+    counts = np.bincount(side * number + classes, minlength=(len(points) + 1) * number).reshape(-1, number)
+    left = np.cumsum(counts, axis=0)[:-1].astype(np.float64)
+    right = counts.sum(axis=0) - left
+    if utility == "max":
+        scores: FloatArray = left.max(axis=1) + right.max(axis=1)
+        return scores
+    whole = counts.sum(axis=0).astype(np.float64)
+    return entropy(whole) - (_entropies(left) + _entropies(right)) / max(float(whole.sum()), 1.0)
+
+
+def _entropies(counts: FloatArray) -> FloatArray:
+    """Entropy in bits times the number of records, row by row."""
+    size = counts.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(counts > 0, counts * np.log2(counts / size), 0.0)
+    result: FloatArray = -terms.sum(axis=1)
+    return result

@@ -1,0 +1,350 @@
+"""Shares of the values inside generalized cells, learnt from all cells of a column.
+
+A box says that a row's value is inside, not which value it is. Boxes of different rows overlap in different ways, so
+together they tell more: the values' shares are found by expectation maximisation (Dempster, Laird and Rubin 1977;
+for interval-censored values Turnbull 1976). Each round spreads every row over its cell by the shares so far and counts
+what came together:
+
+    p(v) <- p(v) * sum over cells b that hold v of rows(b) / p(b)
+
+The first shares are even, so that the values of boxes which overlap with nothing stay even. Full convergence gives all
+weight to few values (Turnbull's estimate is supported on few intervals); a few rounds do not, and err less. `ROUNDS` is
+the same for every release: no original is asked when to stop.
+
+Within one row the columns stay independent given the cells, as in uniform overlap (Xiao and Tao 2006).
+
+Cost: O(rounds * (cells + ends)) for intervals, whatever their widths; O(rounds * members) for sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.model.coded_table import FloatArray, IntArray
+
+ROUNDS = 3
+_FAR = 2**62
+_LOST = 1e-290
+_INFINITE = 2**31 - 1  # days of an infinite date
+BoolArray = NDArray[np.bool_]
+Ends = NDArray[Any]
+"""Whole numbers of 64 bits or float64."""
+
+
+@dataclass(frozen=True)
+class ColumnScale:
+    """The learnt distribution of an ordered column: its mass is even inside each segment between neighbouring ends.
+
+    Attributes:
+        starts: where segments start, rising, shape (segments + 1,); the last one closes the last segment.
+        mass: cumulative mass before each start, shape (segments + 1,).
+        moment: cumulative mass times distance of its values from `starts[0]`, shape (segments + 1,).
+        step: distance of neighbouring values of a counted type, 0 for a measured one.
+    """
+
+    starts: Ends
+    mass: FloatArray
+    moment: FloatArray
+    step: int
+
+    def before(self, ends: Ends) -> tuple[FloatArray, FloatArray]:
+        """Mass and moment of all values less than each end.
+
+        Args:
+            ends: any places on the number line.
+        """
+        inside = np.clip(ends, self.starts[0], self.starts[-1])
+        at = np.clip(np.searchsorted(self.starts, inside, side="right") - 1, 0, len(self.starts) - 2)
+        width = (self.starts[at + 1] - self.starts[at]).astype(np.float64)
+        into = (inside - self.starts[at]).astype(np.float64)
+        mass = (self.mass[at + 1] - self.mass[at]) * into / width
+        middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
+        return self.mass[at] + mass, self.moment[at] + mass * middle
+
+    def squares_before(self, ends: Ends) -> FloatArray:
+        """Mass times squared distance from `starts[0]` of all values less than each end.
+
+        Args:
+            ends: any places on the number line.
+        """
+        width = np.diff(self.starts).astype(np.float64)
+        middle = (self.starts[:-1] - self.starts[0]).astype(np.float64) + (width - self.step) / 2
+        each = np.diff(self.mass) * (middle**2 + (width**2 - self.step) / 12)
+        inside = np.clip(ends, self.starts[0], self.starts[-1])
+        at = np.clip(np.searchsorted(self.starts, inside, side="right") - 1, 0, len(self.starts) - 2)
+        into = (inside - self.starts[at]).astype(np.float64)
+        middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
+        mass = np.diff(self.mass)[at] * into / width[at]
+        before = np.concatenate([[0.0], np.cumsum(each)])
+        return np.asarray(before[at] + mass * (middle**2 + (into**2 - self.step) / 12))
+
+
+def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int = ROUNDS) -> ColumnScale | None:
+    """Learn how the values of an ordered column are spread.
+
+    Args:
+        lower: least value of each cell, finite, shape (cells,).
+        upper: most, inside the cell.
+        rows: how many rows have the cell; none is negative.
+        step: 1 for whole numbers, whose values are counted; 0 for a measured type.
+        rounds: how often shares are improved.
+
+    Returns:
+        The scale; None where no cell has an extent, or the line is longer than a number can tell.
+    """
+    ends = upper + step
+    known = (ends > lower) & (rows > 0)
+    if not known.any():
+        return None
+    lower, ends, rows = lower[known], ends[known], rows[known]
+    starts = np.unique(np.concatenate([lower, ends]))
+    first, last = np.searchsorted(starts, lower), np.searchsorted(starts, ends)
+    with np.errstate(over="ignore"):
+        width = np.diff(starts).astype(np.float64)
+        whole = width.sum()
+    if not np.isfinite(whole):  # a line longer than numbers are has no shares
+        return None
+    mass = width / whole
+    for _ in range(rounds):
+        before = np.concatenate([[0.0], np.cumsum(mass)])
+        held = before[last] - before[first]
+        # a cell whose mass is lost beside that of others asks for none
+        weight = np.divide(rows, held, out=np.zeros(len(rows)), where=held > _LOST)
+        change = np.bincount(first, weight, len(starts)) - np.bincount(last, weight, len(starts))
+        improved = mass * np.maximum(np.cumsum(change)[:-1], 0)
+        if improved.sum() <= 0:
+            break
+        mass = improved / improved.sum()
+    covered = np.cumsum(np.bincount(first, minlength=len(starts)) - np.bincount(last, minlength=len(starts)))[:-1] > 0
+    # what rounding took from a value that some box holds is given back, so that no box is without mass
+    mass = np.where(covered, np.maximum(mass, 1e-300), 0.0)
+    middle = (starts[:-1] - starts[0]).astype(np.float64) + (width - step) / 2
+    total, moment = (np.concatenate([[0.0], np.cumsum(one)]) for one in (mass, mass * middle))
+    return ColumnScale(starts, total, moment, step)
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """The distinct cells of an ordered column.
+
+    Attributes:
+        lower, upper: their ends, both inside; anything where `null` or `unknown`.
+        null: whether the cell is the value NULL.
+        unknown: whether the cell could be anything.
+        rows: how many rows have it.
+        step: 1 for whole numbers and days, 0 for a measured type.
+        dated: whether they are days, of which the last and the first are infinite.
+    """
+
+    lower: Ends
+    upper: Ends
+    null: BoolArray
+    unknown: BoolArray
+    rows: FloatArray
+    step: int
+    dated: bool = False
+
+    @property
+    def known(self) -> BoolArray:
+        """Whether both ends are known and finite."""
+        far = np.isfinite(self.lower) & np.isfinite(self.upper)
+        if self.step:
+            far &= (self.lower > -_FAR) & (self.upper < _FAR)
+        if self.dated:
+            far &= (np.abs(self.lower) < _INFINITE) & (np.abs(self.upper) < _INFINITE)
+        return far & ~self.null & ~self.unknown
+
+    def scale(self) -> ColumnScale | None:
+        """How the values of the column are spread."""
+        known = self.known
+        return learnt_scale(self.lower[known], self.upper[known], np.maximum(self.rows[known], 0), self.step)
+
+    def filled(self) -> Boxes:
+        """Let a cell that could be anything cover all that the others cover."""
+        ended = ~self.null & ~self.unknown
+        if not self.unknown.any() or not ended.any():
+            return self
+        lower = np.where(self.unknown, self.lower[ended].min(), self.lower)
+        upper = np.where(self.unknown, self.upper[ended].max(), self.upper)
+        return replace(self, lower=lower, upper=upper)
+
+    def means(
+        self,
+        pieces: Ends,
+        slope: float,
+        shift: float,
+        null: bool,
+        scale: ColumnScale | None = None,
+        square: float = 0.0,
+    ) -> FloatArray:
+        """Mean of square * value ** 2 + slope * value + shift over each cell, 0 for values outside all pieces.
+
+        Args:
+            pieces: asked values, lowest and highest of each interval, both inside, disjoint, shape (pieces, 2).
+            slope: factor of the value.
+            shift: what is added.
+            null: whether NULL is asked for; it adds the shift where nothing is asked of the value, nothing elsewhere.
+            scale: what `scale()` gave, where it is known already.
+            square: factor of the value's square.
+
+        Returns:
+            Shape (cells,).
+        """
+        scale = scale or self.scale()
+        boxes = self.filled()
+        total = np.zeros(len(self.lower))
+        for low, high in pieces:
+            total += boxes._mean(low, high, (square, slope, shift), scale)
+        of_null = shift if null and not slope and not square else 0.0
+        if self.step:  # NULL is one more value of a cell that could be anything
+            size = (boxes.upper - boxes.lower).astype(np.float64) + 1
+            total = np.where(self.unknown, (total * size + of_null) / (size + 1), total)
+        return np.where(self.null, of_null, total)
+
+    def _mean(
+        self,
+        low: np.int64 | np.float64,
+        high: np.int64 | np.float64,
+        factors: tuple[float, float, float],
+        scale: ColumnScale | None,
+    ) -> FloatArray:
+        """The same of one piece."""
+        square, slope, shift = factors
+        first, last = np.maximum(self.lower, low), np.minimum(self.upper, high)
+        ends = [self.lower.astype(np.float64), self.upper.astype(np.float64)]
+        missing = np.isnan(ends[0])
+        point = (self.lower == self.upper) | missing
+        with np.errstate(all="ignore"):
+            width = ends[1] - ends[0]
+            finite = np.isfinite(width) & (self.known | self.unknown | (not self.dated))
+            size = np.maximum(last.astype(np.float64) - first.astype(np.float64) + self.step, 0)
+            even = np.where(last < first, 0.0, size / (width + self.step))
+            middle = (first.astype(np.float64) + last.astype(np.float64)) / 2
+        # NaN is the greatest number; an infinite box has its ends for values
+        inside = [np.where((one >= low) & (one <= high), 1.0, 0.0) for one in (self.lower, self.upper)]
+        share = np.where(finite, even, (inside[0] + inside[1]) / 2)
+        share = np.where(point, np.where(missing, float(high == np.inf), inside[0]), share)
+        value = np.where(finite, middle, np.where(inside[0] > 0, ends[0], ends[1]))
+        value = np.where(point, ends[0], value)
+        apart = np.zeros(len(value))  # how far the values of a piece lie from their mean, squared
+        if square:
+            with np.errstate(all="ignore"):
+                apart = np.where(finite & ~point, np.maximum(size**2 - self.step, 0) / 12, apart)
+        if scale is not None:
+            held = scale.before(self.upper + self.step)[0] - scale.before(self.lower)[0]
+            # where no row is, as noisy counts may have it, nothing is learnt
+            learnt = (self.known | self.unknown) & ~point & (held > 0)
+            (upto, upto_moment), (after, after_moment) = scale.before(last + self.step), scale.before(first)
+            with np.errstate(all="ignore"):
+                part = np.where(last < first, 0.0, upto - after)
+                share = np.where(learnt, np.clip(part / held, 0, 1), share)
+                middle = float(scale.starts[0]) + (upto_moment - after_moment) / part
+                value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
+                if square:
+                    far = (scale.squares_before(last + self.step) - scale.squares_before(first)) / part
+                    length = last.astype(np.float64) - first.astype(np.float64)
+                    wide = np.clip(far - (middle - float(scale.starts[0])) ** 2, 0, length**2)
+                    apart = np.where(learnt & (part > 0) & np.isfinite(far), wide, apart)
+        of_value = np.where(share > 0, share * slope * value, 0.0) if slope else 0.0
+        with np.errstate(all="ignore"):
+            of_square = np.where(share > 0, share * square * (value**2 + apart), 0.0) if square else 0.0
+        return share * shift + of_value + of_square
+
+    def sizes(self, most: int) -> IntArray:
+        """How many values each cell of a counted type has, NULL among them; 0 where they are more than `most`.
+
+        None has any where all of them together have more than ten times as many: their list would fill the memory.
+
+        Args:
+            most: greatest number of values of a cell that are listed.
+        """
+        boxes = self.filled()
+        with np.errstate(all="ignore"):
+            size = np.minimum(boxes.upper.astype(np.float64) - boxes.lower.astype(np.float64) + 1, most + 1.0)
+        # an infinite date is alone in its box, or with the other one
+        infinite = np.full(len(size), self.dated) & ~self.known & ~self.unknown
+        size = np.where(infinite, np.where(boxes.lower == boxes.upper, 1, 2), size)
+        size = np.where(self.null, 1, np.where(size > most, 0, size + self.unknown)).astype(np.int64)
+        return size if size.sum() <= 10 * most else np.zeros_like(size)
+
+    def values(self, most: int) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+        """The values of each cell of whole numbers.
+
+        Args:
+            most: greatest number of values of a cell that are listed.
+
+        Returns:
+            Values, one cell after another; where cells start; which values are NULL; which cells have too many.
+        """
+        size, boxes = self.sizes(most), self.filled()
+        offsets, cell, place = _listed(size)
+        null = self.null[cell] | (self.unknown[cell] & (place == size[cell] - 1))
+        return boxes.lower.astype(np.int64)[cell] + np.where(null, 0, place), offsets, null, size == 0
+
+    def weights(self, most: int) -> tuple[FloatArray, IntArray]:
+        """Weight of each value of each cell of a counted type, one cell after another, and where cells start.
+
+        A cell that could be anything has NULL for its last value.
+
+        Args:
+            most: greatest number of values of a cell that are listed; others have no weights.
+        """
+        scale, boxes, size = self.scale(), self.filled(), self.sizes(most)
+        offsets, cell, place = _listed(size)
+        weight = 1.0 / size[cell]
+        learnt = (self.known | self.unknown)[cell]
+        if scale is None or not learnt.any():
+            return weight, offsets
+        cell, place = cell[learnt], place[learnt]
+        null = self.unknown[cell] & (place == size[cell] - 1)
+        value = boxes.lower[cell] + place
+        mass = np.where(null, 0.0, scale.before(value + 1)[0] - scale.before(value)[0])
+        total = np.bincount(cell, mass, len(size))[cell]
+        of_values = np.where(self.unknown[cell], (size[cell] - 1) / size[cell], 1.0)
+        with np.errstate(all="ignore"):
+            found = np.where(total > 0, mass / total * of_values, weight[learnt])
+        weight[learnt] = np.where(null, 1 / size[cell], found)
+        return weight, offsets
+
+
+def _listed(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Where cells start in a list of their values; the cell of each value, and its place in it."""
+    offsets = np.concatenate([[0], np.cumsum(size)])
+    cell = np.repeat(np.arange(len(size)), size)
+    return offsets, cell, np.arange(len(cell)) - offsets[cell]
+
+
+def member_weights(
+    codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int = ROUNDS
+) -> FloatArray:
+    """Weights of the members of cells that name their values, adding up to 1 in each cell.
+
+    Args:
+        codes: code of each member from 0, one cell after another, shape (members,).
+        prior: how likely it is in its cell before anything is learnt, up to a factor; 0 stays 0.
+        offsets: where cells start, shape (cells + 1,).
+        rows: how many rows have each cell.
+        rounds: how often shares are improved.
+
+    Returns:
+        Shape (members,).
+    """
+    cell = np.repeat(np.arange(len(rows)), np.diff(offsets))
+    many = int(codes.max(initial=-1)) + 1
+    share = np.ones(many)
+    weight = prior.astype(np.float64)
+    rows = np.maximum(rows, 0)
+    for round_ in range(rounds + 1):
+        weight = prior * share[codes]
+        total = np.bincount(cell, weight, len(rows))[cell]
+        even = np.bincount(cell, prior, len(rows))[cell]
+        with np.errstate(all="ignore"):
+            weight = np.where(total > 0, weight / total, np.where(even > 0, prior / even, 0.0))
+        if round_ < rounds:
+            found = np.bincount(codes, weight * rows[cell], many)
+            share = np.maximum(found, 1e-300) if found.sum() > 0 else share
+    return weight

@@ -1,0 +1,41 @@
+"""Partition kernels: arrays of codes in, group of each row out."""
+
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.generalize import BoxLoss, box_loss, boxes
+from duckdb_anon.kernels.partition.m_invariance import assign
+from duckdb_anon.kernels.partition.marginal import OfColumn, combine
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.person_level import PersonShare, whole_persons
+from duckdb_anon.kernels.partition.privacy_models import (
+    All,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    Requirement,
+)
+from duckdb_anon.kernels.partition.sse_split import sse_partition
+from duckdb_anon.kernels.partition.t_closeness import TCloseness
+
+__all__ = [
+    "All",
+    "BoxLoss",
+    "DistinctDiversity",
+    "EntropyDiversity",
+    "FrequencyDiversity",
+    "Groups",
+    "KAnonymity",
+    "OfColumn",
+    "PersonShare",
+    "RecursiveDiversity",
+    "Requirement",
+    "TCloseness",
+    "assign",
+    "box_loss",
+    "boxes",
+    "combine",
+    "partition",
+    "sse_partition",
+    "whole_persons",
+]

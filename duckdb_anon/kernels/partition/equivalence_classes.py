@@ -1,0 +1,176 @@
+"""Groups as requirements see them: their sizes, and the sensitive values of each with their counts.
+
+Where somebody has several rows, persons are counted. Cost: one pass over the rows, a sort where there are many cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of, order_by, run_starts
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+
+Integers = NDArray[Any]
+
+
+class SensitiveCells(NamedTuple):
+    """Occupied (group, sensitive code) cells, sorted; group g owns offsets[g]:offsets[g + 1]."""
+
+    group: IntArray
+    code: IntArray
+    counts: IntArray
+    offsets: IntArray
+
+
+class Groups:
+    """Groups of rows put before a requirement.
+
+    Attributes:
+        sizes: rows of each group (persons, where rows belong to persons), shape (groups,).
+        table_counts: rows (persons) of the whole table with each sensitive code, shape (domain,).
+    """
+
+    def __init__(
+        self,
+        group_of_row: Integers,
+        sensitive: Integers | None,
+        table_counts: IntArray | None = None,
+        person: Integers | None = None,
+        weights: IntArray | None = None,
+    ) -> None:
+        """Take the rows as they are.
+
+        Args:
+            group_of_row: group of each row, 0 .. groups - 1, every group occupied, shape (n,).
+            sensitive: sensitive code of each row, shape (n,), or None.
+            table_counts: see the class; those of these rows if None.
+            person: person of each row, shape (n,); None where every row is a person.
+            weights: how many equal rows each row stands for, shape (n,), where persons are given; None: one.
+        """
+        self._group_of_row = group_of_row
+        self._sensitive: Integers | None = sensitive
+        self._person: Integers | None = person
+        self._weights: IntArray | None = weights
+        self._by_rows: Mapping[str, Groups] = {}
+        self.sizes: IntArray = np.bincount(group_of_row)
+        if person is not None:
+            self.sizes = np.bincount(group_of_row[self._firsts(group_of_row)])
+        if table_counts is None and sensitive is not None:
+            of_table = sensitive if person is None else sensitive[self._firsts(sensitive)]
+            table_counts = np.bincount(of_table)
+        self.table_counts: IntArray = np.zeros(0, dtype=np.int64) if table_counts is None else table_counts
+
+    @classmethod
+    def of_cells(
+        cls,
+        cells: SensitiveCells,
+        table_counts: IntArray,
+        sizes: IntArray,
+        by_rows: Mapping[str, Groups] | None = None,
+    ) -> Groups:
+        """Make groups of known sizes and cells, whose rows nobody asks for.
+
+        Args:
+            cells: sensitive values of each group with their counts.
+            table_counts: rows of the whole table with each sensitive code.
+            sizes: rows of each group.
+            by_rows: what `of_rows` returns, where persons are counted.
+        """
+        groups = cls.__new__(cls)
+        groups.sizes, groups.table_counts = sizes, table_counts
+        groups._sensitive = groups._person = groups._weights = None
+        groups._by_rows = by_rows or {}
+        groups.__dict__["cells"] = cells
+        return groups
+
+    def _firsts(self, *keys: Integers) -> IntArray:
+        """One row of each person with each combination of keys."""
+        if self._person is None:
+            raise ValueError("every row is a person here")
+        return keys_of([self._person, *keys]).first
+
+    def of_rows(self, value: Literal["person", "value"]) -> Groups:
+        """The same groups where rows are counted: by the sensitive value, or by the person in its place."""
+        if value in self._by_rows:
+            return self._by_rows[value]
+        code = self._person if value == "person" else self._sensitive
+        if self._weights is None or code is None:
+            return Groups(self._group_of_row, code)
+        found = keys_of([self._group_of_row, code])
+        counts = np.bincount(found.of_row, weights=self._weights).astype(np.int64)
+        group, code = self._group_of_row[found.first].astype(np.int64), code[found.first].astype(np.int64)
+        order = np.lexsort((code, group))
+        cells = SensitiveCells(group[order], code[order], counts[order], offsets_of(group[order], len(self)))
+        sizes = np.bincount(self._group_of_row, weights=self._weights).astype(np.int64)
+        return Groups.of_cells(cells, np.bincount(code, weights=counts).astype(np.int64), sizes)
+
+    def seen_through(self, code_of: CodeArray) -> Groups:
+        """Return the same groups with other sensitive codes, `code_of` their old ones.
+
+        Args:
+            code_of: new code of each sensitive code.
+        """
+        domain = int(code_of.max(initial=0)) + 1
+        if self._sensitive is not None and self._person is not None:
+            # a person counts once for each value of this column
+            sensitive = code_of[self._sensitive]
+            table = np.bincount(sensitive[self._firsts(sensitive)], minlength=domain)
+            return Groups(self._group_of_row, sensitive, table, self._person, self._weights)
+        table = np.bincount(code_of[: len(self.table_counts)], weights=self.table_counts, minlength=domain)
+        return Groups.of_cells(self.merged(code_of[self.cells.code], domain), table.astype(np.int64), self.sizes)
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.sizes)
+
+    @cached_property
+    def cells(self) -> SensitiveCells:
+        """The sensitive values of each group with their counts."""
+        if self._sensitive is None:
+            raise ValueError("this requirement needs a sensitive column")
+        group_of_row, sensitive = self._group_of_row, self._sensitive
+        if self._person is not None:
+            once = self._firsts(group_of_row, sensitive)
+            group_of_row, sensitive = group_of_row[once], sensitive[once]
+        domain = max(1, len(self.table_counts))
+        group, code, count = count_cells(group_of_row, sensitive, len(self), domain)
+        return SensitiveCells(group, code, count, offsets_of(group, len(self)))
+
+    @cached_property
+    def totals(self) -> IntArray:
+        """Sum of the counts of each group: its rows, or its pairs of person and value; shape (groups,)."""
+        return self.sum_cells(self.cells.counts).astype(np.int64)
+
+    @cached_property
+    def largest(self) -> IntArray:
+        """Count of the most frequent sensitive value of each group, shape (groups,)."""
+        if len(self) == 0:
+            return np.empty(0, dtype=np.int64)
+        result: IntArray = np.maximum.reduceat(self.cells.counts, self.cells.offsets[:-1])
+        return result
+
+    def merged(self, code: Integers, domain: int) -> SensitiveCells:
+        """The cells under other codes, those of one group and code added up.
+
+        Args:
+            code: new code of each cell, 0 .. domain - 1.
+            domain: exclusive bound of the codes.
+        """
+        order = order_by(self.cells.group, code, domain)
+        key = self.cells.group[order] * domain + code[order]
+        starts = run_starts(key)
+        count = np.add.reduceat(self.cells.counts[order], starts) if len(starts) else starts
+        group = key[starts] // domain
+        return SensitiveCells(group, key[starts] % domain, count, offsets_of(group, len(self)))
+
+    def sum_cells(self, values: NDArray[Any]) -> FloatArray:
+        """Add up one number a cell within each group, shape (groups,)."""
+        if len(self) == 0:
+            return np.empty(0, dtype=np.float64)
+        return np.add.reduceat(values, self.cells.offsets[:-1]).astype(np.float64)

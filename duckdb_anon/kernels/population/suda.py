@@ -1,0 +1,56 @@
+"""Minimal sample uniques: the smallest sets of columns on which a row is alone.
+
+SUDA (Elliot, Manning and Ford 2002), as SUDA2 (Manning, Haglin and Keane 2008) defines its answer: a set of columns is
+a minimal sample unique of a row when nobody shares the row's values on it and somebody does on each part of it. Found
+level by level: a row alone on a set is alone on every larger one, so what is minimal shows from the sets one column
+smaller. Cost: one sort of the rows for each set of up to `largest` columns; memory of one bit a row and set of two
+levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import CodeArray, IntArray
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_table import BoolArray
+
+
+def minimal_uniques(columns: Sequence[CodeArray], largest: int) -> Iterator[tuple[tuple[int, ...], IntArray]]:
+    """Yield sets of columns, small ones first, with the rows of which they are minimal sample uniques.
+
+    Args:
+        columns: code of each row on each quasi-identifier.
+        largest: columns of the largest set.
+
+    >>> a, b = np.array([0, 0, 0, 1], np.int32), np.array([0, 0, 1, 1], np.int32)
+    >>> [(names, rows.tolist()) for names, rows in minimal_uniques([a, b], 2)]
+    [((0,), [3]), ((0, 1), [2])]
+    """
+    rows = len(columns[0])
+    below: dict[tuple[int, ...], NDArray[np.uint8]] = {}
+    for size in range(1, largest + 1):
+        here: dict[tuple[int, ...], NDArray[np.uint8]] = {}
+        for names in combinations(range(len(columns)), size):
+            tick()
+            alone = _alone([columns[name] for name in names])
+            covered = np.zeros(rows, dtype=bool)
+            for part in combinations(names, size - 1):
+                if part:
+                    covered |= np.unpackbits(below[part], count=rows).astype(bool)
+            minimal = np.flatnonzero(alone & ~covered)
+            here[names] = np.packbits(alone)
+            if len(minimal):
+                yield names, minimal
+        below = here
+
+
+def _alone(columns: Sequence[CodeArray]) -> BoolArray:
+    key = keys_of(columns).of_row
+    alone: BoolArray = np.bincount(key)[key] == 1
+    return alone

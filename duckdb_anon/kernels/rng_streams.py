@@ -1,0 +1,79 @@
+"""Generators of their own for threads that draw side by side, and a random order drawn by them.
+
+A generator is one stream behind a lock: threads that share one wait for one another, and what each gets depends on who
+came first. Each of these has a key of 256 bits from the generator it is made of, so with a cryptographic one
+(ChaCha20) nobody who sees the draws of some tells those of the others from chance.
+Cost: four draws a generator, one a row that is put into order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from randomgen import ChaCha
+
+from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.model.coded_table import IntArray
+
+_WORDS = 4
+"""Words of 64 bits of a key."""
+_LANES = 2
+_HALF, _LOW = np.uint64(32), np.uint64(2**32 - 1)
+
+
+def apart(rng: np.random.Generator, many: int) -> list[np.random.Generator]:
+    """Generators of the kind of `rng`, which gives their keys.
+
+    Args:
+        rng: with ChaCha or PCG64 behind it.
+        many: how many are needed.
+
+    >>> [one.random() for one in apart(np.random.default_rng(1), 2)] == [
+    ...     one.random() for one in apart(np.random.default_rng(1), 2)
+    ... ]
+    True
+    """
+    words = rng.integers(0, 2**64, size=(many, _WORDS), dtype=np.uint64).tolist()
+    if isinstance(rng.bit_generator, ChaCha):
+        keys = (sum(word << 64 * place for place, word in enumerate(own)) for own in words)
+        return [np.random.Generator(ChaCha(key=key)) for key in keys]
+    return [np.random.Generator(np.random.PCG64(own)) for own in words]
+
+
+def shuffled(rng: np.random.Generator, rows: int) -> IntArray:
+    """Rows 0 .. rows - 1 in random order, each order as likely as any other but for less than rows / 2^64.
+
+    `Generator.permutation` holds the GIL all the while, and drawing is nearly all that it does: here two generators
+    draw side by side, however many threads there are.
+
+    Args:
+        rng: with ChaCha or PCG64 behind it.
+        rows: how many, below 2^32.
+
+    >>> sorted(shuffled(np.random.default_rng(1), 4).tolist())
+    [0, 1, 2, 3]
+    """
+    words, size = np.empty(rows, dtype=np.uint64), -(-rows // _LANES)
+    lanes = apart(rng, _LANES)
+
+    def draw(lane: int) -> None:
+        own = words[lane * size : (lane + 1) * size]
+        own[:] = lanes[lane].integers(0, 2**64, size=len(own), dtype=np.uint64)
+
+    side_by_side(draw, range(_LANES))
+    order = np.arange(rows, dtype=np.int64)
+    _reorder(words, order)
+    return order
+
+
+@compiled_in_place
+def _reorder(words: NDArray[Any], order: IntArray) -> None:
+    """Shuffle (Fisher and Yates, in Durstenfeld's order); a word's product with i + 1 tells the place."""
+    for i in range(len(order) - 1, 0, -1):
+        places = np.uint64(i + 1)
+        low, high = (words[i] & _LOW) * places, (words[i] >> _HALF) * places
+        j = np.int64((high + (low >> _HALF)) >> _HALF)
+        order[i], order[j] = order[j], order[i]

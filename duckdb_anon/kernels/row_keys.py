@@ -1,0 +1,226 @@
+"""Numbering rows: which of them agree in several code columns, and which lists hold the same members.
+
+Every number is exact: equal numbers mean equal rows. Numbers follow the order of the columns, first one slowest, so
+they do not depend on the order of the rows. Cost: one pass where the columns have few combinations, else a sort of n
+integers (two where 62 bits do not tell the combinations apart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.thread_pool import side_by_side, threads
+from duckdb_anon.model.coded_table import IntArray
+from duckdb_anon.model.progress import tick
+
+_MOST = 2**62
+_BLOCK, _LARGE = 1 << 15, 1 << 17
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Keys(NamedTuple):
+    """Different rows, in order.
+
+    Attributes:
+        of_row: number of each row, 0, 1, 2, ... without gaps, shape (n,).
+        first: the first row with each number, shape (numbers,).
+    """
+
+    of_row: IntArray
+    first: IntArray
+
+    @property
+    def number(self) -> int:
+        """How many different rows there are."""
+        return len(self.first)
+
+    def as_they_come(self) -> Keys:
+        """The same rows numbered in the order in which they come, `first` ascending."""
+        order = np.argsort(self.first)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return Keys(rank[self.of_row], self.first[order])
+
+
+def keys_of(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Keys:
+    """Number the different rows of several columns.
+
+    Args:
+        columns: whole numbers, shape (n,) each, one column or more.
+        sizes: exclusive bounds of the numbers from 0, where they are known.
+
+    Example:
+        >>> keys = keys_of([np.array([7, -1, 7]), np.array([2, 2, 2])])
+        >>> keys.of_row.tolist(), keys.first.tolist()
+        ([1, 0, 1], [1, 0])
+    """
+    of_row = compact(joint(columns, sizes))
+    first = np.zeros(int(of_row.max(initial=-1)) + 1, dtype=np.int64)
+    first[of_row[::-1]] = np.arange(len(of_row) - 1, -1, -1)
+    return Keys(of_row, first)
+
+
+def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, rows: int = 0) -> IntArray:
+    """One number a row, equal for equal rows and in the order of the columns, with gaps.
+
+    Args:
+        columns: as for `keys_of`; or none, for `rows` rows that are all equal.
+        sizes: as for `keys_of`.
+        rows: how many rows there are where there is no column.
+    """
+    tick()
+    if sizes is not None and columns and prod(int(size) for size in sizes) < _MOST:
+        return _joint_of_few(columns, sizes)
+    key, span = np.zeros(len(columns[0]) if columns else rows, dtype=np.int64), 1
+    for k, column in enumerate(columns):
+        lowest = min(0, int(column.min(initial=0))) if sizes is None else 0
+        size = int(column.max(initial=0)) - lowest + 1 if sizes is None else int(sizes[k])
+        if span * size >= _MOST:
+            # combinations that occur are never more than rows, so numbering them anew leaves room
+            key = compact(key)
+            span = int(key.max(initial=-1)) + 1
+            if span * size >= _MOST:
+                column, lowest = compact(column), 0
+                size = int(column.max(initial=-1)) + 1
+        key = key * np.int64(size) + (column.astype(np.int64) - lowest)
+        span *= size
+    return key
+
+
+def _joint_of_few(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> IntArray:
+    """As `joint`, of known sizes whose product fits; some rows at a time, which stay in the cache for all columns."""
+    key = columns[0].astype(np.int64)
+    for low in range(0, len(key), _BLOCK):
+        own = key[low : low + _BLOCK]
+        for column, size in zip(columns[1:], sizes[1:], strict=True):
+            own *= int(size)
+            own += column[low : low + _BLOCK]
+    return key
+
+
+def sort(numbers: IntArray) -> None:
+    """Sort in place: parts of them side by side, and then the sorted parts, which takes a pass.
+
+    >>> numbers = np.array([3, 1, 2])
+    >>> sort(numbers)
+    >>> numbers.tolist()
+    [1, 2, 3]
+    """
+    parts = threads() if len(numbers) >= _LARGE else 1
+    size = -(-len(numbers) // parts)
+    side_by_side(lambda part: numbers[part * size : (part + 1) * size].sort(), range(parts))
+    if parts > 1:
+        numbers.sort(kind="stable")
+
+
+def compact(numbers: NDArray[Any]) -> IntArray:
+    """Renumber 0, 1, 2, ... in their order.
+
+    >>> compact(np.array([40, 7, 40])).tolist()
+    [1, 0, 1]
+    """
+    tick()
+    few = 4 * len(numbers) + 1024
+    if numbers.dtype.kind in "iu" and int(numbers.min(initial=0)) >= 0 and int(numbers.max(initial=0)) <= few:
+        # marking is cheaper than sorting where there are few possible numbers
+        used = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.bool_)
+        used[numbers] = True
+        number: IntArray = (np.cumsum(used, dtype=np.int64) - 1)[numbers]
+        return number
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64, copy=False)
+
+
+def keys_of_lists(offsets: IntArray, *members: NDArray[Any]) -> Keys:
+    """Number the different lists, in whatever order each has its members.
+
+    Args:
+        offsets: list i has entries offsets[i] .. offsets[i + 1] - 1, shape (lists + 1,).
+        *members: one or more whole numbers an entry, such as codes, or codes and counts; they count together.
+
+    Example:
+        >>> keys_of_lists(np.array([0, 2, 3, 5]), np.array([4, 9, 4, 9, 4])).of_row.tolist()
+        [1, 0, 1]
+    """
+    sizes = np.diff(offsets)
+    entry = joint(members) if len(members) > 1 else np.asarray(members[0], dtype=np.int64)
+    if not _ascending(offsets, entry):
+        entry = entry[np.lexsort((entry, np.repeat(np.arange(len(sizes)), sizes)))]
+    alike, first = np.empty(len(sizes), dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
+    table = np.full(1 << (2 * len(sizes) + 1).bit_length(), -1, dtype=np.int64)
+    first = first[: _tell_apart(offsets, entry, table, first, alike)]
+    return keys_of([_in_order(offsets, entry, first)[alike]])
+
+
+def _in_order(offsets: IntArray, entry: IntArray, which: IntArray) -> IntArray:
+    """Numbers of different lists that are sorted inside, shorter ones first, those of one length by their bytes."""
+    sizes = np.diff(offsets)[which]
+    number, used = np.zeros(len(which), dtype=np.int64), 0
+    for size in np.unique(sizes).tolist():
+        mine = np.flatnonzero(sizes == size)
+        if size:
+            # lists of one length, as rows of bytes
+            table = np.ascontiguousarray(entry[offsets[which[mine]][:, None] + np.arange(size)])
+            number[mine] = used + compact(table.view(np.dtype((np.void, 8 * size))).ravel())
+        else:
+            number[mine] = used
+        used = int(number[mine].max()) + 1
+    return number
+
+
+@compiled_in_place
+def _ascending(offsets: IntArray, entry: IntArray) -> bool:
+    """Whether every list is sorted."""
+    for i in range(len(offsets) - 1):
+        for k in range(offsets[i] + 1, offsets[i + 1]):
+            if entry[k] < entry[k - 1]:
+                return False
+    return True
+
+
+@compiled_in_place
+def _tell_apart(offsets: IntArray, entry: IntArray, table: IntArray, first: IntArray, alike: IntArray) -> int:
+    """Number lists as they come, equal ones alike, by a table of hashes; every match is compared entry by entry.
+
+    Args:
+        offsets: of the lists.
+        entry: their entries, sorted inside each.
+        table: -1 everywhere; a power of two of places, more than there are lists.
+        first: is filled: the first list with each number.
+        alike: is filled: number of each list.
+
+    Returns:
+        How many numbers there are.
+    """
+    number, mask = 0, len(table) - 1
+    for i in range(len(offsets) - 1):
+        low, size = offsets[i], offsets[i + 1] - offsets[i]
+        mixed = np.uint64(size)
+        for k in range(low, low + size):
+            mixed = (mixed ^ np.uint64(entry[k])) * _MIX
+            mixed ^= mixed >> np.uint64(29)
+        place = np.int64(mixed & np.uint64(mask))
+        while True:
+            other = table[place]
+            if other < 0:
+                table[place] = number
+                first[number] = i
+                alike[i] = number
+                number += 1
+                break
+            start = offsets[first[other]]
+            same = offsets[first[other] + 1] - start == size
+            k = 0
+            while same and k < size:
+                same = entry[start + k] == entry[low + k]
+                k += 1
+            if same:
+                alike[i] = other
+                break
+            place = (place + 1) & mask
+    return number

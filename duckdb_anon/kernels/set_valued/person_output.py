@@ -1,0 +1,145 @@
+"""Releases of persons with lists of nodes: planned columns, and cells for lists or for exploded rows.
+
+Used by every method that publishes sets. Cost: linear in what is published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.kernels.slicing.generalized_layout import box_plans
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
+from duckdb_anon.model.errors import ColumnError, RequirementError, listed
+from duckdb_anon.model.function_specs import ColumnPlan, Params, Roles
+from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.released_columns import ROWS, Cells, Interval, Node, NodeSet, Source, ValueSet, Whole
+
+
+@dataclass(frozen=True)
+class NodeLists:
+    """Published lists: person i has nodes[offsets[f]:offsets[f + 1]] with f = list_of_person[i]."""
+
+    forest: Hierarchy
+    offsets: IntArray
+    nodes: CodeArray
+    list_of_person: IntArray
+
+
+def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Return the released columns: boxes, then the sensitive lists; exploded, the person's number first.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        params: checked parameters of the call.
+
+    Raises:
+        ColumnError: for columns that belong to rows rather than persons, or a column without the hierarchy
+            or the visible type that the release needs.
+    """
+    if roles.keep:
+        raise ColumnError(
+            f"{function}: {listed(c.name for c in roles.keep)} belong to rows, but one row a person is released; "
+            "say keep := [] to leave them out"
+        )
+    flat = [c.name for c in roles.sensitive if c.kind != "hierarchy"]
+    if flat:
+        raise ColumnError(
+            f"{function}: sensitive values are generalized along a hierarchy, and {listed(flat)} has none; "
+            f"say hierarchies := {{'{flat[0]}': 'its_hierarchy_table'}}"
+        )
+    boxes = box_plans(function, roles.qi)
+    cells: type[Cells] = Node if params["explode"] else NodeSet
+    lists = tuple(ColumnPlan(info.name, cells, frame="fingerprint") for info in roles.sensitive)
+    if params["explode"] and roles.person is not None:
+        return (ColumnPlan(roles.person.name, Whole), *boxes, *lists)
+    return (*boxes, *lists)
+
+
+def person_of_row(function: str, table: CodedTable) -> tuple[Attribute, IntArray]:
+    """Return the person attribute and the person of each row.
+
+    Raises:
+        RequirementError: when rows name no person.
+    """
+    person = table.person
+    if person is None:
+        raise ColumnError(f"{function}: no person column; say person := '...'")
+    if person.null_code >= 0:
+        lost = int((person.codes == person.null_code).sum())
+        raise RequirementError(
+            f"{function}: '{person.name}' is NULL in {lost} rows, so whose they are is unknown; leave them out or "
+            "give each its own number"
+        )
+    return person, person.codes.astype(np.int64)
+
+
+def cells_of_lists(table: CodedTable, lists: NodeLists) -> dict[str, Cells]:
+    """Return one NodeSet a sensitive attribute, one row a person."""
+    trees = lists.forest.tree_of_node[lists.nodes]
+    owner = np.repeat(np.arange(len(lists.offsets) - 1), np.diff(lists.offsets))
+    cells: dict[str, Cells] = {}
+    for number, attribute in enumerate(table.sensitive):
+        mine = trees == number
+        width = np.bincount(owner[mine], minlength=len(lists.offsets) - 1)
+        offsets = np.r_[0, np.cumsum(width)].astype(np.int64)
+        cells[attribute.name] = NodeSet(lists.forest.labels, offsets, lists.nodes[mine], lists.list_of_person)
+    return cells
+
+
+def exploded(
+    table: CodedTable, lists: NodeLists, cells: dict[str, Cells], rng: np.random.Generator
+) -> dict[str, Cells]:
+    """Return one row a (person, node), persons under fresh random numbers from 1.
+
+    The column of a sensitive attribute is NULL in the rows of another one's nodes.
+
+    Args:
+        table: the coded table.
+        lists: what is published of each person.
+        cells: boxes of the quasi-identifiers.
+        rng: source of randomness.
+    """
+    width = np.diff(lists.offsets)[lists.list_of_person]
+    person = np.repeat(np.arange(len(width)), width)
+    place = np.arange(len(person)) - np.repeat(np.cumsum(width) - width, width)
+    entry = lists.offsets[:-1][lists.list_of_person][person] + place
+    result: dict[str, Cells] = {}
+    for name, cell in cells.items():
+        if isinstance(cell, Source):
+            result[name] = Source(cell.rows[person])
+        elif isinstance(cell, (Interval, ValueSet, Node)):
+            result[name] = type(cell)(**{**vars(cell), "index": cell.index[person]})
+    trees = lists.forest.tree_of_node[lists.nodes]
+    for number, attribute in enumerate(table.sensitive):
+        node = np.where(trees == number, lists.nodes, -1).astype(np.int32)
+        result[attribute.name] = Node(lists.forest.labels, node, entry)
+    if table.person is not None:
+        result[table.person.name] = Whole(rng.permutation(len(width))[person] + 1)
+    return result
+
+
+def released(
+    table: CodedTable,
+    lists: NodeLists,
+    boxes: dict[str, Cells],
+    row: IntArray,
+    params: Params,
+    rng: np.random.Generator,
+) -> dict[str, Cells]:
+    """Put boxes and lists together, exploded when asked for; `row` is a source row of each person.
+
+    Args:
+        table: the coded table.
+        lists: what is published of each person.
+        boxes: boxes of the quasi-identifiers.
+        row: a row of each person.
+        params: checked parameters of the call.
+        rng: source of randomness.
+    """
+    cells = {**boxes, ROWS: Source(row)}
+    if params["explode"]:
+        return exploded(table, lists, cells, rng)
+    return {**cells, **cells_of_lists(table, lists)}

@@ -1,0 +1,233 @@
+"""A release as an attacker holds it: cells of each column, which rows are alike, and who carries which secret.
+
+Rows of an ordinary release that look alike are one unit. In a sliced release nobody can tell which rows of two
+columns belong together, so a unit is a bucket, every column (part) scores it by its own rows, and the rows of the
+sensitive value's column vote with their own part and what the other columns say of their bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.risk.cell_coverage import require_columns, source_rows
+from duckdb_anon.measures.risk.distinct_cells import PublishedCells, published_cells
+from duckdb_anon.measures.risk.sensitive_attributes import Secret, read_secret
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
+from duckdb_anon.model.release_table import ReadTable
+
+
+@dataclass(frozen=True)
+class PublishedPart:
+    """Columns whose values stand beside each other.
+
+    Attributes:
+        columns: their places among the quasi-identifiers.
+        cells: cell of each of them in each voter (a unit, or a row of a sliced release), shape (columns, voters).
+    """
+
+    columns: tuple[int, ...]
+    cells: CodeArray
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What the release's own call does to the release's own rows.
+
+    Attributes:
+        before, after: codes of each quasi-identifier of each row, shape (columns, rows).
+    """
+
+    before: CodeArray
+    after: CodeArray
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedRecords:
+    """A release, ready to be attacked; equal to itself alone.
+
+    Attributes:
+        qi: names of the quasi-identifiers.
+        columns: their cells, and then for each value of a list that the attacker knows the cells of that list.
+        parts: one for ordinary releases, one a column for sliced ones.
+        start: first voter of each bucket and the number of voters, for sliced releases; else None.
+        size: released rows of each unit, shape (units,).
+        unit_of_row: unit of each released row.
+        group_of_unit: what the holder would tell: a bucket or a class of equal boxes; None where rows show none.
+        secrets: the sensitive columns.
+        persons: whether rows are persons, so that somebody can be found; noisy cells are not.
+        replay: what the call that made it does; None where it was not told, or is not needed.
+    """
+
+    qi: list[str]
+    columns: list[PublishedCells]
+    parts: list[PublishedPart]
+    start: IntArray | None
+    size: FloatArray
+    unit_of_row: IntArray
+    group_of_unit: IntArray | None
+    secrets: list[Secret]
+    persons: bool
+    replay: Replay | None
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows are plain values that may have been moved."""
+        return all(c.plain for c in self.columns) and self.start is None and self.group_of_unit is None
+
+
+def published(
+    function: str,
+    release: ReadTable,
+    qi: Sequence[str],
+    sensitive: Sequence[str],
+    replay: ReadTable | None = None,
+    known_values: int = 0,
+) -> PublishedRecords:
+    """Read a release of any shape.
+
+    Args:
+        function: SQL function, for messages.
+        release: what was published.
+        qi: quasi-identifiers, at least one.
+        sensitive: sensitive columns; may be none.
+        replay: what the call that made the release makes of the release, with `row_id`.
+        known_values: values of each sensitive column that the attacker knows of a person, where rows show lists.
+
+    Raises:
+        ColumnError: a column is missing, or of a shape no attacker here can read.
+        ParameterError: known values where rows show no lists.
+        RequirementError: the release has no rows.
+    """
+    require_columns(function, release, [*qi, *sensitive])
+    if not release.rows:
+        raise RequirementError(f"{function}: the release is empty; there is nobody to look for")
+    columns = [published_cells(release.columns[name], release.rows) for name in qi]
+    lists = [name for name in sensitive if release.columns[name].lists_nodes]
+    if known_values and len(lists) < max(len(sensitive), 1):
+        raise ParameterError(
+            f"{function}: known_values := {known_values} needs a release with a row a person and a list of her values "
+            f"(one_to_m_generalize, rmr); rows of this one show {listed(sensitive) or 'no sensitive value'} one by "
+            "one, so knowing some of hers finds no other row of hers; leave known_values out"
+        )
+    cells = [published_cells(release.columns[name], release.rows) for name in lists]
+    columns += [each for each in cells for _ in range(known_values)]
+    weight = _rows_weight(release)
+    slices = {name: release.columns[name].slice for name in (*qi, *sensitive)}
+    bucket = _buckets(release)
+    if any(slices[name] for name in qi):
+        view = _sliced(release, qi, sensitive, columns, bucket)
+    else:
+        view = _ordinary(release, qi, sensitive, columns, bucket, weight)
+    parts, start, size, unit_of_row, group, secrets = view
+    known = None if replay is None else _replay(release, replay, qi)
+    persons = not release.counted
+    return PublishedRecords(list(qi), columns, parts, start, size, unit_of_row, group, secrets, persons, known)
+
+
+def own_rows(function: str, original: ReadTable, release: ReadTable, view: PublishedRecords) -> IntArray:
+    """Released row of each original row, -1 where it was not released.
+
+    Args:
+        function: SQL function, for messages.
+        original: the original.
+        release: its release, as read.
+        view: its release, as an attacker holds it.
+
+    Raises:
+        ColumnError: the release has no usable `row_id`.
+    """
+    own = np.full(original.rows, -1, dtype=np.int64)
+    if not view.persons:
+        return own
+    source = source_rows(function, original, release)
+    real = np.flatnonzero(source >= 0)
+    own[source[real]] = real
+    if int((own >= 0).sum()) < len(real):
+        raise ColumnError(
+            f"{function}: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
+            "released once"
+        )
+    return own
+
+
+def _rows_weight(release: ReadTable) -> FloatArray:
+    return np.maximum(release.row_weights(), 0.0) if release.counted else np.ones(release.rows)
+
+
+def _buckets(release: ReadTable) -> IntArray | None:
+    if not release.contents.bucket:
+        return None
+    _, bucket = np.unique(release.buckets(), return_inverse=True)
+    return bucket.astype(np.int64)
+
+
+_View = tuple[list[PublishedPart], IntArray | None, FloatArray, IntArray, IntArray | None, list[Secret]]
+
+
+def _ordinary(
+    release: ReadTable,
+    qi: Sequence[str],
+    sensitive: Sequence[str],
+    columns: list[PublishedCells],
+    bucket: IntArray | None,
+    weight: FloatArray,
+) -> _View:
+    keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
+    unit, first = keys_of(keys)
+    cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
+    size = np.bincount(unit, weights=weight).astype(np.float64)
+    shown = [c.of_row[first] for c in columns[: len(qi)]]
+    boxes = not all(c.plain for c in columns[: len(qi)]) or any(release.columns[n].lists_nodes for n in sensitive)
+    # who knows values of a list tells rows of a class apart, who is told the class is told no more than that
+    group = bucket[first] if bucket is not None else keys_of(shown).of_row if boxes else None
+    secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
+    part = PublishedPart(tuple(range(len(columns))), cells)
+    return [part], None, size, unit.astype(np.int64), group, secrets
+
+
+def _sliced(
+    release: ReadTable,
+    qi: Sequence[str],
+    sensitive: Sequence[str],
+    columns: list[PublishedCells],
+    bucket: IntArray | None,
+) -> _View:
+    if bucket is None:
+        raise ColumnError("the release has STRUCT columns but no column bucket; a sliced release has both")
+    order = np.argsort(bucket, kind="stable")
+    voter = np.empty(release.rows, dtype=np.int64)
+    voter[order] = np.arange(release.rows)
+    members: dict[str, list[int]] = {}
+    for a, name in enumerate(qi):
+        members.setdefault(release.columns[name].slice or f" {name}", []).append(a)
+    parts = [
+        PublishedPart(tuple(which), np.stack([columns[a].of_row[order] for a in which]).astype(np.int32))
+        for which in members.values()
+    ]
+    place = {name: k for k, name in enumerate(members)}
+    size = np.bincount(bucket).astype(np.float64)
+    start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    secrets = []
+    for name in sensitive:
+        part = place.get(release.columns[name].slice, -1)
+        voters, number = (voter, release.rows) if part >= 0 else (bucket, len(size))
+        secrets.append(read_secret(name, release.columns[name], part, voters, np.ones(release.rows), number))
+    return parts, start, size, bucket, np.arange(len(size)), secrets
+
+
+def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay | None:
+    """Pairs of values before and after, row by row; None where the call's answer is no table of plain values."""
+    if again.sources() is None or any(name not in again.columns for name in qi):
+        return None
+    if any(again.columns[name].shape != "value" for name in qi):
+        return None
+    source = source_rows("linkage_risk", release, again)
+    real = source >= 0
+    before = np.stack([release.columns[name].value_codes()[source[real]] for name in qi])
+    after = np.stack([again.columns[name].value_codes()[real] for name in qi])
+    return Replay(before, after)

@@ -1,0 +1,128 @@
+"""The call that made a release, run again on the release: how an attacker learns what the method does.
+
+She has the release, the method and its parameters, and nothing of the original. The SELECT written here runs inside the
+measure's own statement, on the caller's connection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.engine.runner import ASKED_BY
+from duckdb_anon.engine.sql_quoting import literal, planned
+from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.function_specs import Params, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.release_formats.duckdb_types import is_nested
+
+_OWN = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
+
+
+def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
+    """SELECT, by the name 'replay', of what the release's call makes of the release.
+
+    Args:
+        context: planning context of the call.
+        roles: roles of the original's columns, which the release has too.
+        params: `call`, or None where the release's description tells it; `seed`.
+
+    Returns:
+        Nothing where the call is unknown, or the release's columns are no plain values: such cells say themselves
+        what they stand for. The method says so too, for the types of a temporary table cannot be seen here.
+
+    Raises:
+        ParameterError: the call names no method.
+    """
+    release = context.relation("release")
+    text = params["call"] or _described(release)
+    if not text:
+        return {}
+    method, arguments = parsed_call(context.function, text)
+    if method not in context.methods:
+        raise ParameterError(
+            f"{context.function}: call := {text!r} names no method{nearest(method, context.methods)}; there are "
+            f"{listed(context.methods)}"
+        )
+    if not context.methods[method].moves_values:
+        return {}
+    given = _by_parameter(context, text, method, arguments)
+    types = {fold(name): kind for name, kind in release.columns.items()}
+    asked = [types.get(fold(info.name), "") for info in roles.qi + roles.sensitive]
+    if release.visible and (context.contents(release).channels or any(not kind or _nested(kind) for kind in asked)):
+        return {}
+    given |= {"tbl": literal(release.text), "qi": literal([info.name for info in roles.qi])}
+    if roles.sensitive:
+        given["sensitive"] = literal([info.name for info in roles.sensitive])
+    nominal = [info.name for info in roles.qi + roles.sensitive if info.kind == "nominal"]
+    if nominal:
+        given["categorical"] = literal(nominal)
+    trees = {info.name: info.hierarchy for info in roles.qi + roles.sensitive if info.hierarchy}
+    if trees:
+        pairs = ", ".join(f"{literal(name)}: {literal(tree)}" for name, tree in trees.items())
+        given["hierarchies"] = f"{{{pairs}}}"
+    if params["seed"] is not None:
+        given["seed"] = str(params["seed"])
+    given |= {"row_id": "true", ASKED_BY: literal(context.function)}
+    return {"replay": f"(from query({planned(method, given)}))"}
+
+
+def _by_parameter(context: Any, text: str, method: str, arguments: list[tuple[str, str]]) -> dict[str, str]:
+    """SQL of each argument of a call by its parameter, those without a name in their order."""
+    names = [p.name for p in parameters_of(context.methods[method]) if p.name not in _OWN and p.name != "tbl"]
+    given: dict[str, str] = {}
+    for k, (name, sql) in enumerate(arguments):
+        name = name or (names[k] if k < len(names) else f"argument {k + 1}")
+        if name not in names or name in given:
+            raise ParameterError(
+                f"{context.function}: call := {text!r} gives {name}{' twice' if name in given else ''}"
+                f"{nearest(name, names)}; {method} takes {listed(names)}"
+            )
+        given[name] = sql
+    return given
+
+
+def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Name of a method, and the name ('' for none) and SQL of its arguments, without table, roles, seed and row_id.
+
+    >>> parsed_call('linkage_risk', "muco(0.2, l := 5, seed := 1)")
+    ('muco', [('', '0.2'), ('l', '5')])
+    >>> parsed_call('linkage_risk', "FROM muco('people', delta := 0.2)")
+    ('muco', [('delta', '0.2')])
+
+    Raises:
+        ParameterError: when it is no call of a function.
+    """
+    bare = text.strip().rstrip(";")
+    with_table = bare[:5].lower() == "from "
+    try:
+        call = sqlglot.parse_one(bare[5:] if with_table else bare, dialect="duckdb")
+    except sqlglot.errors.SqlglotError:
+        call = exp.Null()
+    if not isinstance(call, exp.Anonymous):
+        raise ParameterError(
+            f"{function}: call := {text!r} is no call of a method; say what made the release, without its table: "
+            "'muco(delta := 0.2)'"
+        )
+    arguments = []
+    for argument in call.expressions[with_table:]:
+        name = argument.this.name.lower() if isinstance(argument, exp.PropertyEQ) else ""
+        if name in _OWN:
+            continue
+        arguments.append((name, (argument.expression if name else argument).sql(dialect="duckdb")))
+    return call.name.lower(), arguments
+
+
+def _described(release: Any) -> str:
+    """The call that a release's comment tells; '' where it tells none."""
+    said = read_description(release.comment)
+    return said.call if said is not None else ""
+
+
+def _nested(kind: str) -> bool:
+    return is_nested(kind)

@@ -1,0 +1,207 @@
+"""The joint distribution of some columns that a table of any shape tells of.
+
+Rows that are exact are counted. A box is spread evenly over the values of the domain it covers, a node over its
+leaves, a bucket's counts over its rows, a permuted column over its bucket (columns permuted apart are
+independent inside it); a randomized column is inverted (Guo, Ying and Wu 2011), which can give negative cells, and
+so is a retained share of sensitive values. Shares add up to 1 over the full product of the domains, which are those
+of all tables of the call together. Cost: distinct combinations of cells times the product of the domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
+from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError, ParameterError
+from duckdb_anon.model.release_table import ReadColumn, ReadTable
+
+MAX_CELLS = 1_000_000
+MAX_WORK = 20_000_000_000
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Columns that are spread together: `shares[cell]` is spread over their product, row i holds `cell_of_row[i]`."""
+
+    axes: tuple[int, ...]
+    shares: FloatArray
+    cell_of_row: IntArray
+
+
+def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> FloatArray:
+    """Estimate the share of each combination of codes, one axis a column; may be negative where inverted.
+
+    Args:
+        function: SQL function, for messages.
+        table: any release, or an original.
+        names: columns.
+
+    Raises:
+        ColumnError: the table lacks a column, or its rows stand for none.
+        ParameterError: the domains multiply to too many cells.
+    """
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise ColumnError(f"{function}: the release has no column {', '.join(missing)}")
+    sizes = tuple(table.columns[name].domain.size for name in names)
+    if np.prod([float(s) for s in sizes]) > MAX_CELLS:
+        raise ParameterError(
+            f"{function}: the domains of {', '.join(names)} multiply to {np.prod([float(s) for s in sizes]):,.0f} "
+            f"cells, more than {MAX_CELLS:,}; name fewer columns"
+        )
+    if table.rows == 0:
+        return np.zeros(sizes)
+    counts: FloatArray = _spread(function, _parts(table, names), sizes, table.row_weights())
+    total = float(counts.sum())
+    if total <= 0:  # noise took more rows than there are
+        raise ColumnError(
+            f"{function}: the release's rows stand for {total:g} rows of the original in all, so they have no "
+            "distribution"
+        )
+    shares: FloatArray = counts / total
+    for axis, name in enumerate(names):
+        column = table.columns[name]
+        if column.channel is not None:
+            shares = _inverted(shares, axis, column.channel.p, column.channel.domain)
+        elif table.replaced(name):
+            shares = _unmixed(shares, axis, table.kept)
+    return shares
+
+
+def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
+    slices: dict[str, list[int]] = {}
+    parts = []
+    for axis, name in enumerate(names):
+        column = table.columns[name]
+        if column.slice:
+            slices.setdefault(column.slice, []).append(axis)
+        else:
+            parts.append(_Part((axis,), *_cells(column)))
+    for axes in slices.values():
+        fields = [_cells(table.columns[names[axis]]) for axis in axes]
+        parts.append(_sliced(table, tuple(axes), fields))
+    return parts
+
+
+def _sliced(table: ReadTable, axes: tuple[int, ...], fields: list[tuple[FloatArray, IntArray]]) -> _Part:
+    """Mean over the rows of each bucket of the product of their cells."""
+    bucket = table.buckets()
+    rows = np.bincount(bucket)
+    width = int(np.prod([shares.shape[1] for shares, _ in fields]))
+    total = np.zeros((len(rows), width))
+    step = max(1, _BLOCK // max(1, width))
+    for start in range(0, table.rows, step):
+        some = slice(start, start + step)
+        product = np.ones((len(bucket[some]), 1))
+        for shares, cell in fields:
+            product = (product[:, :, None] * shares[cell[some]][:, None, :]).reshape(len(product), -1)
+        np.add.at(total, bucket[some], product)
+    return _Part(axes, total / np.maximum(rows, 1)[:, None], bucket)
+
+
+def _cells(column: ReadColumn) -> tuple[FloatArray, IntArray]:
+    """Share of each code in each distinct cell of a column, shape (cells, size), and the cell of each row."""
+    size = column.domain.size
+    if column.shape == "value":
+        return np.eye(size), column.value_codes().astype(np.int64)
+    if column.shape == "interval" and column.lower is not None and column.upper is not None:
+        pairs = (column.lower.astype(np.int64) + 1) * (size + 1) + column.upper + 1
+        key, cell_of_row = np.unique(pairs, return_inverse=True)
+        low, high = (key // (size + 1) - 1)[:, None], (key % (size + 1) - 1)[:, None]
+        code = np.arange(size)
+        inside = (low < 0) | ((code >= low) & (code <= high))
+        return inside / inside.sum(axis=1, keepdims=True), cell_of_row.astype(np.int64)
+    if column.shape == "node" and column.node is not None:
+        node, cell_of_row = np.unique(column.node, return_inverse=True)
+        return _below(column, node.astype(np.int64)), cell_of_row.astype(np.int64)
+    return _lists(column)
+
+
+def _below(column: ReadColumn, node: IntArray) -> FloatArray:
+    """Even shares of the codes whose leaf lies below each node, shape (nodes, size)."""
+    tree, leaf = column.domain.hierarchy, column.domain.leaf_of_code
+    if tree is None or leaf is None:
+        raise ColumnError(f"column '{column.domain.name}' is published as nodes, but no hierarchy is named for it")
+    first = tree.first_leaf[node][:, None]
+    inside = (leaf >= first) & (leaf < first + tree.leaf_count[node][:, None])
+    share: FloatArray = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1)
+    return share
+
+
+def _lists(column: ReadColumn) -> tuple[FloatArray, IntArray]:
+    """Sets and counts of each row, or nodes of several; equal rows of few columns are merged later."""
+    if column.offsets is None:
+        raise ColumnError(f"column '{column.domain.name}' is {column.shape} and has no distribution")
+    row = np.repeat(np.arange(len(column.offsets) - 1), np.diff(column.offsets))
+    weight = np.ones(len(row)) if column.counts is None else column.counts.astype(np.float64)
+    members = column.codes if column.codes is not None else column.node
+    if members is None:
+        raise ColumnError(f"column '{column.domain.name}' has no members")
+    same = keys_of_lists(column.offsets, members, weight.astype(np.int64))
+    cell_of_row, key = same.as_they_come()
+    shares = np.zeros((len(key), column.domain.size))
+    mine = np.isin(row, key)
+    place = np.searchsorted(key, row[mine])
+    if column.codes is not None:
+        np.add.at(shares, (place, column.codes[mine]), weight[mine])
+    elif column.node is not None:
+        np.add.at(shares, place, _below(column, column.node[mine].astype(np.int64)))
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300), cell_of_row
+
+
+def _spread(function: str, parts: list[_Part], sizes: tuple[int, ...], weights: FloatArray) -> FloatArray:
+    """Sum over the distinct combinations of cells of weight times the outer product of their shares."""
+    key, first = keys_of([part.cell_of_row for part in parts], [len(part.shares) for part in parts])
+    weight = np.bincount(key, weights=weights)
+    if all(_is_identity(part) for part in parts):
+        exact = np.ravel_multi_index([part.cell_of_row[first] for part in parts], sizes)
+        counted = np.bincount(exact, weights=weight, minlength=int(np.prod(sizes)))
+        return np.asarray(counted.reshape(sizes), dtype=np.float64)
+    if float(len(first)) * float(np.prod(sizes)) > MAX_WORK:
+        raise ParameterError(
+            f"{function}: {len(first)} distinct cells over {int(np.prod(sizes))} combinations are too many; name fewer "
+            "columns"
+        )
+    parts = sorted(parts, key=lambda part: part.shares.shape[1])
+    last = parts[-1]
+    width = int(np.prod([part.shares.shape[1] for part in parts[:-1]]))
+    total = np.zeros((width, last.shares.shape[1]))
+    step = max(1, _BLOCK // max(width, last.shares.shape[1]))
+    for start in range(0, len(first), step):
+        rows = first[start : start + step]
+        product: NDArray[np.float64] = np.asarray(weight[start : start + step], dtype=np.float64)[:, None]
+        for part in parts[:-1]:
+            product = (product[:, :, None] * part.shares[part.cell_of_row[rows]][:, None, :]).reshape(len(rows), -1)
+        total += product.T @ last.shares[last.cell_of_row[rows]]
+    axes = [axis for part in parts for axis in part.axes]
+    return np.moveaxis(total.reshape([sizes[axis] for axis in axes]), range(len(axes)), axes)
+
+
+def _is_identity(part: _Part) -> bool:
+    square = len(part.axes) == 1 and part.shares.shape[0] == part.shares.shape[1]
+    return square and bool((part.shares.diagonal() == 1).all())
+
+
+def _inverted(shares: FloatArray, axis: int, p: float, domain: CodeArray) -> FloatArray:
+    """Undo randomized response on one axis."""
+    own, other = inverse_terms(RetentionChannel(len(domain), p))
+    result = np.zeros_like(shares)
+    place = (slice(None),) * axis + (domain,)
+    result[place] = own * shares[place] + other * shares.sum(axis=axis, keepdims=True)
+    return result
+
+
+def _unmixed(shares: FloatArray, axis: int, kept: float) -> FloatArray:
+    """Undo the replacement of a share 1 - kept of the values by draws from their own distribution."""
+    others = tuple(a for a in range(shares.ndim) if a != axis)
+    replaced = shares.sum(axis=axis, keepdims=True) * shares.sum(axis=others, keepdims=True)
+    # where every value was replaced, nothing tells the original from independent columns
+    result: FloatArray = (shares - (1 - kept) * replaced) / kept if kept > 0 else replaced
+    return result

@@ -1,0 +1,159 @@
+"""Releases of any shape as microdata for NIST's measures: one value a cell, the same draws for all of them.
+
+A plain cell is itself. Of a box, a set, a node or a bucket's counts one value is drawn (`plain_rows`), slices are taken
+in the order they are printed, which is one of the arrangements their buckets allow, and a row with a noisy count is
+repeated that often, rounded. Randomized values stay as they were randomized. So the measures say what an analyst gets
+who works on one drawn table and knows nothing of the method; `relative_error` says what the estimators get.
+Cost: linear in rows and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.measures.risk.cell_coverage import require_columns
+from duckdb_anon.measures.utility.cell_sampling import drawn_codes, repeated_rows
+from duckdb_anon.model.coded_table import Attribute, IntArray
+from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.function_specs import Parameter, Params
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_table import BoolArray, ReadTable
+
+ALL = "(all)"
+ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained")
+"""Shapes that have rows to draw from."""
+COLUMNS = Parameter("columns", "columns that are compared (default: every labelled one of the release)", "names")
+BY = Parameter("subgroup", "column for each of whose values the rows are compared once more", "text")
+_MOST_GROUPS = 200
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One row of a release as it is drawn.
+
+    Attributes:
+        columns: code of each row, by column name, in the common domain.
+        rows: number of rows.
+    """
+
+    columns: dict[str, IntArray]
+    rows: int
+
+    def only(self, chosen: BoolArray) -> Drawn:
+        """Some of the rows."""
+        return Drawn({name: codes[chosen] for name, codes in self.columns.items()}, int(chosen.sum()))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same rows of people in the original and in the release, as drawn."""
+
+    subgroup: str
+    original: Drawn
+    release: Drawn
+
+
+def columns_of(function: str, params: Params, release: ReadTable) -> list[str]:
+    """The columns a call compares, by default all labelled ones that the release shows.
+
+    Args:
+        function: SQL function, for messages.
+        params: the call's parameters, with its roles.
+        release: the release.
+
+    Raises:
+        ColumnError: the release lacks one that was named, or has none.
+    """
+    roles = params["roles"]
+    names = params.get("columns") or [
+        info.name for info in roles.qi + roles.sensitive + roles.keep if info.name in release.columns
+    ]
+    if not names:
+        raise ColumnError(f"{function}: the release shows no labelled column; name some in columns := ['age', 'sex']")
+    require_columns(function, release, names)
+    return list(names)
+
+
+def pairs(
+    function: str, tables: Sequence[ReadTable], names: Sequence[str], by: str | None, rng: np.random.Generator
+) -> Iterator[Pair]:
+    """Everybody, then each subgroup that the original has, in the order of its values.
+
+    Args:
+        function: SQL function, for messages.
+        tables: original and release.
+        names: columns to draw.
+        by: column whose values make subgroups, or None.
+        rng: source of randomness.
+
+    Raises:
+        ColumnError: `subgroup` is no column of both tables.
+        RequirementError: a table is empty, or there are too many subgroups.
+    """
+    original, release = tables
+    if not original.rows or not release.rows:
+        raise RequirementError(f"{function}: the original or the release is empty; there is nothing to compare")
+    spelled = {fold(name): name for name in original.columns if name in release.columns}
+    if by is not None and fold(by) not in spelled:
+        raise ColumnError(
+            f"{function}: subgroup := '{by}' is no labelled column of both tables"
+            f"{nearest(by, spelled.values())}; there are "
+            f"{listed(spelled.values())}"
+        )
+    group = spelled[fold(by)] if by is not None else None
+    wanted = dict.fromkeys([*names, *([group] if group else [])])
+    drawn = [_draw(table, wanted, rng) for table in (original, release)]
+    if any(one.rows == 0 for one in drawn):
+        raise RequirementError(f"{function}: the counts of the release add up to no row; there is nothing to compare")
+    yield Pair(ALL, *drawn)
+    if group is None:
+        return
+    values = np.unique(drawn[0].columns[group])
+    if len(values) > _MOST_GROUPS:
+        raise RequirementError(
+            f"{function}: subgroup := '{group}' has {len(values)} values, more than {_MOST_GROUPS} subgroups; take a "
+            "coarser one"
+        )
+    for value in values.tolist():
+        chosen = [one.only(one.columns[group] == value) for one in drawn]
+        yield Pair(f"{group} = {value_text(original.columns[group].domain, value)}", *chosen)
+
+
+def _draw(table: ReadTable, names: Sequence[str] | dict[str, None], rng: np.random.Generator) -> Drawn:
+    rows = repeated_rows(table)
+    columns = {}
+    for name in names:
+        tick()
+        columns[name] = drawn_codes(table.columns[name], rows, rng)
+    return Drawn(columns, len(rows))
+
+
+def value_text(domain: Attribute, code: int) -> str:
+    """A value as it is written, without the quotes of its SQL literal."""
+    literal = domain.literals[code] if domain.literals else str(code)
+    return literal[1:-1].replace("''", "'") if literal.startswith("'") and literal.endswith("'") else literal
+
+
+def binned(domain: Attribute, codes: IntArray, bins: int) -> IntArray:
+    """Bin of each code of a domain, shape (size,): quantiles of `codes`, the original's, where there are many numbers.
+
+    What is NULL or not finite has a bin of its own, and so has each value of a domain of up to `bins` numbers or of
+    names.
+
+    Args:
+        domain: the column, without rows.
+        codes: code of each row of the original.
+        bins: bins of a column with more numbers than that.
+    """
+    finite = codes[codes < domain.special_from]
+    if domain.kind != "ordered" or domain.special_from <= bins or not len(finite):
+        return np.arange(domain.size, dtype=np.int64)
+    places = domain.positions[: domain.special_from]
+    edges = np.unique(np.quantile(domain.positions[finite], np.arange(1, bins) / bins, method="inverted_cdf"))
+    inside = np.searchsorted(edges, places, side="left")
+    special = np.arange(domain.size - domain.special_from) + len(edges) + 1
+    return np.concatenate([inside, special]).astype(np.int64)

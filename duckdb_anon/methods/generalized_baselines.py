@@ -1,0 +1,87 @@
+"""What the methods that merging is compared with have in common: groups of a table or a sample, a box a group.
+
+Hasan, Jiang, Chen and Wang (2018, section 5) run their competitors on the same k-anonymous groups. Each module
+adds what it asks of a group and what it does to the sensitive values. Cost: O(d n log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from duckdb_anon.kernels.guarantees.verify_release import recheck
+from duckdb_anon.kernels.partition import Requirement, boxes
+from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.slicing.fake_records import taken
+from duckdb_anon.kernels.slicing.generalized_layout import record_layout
+from duckdb_anon.methods.partition_params import CUTS, cut_groups
+from duckdb_anon.model.coded_table import CodedTable, IntArray
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Layout, Parameter, Params, Roles
+from duckdb_anon.model.released_columns import Cells, Interval, Node, ValueSet
+
+
+def parameters(*own: Parameter) -> tuple[Parameter, ...]:
+    """Parameters of a method on k-anonymous groups: k, its own, how groups are cut, and the ends of their boxes."""
+    return (Parameter("k", "least number of rows in a group", "integer", REQUIRED, low=1), *own, *CUTS, EDGES)
+
+
+def layout_of(name: str, columns: Callable[[str, Roles], tuple[ColumnPlan, ...]] = record_layout) -> Layout:
+    """A layout that first checks that there is one sensitive column.
+
+    Args:
+        name: SQL name of the method, for messages.
+        columns: (name, roles) -> columns of the release.
+    """
+
+    def checked(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+        roles.one_sensitive(name)
+        return columns(name, roles)
+
+    return checked
+
+
+def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator) -> IntArray:
+    """Draw each row with probability `rate`.
+
+    Args:
+        function: SQL function, for messages.
+        rows: number of rows.
+        rate: chance of each row, in (0, 1].
+        rng: source of randomness.
+
+    Raises:
+        RequirementError: no row was drawn.
+    """
+    drawn = np.flatnonzero(rng.random(rows) < rate).astype(np.int64)
+    if len(drawn) == 0:
+        raise RequirementError(f"{function}: a sample at rate {rate:g} of {rows} rows came out empty; raise the rate")
+    return drawn
+
+
+def boxed_groups(
+    function: str, table: CodedTable, rows: IntArray, requirement: Requirement, params: Params
+) -> tuple[IntArray, dict[str, Interval | ValueSet | Node]]:
+    """Cut rows of a table into groups and put a box around each.
+
+    Args:
+        function: SQL function, for messages.
+        table: quasi-identifiers and one sensitive attribute.
+        rows: the rows that take part, shape (records,).
+        requirement: what every group, and every class of equal boxes, must satisfy.
+        params: `k`, `cut`, `width` and `edges`.
+
+    Returns:
+        Group of each record, and the boxes by quasi-identifier.
+
+    Raises:
+        RequirementError: the records as one group fail; the message says what they could meet.
+    """
+    qi = tuple(taken(a, rows) for a in table.qi)
+    sensitive = table.sensitive[0].codes[rows]
+    group = cut_groups(function, qi, sensitive, requirement, params)
+    published = with_edges(table, boxes(qi, group), params, table.repeated_person)
+    cells: list[Cells] = list(published.values())
+    recheck(function, cells, sensitive, np.arange(len(rows), dtype=np.int64), requirement)
+    return group, published

@@ -1,0 +1,119 @@
+"""The paper's random output tables: what `muco` does with tables := 'linear'.
+
+Releases every quasi-identifier value drawn from its record's row of a random output table; sensitive and
+insensitive columns and the number of rows are untouched. Guarantee: every table satisfies
+delta-probability, so that no record has more than the share delta in the mass of a published value of its
+group, and no record keeps all its quasi-identifiers. Rows of a group that varies on too few are moved outside it, where
+no table bounds them: `muco_groups` counts them before the call. Delta is not a bound on the
+risk of re-identification: it bounds one attribute's table as if groups were known. Persons with several rows are
+refused: shares are those of rows.
+
+Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where that saves most
+(`cut := 'loss'`) instead of at medians; `balance` mixes the cheapest table with one that keeps each group's
+histogram; records that drew nothing new exchange values within their group instead of being redrawn; all draws
+come from one generator. Cost: O(n log n d) for the groups, then one small linear program for each distinct pattern
+of gaps, solved together.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.kernels.guarantees import every_column, joined
+from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, Requirement, assign
+from duckdb_anon.kernels.random_output_tables import MutualCover, cover
+from duckdb_anon.kernels.random_output_tables.unchanged import randomize_unchanged
+from duckdb_anon.methods.partition_params import cut_groups
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.function_specs import Params
+from duckdb_anon.model.progress import tick
+
+DEFAULTS: dict[str, Any] = {
+    "cut": "loss",
+    "width": "range",
+    "subdivide": "none",
+    "balance": 0.75,
+    "min_changed": 1.0,
+    "unchanged": "exchange",
+}
+
+
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Fill in l and the parameters of the tables, and check l against delta."""
+    params |= {name: value for name, value in DEFAULTS.items() if name in params and params[name] is None}
+    least = ceil(1 / params["delta"])
+    if params["l"] is None:
+        params["l"] = float(least)
+    if params["l"] < 1 / params["delta"] - 1e-9:
+        raise ParameterError(
+            f"l := {params['l']:g} is below 1/delta = {float(1 / params['delta']):g}; groups would be too small "
+            f"for delta. Take l := {least} or more, or a larger delta"
+        )
+    return params
+
+
+def required(table: CodedTable, params: Params) -> tuple[Requirement, CodeArray | None]:
+    """What every group must satisfy, and the sensitive codes that are read for it."""
+    # dealing needs whole numbers of different sensitive values
+    least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
+    if not table.sensitive:
+        return KAnonymity(ceil(least)), None
+    sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
+    return joined(each), sensitive
+
+
+def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
+    """Group of each row under the grouping parameters, shape (n,).
+
+    Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse in every group.
+
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        function: SQL function, for messages.
+    """
+    if table.repeated_person is not None:
+        raise ParameterError(
+            f"{function}: tables := 'linear' bounds the share of a row, and persons have several here; leave it out, "
+            "so that delta counts persons"
+        )
+    requirement, sensitive = required(table, params)
+    try:
+        groups = cut_groups(function, table.qi, sensitive, requirement, params)
+    except RequirementError as error:
+        most = table.rows / max((int(np.bincount(a.codes).max()) for a in table.sensitive), default=1)
+        raise RequirementError(
+            f"{error}; so l := {floor(most * 1000 + 1e-6) / 1000:g} and delta := 1/{max(1, floor(most))} are the "
+            "strictest it can have"
+        ) from error
+    if params["subdivide"] == "assign":
+        if sensitive is None or len(table.sensitive) > 1:
+            raise ParameterError(
+                f"{function}: subdivide := 'assign' deals by one sensitive column; name it in sensitive := '...'"
+            )
+        groups = assign(groups, sensitive, ceil(params["l"]))
+    return groups
+
+
+def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCover]:
+    """Random output tables of each quasi-identifier, verified.
+
+    Args:
+        table: the coded table.
+        params: checked parameters of the call.
+        groups: group of each row.
+    """
+    return [cover(attribute, groups, params["delta"], params["balance"], tick) for attribute in table.qi]
+
+
+def drawn(table: CodedTable, params: Params, rng: np.random.Generator) -> list[CodeArray]:
+    """Released codes of every quasi-identifier."""
+    tables = covers(table, params, groups_of(table, params))
+    codes = [c.draw(rng) for c in tables]
+    swap = params["unchanged"] == "exchange"
+    published, _ = randomize_unchanged(tables, codes, params["min_changed"], rng, exchange=swap, tick=tick)
+    return list(published)

@@ -1,0 +1,89 @@
+"""Cutting records into groups the way a call asks for: the parameters `cut` and `width`, and what they lead to.
+
+Cost: see `partition.mondrian`.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Literal
+
+from duckdb_anon.kernels.partition import KAnonymity, Requirement, partition, sse_partition, whole_persons
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.function_specs import Cutting, Parameter, Params
+from duckdb_anon.model.progress import tick
+
+CUTS = (
+    Parameter(
+        "cut",
+        "'loss': cut where boxes would save most; 'median': Mondrian's cut; 'sse': where the squared error falls most",
+        "text",
+        "loss",
+        ("loss", "median", "sse"),
+    ),
+    Parameter(
+        "width",
+        "attribute a median cut takes first: its range, distinct values or squared spread",
+        "text",
+        "range",
+        ("range", "distinct", "spread"),
+    ),
+)
+
+
+def cutting(params: Params, requirement: Requirement, codes: CodeArray | None = None) -> Cutting:
+    """How a table too large for one call is cut into parts: as the groups are.
+
+    Args:
+        params: `cut` and `width`.
+        requirement: what every part must satisfy.
+        codes: sensitive codes it reads.
+    """
+    return Cutting(params["cut"], requirement, codes, params["width"])
+
+
+def whole_persons_by(cut: Literal["loss", "median", "sse"], least: float) -> Cutting:
+    """How a table is cut into parts where all rows of a person must stay together.
+
+    Args:
+        cut: as the groups are.
+        least: persons of a group, at least.
+    """
+    return Cutting(cut, KAnonymity(ceil(least)), persons=True)
+
+
+def cut_groups(
+    function: str,
+    qi: tuple[Attribute, ...],
+    sensitive: CodeArray | None,
+    requirement: Requirement,
+    params: Params,
+    person: CodeArray | None = None,
+) -> IntArray:
+    """Group of each record; every group satisfies the requirement.
+
+    Args:
+        function: SQL function, for messages.
+        qi: the quasi-identifiers, each with n codes.
+        sensitive: sensitive code of each record, shape (n,); None where there is none.
+        requirement: what every group must satisfy.
+        params: `cut` and `width`, see `CUTS`.
+        person: person of each record, where persons have several: a group holds whole persons then, and the
+            requirement counts persons.
+
+    Raises:
+        RequirementError: the records as one group fail; the message says what they could meet.
+    """
+    codes = sensitive if requirement.needs_sensitive else None
+    if params["cut"] == "sse":
+        return sse_partition(qi, codes, requirement, person=person, tick=tick, function=function)
+    return partition(
+        qi if person is None else whole_persons(qi, person),
+        codes,
+        requirement,
+        person=person,
+        cut=params["cut"],
+        width=params["width"],
+        tick=tick,
+        function=function,
+    )

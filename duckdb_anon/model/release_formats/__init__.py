@@ -1,0 +1,71 @@
+"""What a release says: which column carries what, and how many original rows a row stands for.
+
+This is the only room that knows how shapes are told from types and names. Whoever holds a release asks `read`:
+
+    contents = read(release_types, original_types, sensitive=..., trees=...)
+    contents.shape               'boxes', the name it goes by; contents.shapes has all there is in it
+    contents.columns["age"]      its cell (value, interval, set, node, nodes, counts, items), its truth (exact,
+                                 permuted, randomized, replaced), the column and field that carry it
+    contents.weights             what a row weighs: noisy counts, a sampling rate, rows left out
+    contents.bucket, .channels, .retention, .source      the columns that tell these, '' where there are none
+
+A measure over arrays finds the same in its `ReadTable`, without names: `table.contents`, `table.row_weights()`,
+`table.buckets()`, `table.source_rows()`, `table.kept`; `table.columns` holds the original's columns and nothing else,
+whatever they are called. A measure says in its registry entry which shapes it answers (`answers=`); any other release
+is refused before it is computed (`refuse`), by name and with what answers instead.
+
+A column is a carrier (a bucket, a weight, a channel) when the original has no column of that name and its type fits. A
+method that releases one plans it under `Carrier.key`; where the original has a column `bucket`, the carrier is called
+`bucket_` (`released_name`). Where nothing is known of the original, columns with a role are taken to be its own, and a
+table that only shows when the call runs (temporary, CTE, DataFrame) is refused where it has another one (`in_doubt`).
+
+A new shape is one file with one `Shape`, and one line in `registry.SHAPES`. Put into the claims what the columns carry
+and what the rows weigh; queries, and the measures that answer `EVERY` shape, then read such releases.
+"""
+
+from duckdb_anon.model.release_formats.buckets import BUCKET
+from duckdb_anon.model.release_formats.claims import (
+    EVERY,
+    carriers,
+    carriers_in_doubt,
+    in_doubt,
+    may_carry,
+    read,
+    refuse,
+    released_name,
+)
+from duckdb_anon.model.release_formats.counts import COUNT
+from duckdb_anon.model.release_formats.edged import EDGES
+from duckdb_anon.model.release_formats.linked import SOURCE
+from duckdb_anon.model.release_formats.randomized import CHANNELS
+from duckdb_anon.model.release_formats.retained import RETENTION
+from duckdb_anon.model.release_formats.sampled import RATE
+from duckdb_anon.model.release_formats.schema import Carrier, Cell, Claims, Content, Contents, Shape, Truth, Weight
+from duckdb_anon.model.release_formats.suppressed import SUPPRESSED
+
+__all__ = [
+    "BUCKET",
+    "CHANNELS",
+    "COUNT",
+    "EDGES",
+    "EVERY",
+    "RATE",
+    "RETENTION",
+    "SOURCE",
+    "SUPPRESSED",
+    "Carrier",
+    "Cell",
+    "Claims",
+    "Content",
+    "Contents",
+    "Shape",
+    "Truth",
+    "Weight",
+    "carriers",
+    "carriers_in_doubt",
+    "in_doubt",
+    "may_carry",
+    "read",
+    "refuse",
+    "released_name",
+]

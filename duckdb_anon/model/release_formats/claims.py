@@ -1,0 +1,161 @@
+"""Reading a release: every shape claims what it understands, in the order of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from duckdb_anon.model.errors import ColumnError, listed
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import known_shapes
+from duckdb_anon.model.release_formats.buckets import BUCKET
+from duckdb_anon.model.release_formats.linked import SOURCE
+from duckdb_anon.model.release_formats.schema import Carrier, Claims, Contents, Shape, refuse_doubles, refuse_strangers
+
+PLAIN = "rows"
+EVERY = ("*",)
+"""What a measure answers that reads contents, weights and truths whatever shapes they come from."""
+
+
+def carriers() -> tuple[Carrier, ...]:
+    """Every carrier some shape may have."""
+    return tuple(dict.fromkeys(carrier for shape in known_shapes.SHAPES for carrier in shape.carriers))
+
+
+def may_carry(name: str) -> bool:
+    """Whether a column of this name may be a carrier.
+
+    >>> may_carry("Bucket_"), may_carry("age")
+    (True, False)
+    """
+    return any(carrier.stands_for(name) for carrier in carriers())
+
+
+def released_name(planned: str, taken: Collection[str]) -> str:
+    """The name of a planned column in a release: a carrier's key becomes a name the original does not have.
+
+    >>> released_name("_anon_bucket", ["age", "BUCKET"]), released_name("age", ["age"])
+    ('bucket_', 'age')
+    """
+    found = next((carrier for carrier in carriers() if carrier.key == planned), None)
+    return planned if found is None else found.name(taken)
+
+
+def read(
+    release: Mapping[str, str],
+    original: Mapping[str, str] | None,
+    *,
+    labelled: Collection[str] = (),
+    sensitive: Collection[str] = (),
+    trees: Collection[str] = (),
+    table: str = "the release",
+    function: str = "",
+) -> Contents:
+    """Say what a release carries, held against its original.
+
+    Args:
+        release: column to DuckDB type, in table order.
+        original: the same of the original, or of the empty table that stands for it; None when nothing is known of it.
+        labelled: columns that are the original's whatever they are called, for want of an original.
+        sensitive: the original's sensitive columns.
+        trees: columns that have a hierarchy.
+        table: the release's name, for messages.
+        function: the SQL function that asks, for messages.
+
+    Raises:
+        ColumnError: a column is called like a carrier, but its type is none a carrier has; several columns may be one.
+
+    Example:
+        >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
+        >>> found.shape, found.columns["age"].cell, found.unread
+        ('boxes', 'interval', ('bucket',))
+    """
+    claims = Claims(
+        release,
+        None if original is None else {fold(name): kind for name, kind in original.items()},
+        _folded(labelled),
+        _folded(sensitive),
+        _folded(trees),
+    )
+    asked = f"{function}: " if function else ""
+    refuse_doubles(claims, carriers(), table, asked)
+    found = [shape for shape in known_shapes.SHAPES if shape.claim(claims)]
+    refuse_strangers(claims, carriers(), table, asked)
+    return Contents(
+        _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
+        claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,
+        claims.edges,
+    )  # fmt: skip
+
+
+def refuse(function: str, table: str, contents: Contents, answers: Collection[str]) -> None:
+    """Raise where a release has a shape that a measure does not answer: the one place that refuses.
+
+    Args:
+        function: SQL function, for messages.
+        table: the release's name.
+        contents: what it carries.
+        answers: names of the shapes the measure answers.
+
+    Raises:
+        ColumnError: naming the shape and what would answer instead.
+    """
+    if not contents.answered(answers):
+        missing = [
+            shape for shape in known_shapes.SHAPES if shape.name in contents.shapes and shape.name not in answers
+        ]
+        raise ColumnError(
+            f"{function}: {table} {' and '.join(shape.says for shape in missing)}, which {function} does not read "
+            f"(it reads {listed(_in_order(answers))}); {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
+            f"{_doubt(missing, contents)}"
+        )
+
+
+def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
+    """Words of the carriers that change what a measure makes of a table: those of shapes that it does not answer.
+
+    A bucket always does: it decides whether STRUCT columns are slices.
+
+    >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
+    ('bucket', 'noisy_count', 'rr', 'sensitive_edges')
+    """
+    changing = {c.word for s in known_shapes.SHAPES if s.name not in answers for c in s.carriers} - {SOURCE.word}
+    return tuple(sorted({*changing, BUCKET.word} if "*" not in answers else {BUCKET.word}))
+
+
+def in_doubt(table: str) -> str:
+    """What to say, after its name, of a column that may be a release's own or an ordinary one.
+
+    >>> in_doubt("passing").split(";")[0]
+    " of passing may be a release's own column or an ordinary one, and nothing tells which"
+    """
+    return (
+        f" of {table} may be a release's own column or an ordinary one, and nothing tells which; if it is ordinary, "
+        "name it in keep := ['...']; if the table is a release, make it a committed table: a temporary table, CTE or "
+        "DataFrame has no description"
+    )
+
+
+def _doubt(missing: Collection[Shape], contents: Contents) -> str:
+    named = [name for name in contents.carriers for shape in missing for c in shape.carriers if c.stands_for(name)]
+    if not named or contents.known:
+        return ""
+    names = ", ".join(f"'{name}'" for name in dict.fromkeys(named))
+    return f". If {listed(dict.fromkeys(named))} is an ordinary column of the original, say keep := [{names}]"
+
+
+def _name(found: Sequence[Shape]) -> str:
+    """The name a release goes by: that of the first shape that names it; rows are what is left."""
+    return next((shape.name for shape in found if shape.names), PLAIN)
+
+
+def _names(found: Sequence[Shape]) -> tuple[str, ...]:
+    """All shapes; plain rows are one only where there is no other to name it by."""
+    return tuple(shape.name for shape in found if shape.name != PLAIN or _name(found) == PLAIN)
+
+
+def _in_order(answers: Collection[str]) -> list[str]:
+    return [shape.name for shape in known_shapes.SHAPES if shape.name in answers]
+
+
+def _folded(names: Collection[str]) -> frozenset[str]:
+    return frozenset(fold(name) for name in names)

@@ -1,0 +1,319 @@
+"""What a release says, column by column and row by row; the answer of `shapes.read`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from duckdb_anon.model.errors import ColumnError, listed
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, list_type
+
+Cell = Literal["value", "items", "interval", "set", "node", "nodes", "counts"]
+Truth = Literal["exact", "permuted", "randomized", "replaced"]
+Says = Literal["rows", "rate", "missing"]
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A column that belongs to a shape and not to the original.
+
+    Its name is `word`, with as many underscores behind it as it takes to be no name of the original's.
+
+    Attributes:
+        word: the name.
+        fits: whether a DuckDB type can be its type.
+        tells: what it tells, for messages.
+        doc: a line on its values.
+    """
+
+    word: str
+    fits: Callable[[str], bool]
+    tells: str
+    doc: str = ""
+
+    @property
+    def key(self) -> str:
+        """What layouts and cells of methods call it; no column of an original may begin like this."""
+        return f"_anon_{self.word}"
+
+    def stands_for(self, name: str) -> bool:
+        """Whether a column of this name may be this carrier, in any letter case."""
+        return fold(name).rstrip("_") == self.word.rstrip("_") and fold(name).startswith(self.word)
+
+    def name(self, taken: Collection[str]) -> str:
+        """The name in a release of an original with these columns.
+
+        >>> Carrier("bucket", lambda kind: True, "the bucket").name(["age", "Bucket"])
+        'bucket_'
+        """
+        folded = {fold(name) for name in taken}
+        name = self.word
+        while name in folded:
+            name += "_"
+        return name
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A number that says how many original rows a released row stands for.
+
+    Attributes:
+        column: the release's column.
+        says: 'rows': that many; 'rate': each original row is released with this probability, so 1 / rate; 'missing':
+            this many original rows were left out, so 1 + missing / number of released rows.
+    """
+
+    column: str
+    says: Says
+
+    def wrong(self, least: float, most: float) -> str:
+        """What is wrong with numbers that go from `least` to `most`; '' where nothing is.
+
+        >>> Weight("sampling_rate", "rate").wrong(0.5, 1)
+        ''
+        >>> Weight("left", "missing").wrong(-1, 3)
+        'column left of the release is the number of rows left out, which is 0 or more; it goes from -1 to 3'
+        """
+        said = {
+            "rate": ("the chance that a row was kept, which is above 0 and at most 1", least > 0 and most <= 1),
+            "missing": ("the number of rows left out, which is 0 or more", least >= 0),
+            "rows": ("", True),
+        }
+        what, right = said[self.says]
+        return "" if right else f"column {self.column} of the release is {what}; it goes from {least:g} to {most:g}"
+
+
+@dataclass(frozen=True)
+class Content:
+    """How a release carries one column of the original.
+
+    Attributes:
+        column: the original's column in lower case.
+        carrier: the release's column, as it spells it.
+        field: the field of `carrier` where that is a slice, '' otherwise.
+        type: DuckDB type of the cells, '' where unknown.
+        cell: 'value': one value of the original's type; 'items': all the values a person has, as they are;
+            'interval': STRUCT(lower, upper); 'set': a list of the values it may stand for; 'node': a label of the
+            hierarchy; 'nodes': a list of labels, for the values of one person; 'counts': MAP from value to count.
+        truth: whose the cells are. 'exact': the row's own; 'permuted': of some row of the bucket; 'randomized': drawn
+            by the published channel; 'replaced': the row's own with the published probability of retention.
+        original_type: the column's type in the original, '' where unknown.
+    """
+
+    column: str
+    carrier: str
+    field: str
+    type: str
+    cell: Cell
+    truth: Truth = "exact"
+    original_type: str = ""
+
+    @property
+    def value_type(self) -> str:
+        """Type of the values that its cells show, '' where they show labels of a hierarchy or nothing is known."""
+        if self.cell in ("node", "nodes"):
+            return ""
+        inside = {"interval": box_type, "set": list_type, "counts": bag_type}.get(self.cell)
+        if self.cell == "items" and list_type(self.original_type) is None:
+            inside = list_type
+        return self.type if inside is None else inside(self.type) or ""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a release says.
+
+    Attributes:
+        shape: the name it goes by: rows, boxes, buckets, sliced, randomized, counts or persons.
+        shapes: names of all shapes found in it, in the order of the registry.
+        columns: what it carries, by the original's column in lower case.
+        weights: what a row weighs: the product of all; 1 when empty.
+        bucket, channels, retention, source, edges: columns that tell a row's bucket, the channels, the probability
+            that a replaced value is its own, the original's row, and how many carry a sensitive value; '' where there
+            is none.
+        bounded: whether every released row is one original row, so that hard bounds exist.
+        complete: whether every original row is behind some released row.
+        unread: columns that say nothing of the original.
+        known: whether the original was there to be held against.
+    """
+
+    shape: str = "rows"
+    shapes: tuple[str, ...] = ()
+    columns: Mapping[str, Content] = field(default_factory=dict)
+    weights: tuple[Weight, ...] = ()
+    bucket: str = ""
+    channels: str = ""
+    retention: str = ""
+    source: str = ""
+    bounded: bool = True
+    complete: bool = True
+    unread: tuple[str, ...] = ()
+    known: bool = False
+    edges: str = ""
+
+    def answered(self, answers: Collection[str]) -> bool:
+        """Whether a measure that answers these shapes answers all of this release's."""
+        return "*" in answers or set(self.shapes) <= set(answers)
+
+    @property
+    def carriers(self) -> tuple[str, ...]:
+        """The release's columns that are no columns of the original."""
+        own = [self.bucket, self.channels, self.retention, self.source, self.edges, *(w.column for w in self.weights)]
+        return tuple(dict.fromkeys(name for name in own if name))
+
+    def slices(self) -> dict[str, list[Content]]:
+        """Permuted columns by the STRUCT column they are fields of."""
+        found: dict[str, list[Content]] = {}
+        for content in self.columns.values():
+            if content.field:
+                found.setdefault(content.carrier, []).append(content)
+        return found
+
+
+@dataclass
+class Claims:
+    """A release half read: shapes claim columns nobody has claimed yet.
+
+    Attributes:
+        release: column to DuckDB type.
+        original: column in lower case to type; None when nothing is known of the original.
+        labelled: columns in lower case that are known to be the original's, by a role or because a call names them.
+        sensitive: those of them that are sensitive.
+        trees: columns in lower case that have a hierarchy.
+    """
+
+    release: Mapping[str, str]
+    original: Mapping[str, str] | None
+    labelled: Collection[str] = ()
+    sensitive: Collection[str] = ()
+    trees: Collection[str] = ()
+    columns: dict[str, Content] = field(default_factory=dict)
+    weights: list[Weight] = field(default_factory=list)
+    bucket: str = ""
+    channels: str = ""
+    retention: str = ""
+    source: str = ""
+    edges: str = ""
+    bounded: bool = True
+    complete: bool = True
+    unclaimed: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start with all columns unclaimed."""
+        self.unclaimed = dict(self.release)
+
+    def is_original(self, name: str) -> bool:
+        """Whether a column is known to be the original's, and so is no carrier."""
+        known = self.labelled if self.original is None else self.original
+        return fold(name) in known
+
+    def may_be_original(self, name: str) -> bool:
+        """Whether a name can be that of an original's column."""
+        return self.original is None or fold(name) in self.original
+
+    def original_type(self, name: str) -> str:
+        """The column's type in the original, '' if unknown."""
+        return (self.original or {}).get(fold(name), "")
+
+    def find(self, carrier: Carrier) -> str | None:
+        """The unclaimed column that is this carrier: by its name, its type and its absence from the original.
+
+        Where several could be, the one with most underscores is, as the shorter names are the original's.
+        """
+        return max(self.fitting(carrier), key=len, default=None)
+
+    def fitting(self, carrier: Carrier) -> list[str]:
+        """The unclaimed columns that may be this carrier."""
+        named = [n for n in self.unclaimed if carrier.stands_for(n) and not self.is_original(n)]
+        return [n for n in named if not self.unclaimed[n] or carrier.fits(self.unclaimed[n])]
+
+    def take(self, carrier: Carrier) -> str | None:
+        """Claim the column that is this carrier; its name, or None."""
+        found = self.find(carrier)
+        if found is not None:
+            del self.unclaimed[found]
+        return found
+
+    def carry(self, name: str, cell: Cell, truth: Truth = "exact") -> None:
+        """Claim a column that carries the original's column of the same name.
+
+        Args:
+            name: the release's column.
+            cell: how its cells are read.
+            truth: whose they are.
+        """
+        kind = self.unclaimed.pop(name)
+        self.columns[fold(name)] = Content(fold(name), name, "", kind, cell, truth, self.original_type(name))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An entry of the registry of shapes.
+
+    Attributes:
+        name: what it is called.
+        says: what such a release shows, for messages.
+        claim: claims the columns it understands; true when the release has this shape.
+        carriers: columns it may have that are not the original's.
+        names: whether a release goes by this name; otherwise it only adds to another shape.
+        instead: what answers on such a release, for those whose measure does not.
+    """
+
+    name: str
+    says: str
+    claim: Callable[[Claims], bool]
+    carriers: tuple[Carrier, ...] = ()
+    names: bool = True
+    instead: str = "relative_error and workload_error answer queries on it"
+
+
+def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
+    """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has.
+
+    Args:
+        claims: the release half read.
+        carriers: all carriers there are.
+        table: its name.
+        asked: who asks, for messages.
+
+    Raises:
+        ColumnError: naming the column: it may be a carrier that lost its type on the way through a file.
+    """
+    for carrier in carriers:
+        for name, kind in claims.unclaimed.items():
+            if carrier.stands_for(name) and not claims.is_original(name) and kind and not carrier.fits(kind):
+                raise ColumnError(
+                    f"{asked}column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases "
+                    f"in DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
+                )
+
+
+def refuse_doubles(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
+    """Raise where several columns may be one carrier of a release whose original is known, and has none of them.
+
+    Args:
+        claims: the release before anything is claimed.
+        carriers: all carriers there are.
+        table: its name.
+        asked: who asks, for messages.
+
+    Raises:
+        ColumnError: naming the columns: one of them was added, or is of a wider original than the one that is known.
+    """
+    if claims.original is None:
+        return
+    for carrier in carriers:
+        found = claims.fitting(carrier)
+        if len(found) > 1:
+            raise ColumnError(
+                f"{asked}columns {listed(found)} of {table} may each tell {carrier.tells}, and the original has none "
+                "of them; compare with the table that the release was made of, or drop the one that tells nothing"
+            )
+
+
+def _remedy(claims: Claims, name: str) -> str:
+    if claims.original is not None:
+        return ""
+    return f"; if it is an ordinary column, say keep := ['{name}'] or comment it 'anon: insensitive'"

@@ -1,0 +1,142 @@
+"""Tables as measures see them: originals and releases of any shape, coded on one common domain.
+
+Columns of the same name are coded together over all tables of a call, so that codes can be compared. A
+released column is read by its type: STRUCT(lower, upper) is an interval, a list is a set of values, a MAP is
+value counts, another STRUCT is a slice whose fields become columns, and a text under a hierarchy is a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import Contents
+
+Shape = Literal["value", "interval", "set", "node", "counts"]
+BoolArray = NDArray[np.bool_]
+_SWAPPED = ", and a table of true values is asked for; is a release in the place of its original?"
+
+
+@dataclass(frozen=True)
+class Randomization:
+    """How a released column was randomized.
+
+    Attributes:
+        p: probability that a released value is the true one.
+        domain: codes of the values it was drawn from, in the common domain, shape (size,).
+    """
+
+    p: float
+    domain: CodeArray
+
+
+@dataclass(frozen=True)
+class ReadColumn:
+    """One column of one table.
+
+    Attributes:
+        shape: how the cells read; decides which arrays are set.
+        domain: the attribute the codes are of, which all tables of a call share; it has no rows of its own.
+        codes: 'value': code of each row. 'set' and 'counts': concatenated codes.
+        lower, upper: 'interval': codes of both ends; -1, -1 means anything, NULL included.
+        offsets: 'set' and 'counts': row i has codes[offsets[i]:offsets[i + 1]].
+        counts: 'counts': count of each code.
+        node: 'node': node number in `domain.hierarchy`.
+        slice: name of the STRUCT column it was a field of, '' for none.
+        channel: how it was randomized, where the release's `rr` column says so.
+    """
+
+    shape: Shape
+    domain: Attribute
+    codes: CodeArray | None = None
+    lower: CodeArray | None = None
+    upper: CodeArray | None = None
+    offsets: IntArray | None = None
+    counts: IntArray | None = None
+    node: CodeArray | None = None
+    slice: str = ""
+    channel: Randomization | None = None
+
+    @property
+    def lists_nodes(self) -> bool:
+        """Whether a cell is a list of nodes of a hierarchy, one for each value of a person."""
+        return self.shape == "set" and self.node is not None
+
+    def value_codes(self) -> CodeArray:
+        """Codes of a column of plain values.
+
+        Raises:
+            ColumnError: for any other shape, which a table has that was given in another's place.
+        """
+        if self.shape != "value" or self.codes is None:
+            raise ColumnError(f"column '{self.domain.name}' holds no plain values{_SWAPPED}")
+        return self.codes
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A table of any shape; row i of every column is the same row.
+
+    Attributes:
+        rows: number of rows.
+        columns: the original's columns, whatever carries them.
+        contents: what the table carries; empty for an original.
+        numbers: what each carrier of `contents` says, by its column, shape (rows,): buckets numbered from 0, NaN for
+            NULL.
+    """
+
+    rows: int
+    columns: dict[str, ReadColumn]
+    contents: Contents = field(default_factory=Contents)
+    numbers: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def row_weights(self) -> FloatArray:
+        """How many original rows each row stands for, shape (rows,): negative where noise made it so."""
+        weight = np.ones(self.rows)
+        for one in self.contents.weights:
+            number = self.numbers[one.column]
+            if one.says == "rows":
+                weight = weight * number
+            elif one.says == "rate":
+                weight = weight / number
+            else:
+                weight = weight * (1 + number / max(self.rows, 1))
+        return weight
+
+    @property
+    def counted(self) -> bool:
+        """Whether rows stand for numbers of original rows, and not for one each."""
+        return any(weight.says == "rows" for weight in self.contents.weights)
+
+    def buckets(self) -> IntArray:
+        """Bucket of each row, numbered from 0 in their order; only where `contents.bucket` is."""
+        if not self.contents.bucket:
+            raise ColumnError(f"a table of slices has no buckets{_SWAPPED}")
+        return self.numbers[self.contents.bucket].astype(np.int64)
+
+    @property
+    def kept(self) -> float:
+        """Probability that a replaced value is the row's own; 1 where nothing was replaced."""
+        column = self.contents.retention
+        return float(self.numbers[column][0]) if column and self.rows else 1.0
+
+    def replaced(self, name: str) -> bool:
+        """Whether only a share `kept` of a column's values are the rows' own."""
+        content = self.contents.columns.get(fold(name))
+        return content is not None and content.truth == "replaced"
+
+    def sources(self) -> FloatArray | None:
+        """Original row of each row as the release says it, NaN for fakes; None where it does not."""
+        return self.numbers.get(self.contents.source)
+
+    def attribute(self, name: str) -> Attribute:
+        """Column `name` (plain values) as an attribute with rows."""
+        column = self.columns[name]
+        return column.domain.with_codes(column.value_codes())

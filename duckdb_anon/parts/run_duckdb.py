@@ -1,0 +1,341 @@
+"""A release in parts on DuckDB, within a bound on memory.
+
+The columns a call needs are copied as codes into a database beside what is written; parts are planned by counting
+there, worked one after the other by the ordinary call, and gathered with a random key for each row. Sorted by that key,
+out of core, they are one shuffled table, which is checked and then written in one transaction (a file: under another
+name, renamed at the end). Rows of a part never stand together, and numbers of buckets and persons are dealt anew, so
+neither tells the part.
+
+`memory` bounds the process: half of it is DuckDB's, the other half is for a part and its kernels.
+Cost: some passes over the codes, a call a part, two external sorts of small rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine.call_text import Recorded
+from duckdb_anon.engine.calls import call_on, seed_of_part
+from duckdb_anon.engine.memory import needed, rows_within, size_of, written
+from duckdb_anon.engine.memory_estimate import NOTHING_SEEN, Seen
+from duckdb_anon.engine.partition_context import NUMBER
+from duckdb_anon.engine.rng import generator
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
+from duckdb_anon.model import progress
+from duckdb_anon.model.coded_table import IntArray
+from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.function_specs import Cutting
+from duckdb_anon.model.kinds import Kinds
+from duckdb_anon.model.released_columns import Counts
+from duckdb_anon.parts.release_checks import check, hashed
+from duckdb_anon.parts.run_directory import DATABASE, Place, fingerprint_of
+from duckdb_anon.parts.run_part import numbered_columns, whole_of_part, work_part
+from duckdb_anon.parts.shuffle_merge import KEY, RELEASED, Gathered
+from duckdb_anon.parts.source_encoding import Original
+from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
+from duckdb_anon.parts.split_tree import CODE
+
+PART_ROWS = 1_000_000
+_FEWEST = 1000
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run has made: `sql` selects the shuffled rows; `columns` are theirs, `comments` what is said of some."""
+
+    sql: str
+    columns: tuple[str, ...]
+    rows: int
+    parts: int
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Most rows of a part, and the memory of the process in bytes (None: DuckDB's own limit)."""
+
+    part_rows: int
+    memory: int | None
+
+    @staticmethod
+    def of(part_rows: int | None, memory: str | int | None, columns: int, seen: Seen = NOTHING_SEEN) -> Bounds:
+        """Check what was asked for, and fill in what was not.
+
+        Args:
+            part_rows: most rows of a part, as asked for.
+            memory: of the process, as asked for.
+            columns: columns that are coded.
+            seen: what is known of its values.
+
+        Raises:
+            ParameterError: no number of rows, no amount of memory, or too little of it.
+        """
+        size = None if memory is None else size_of("release", memory)
+        if part_rows is not None and part_rows < _FEWEST:
+            raise ParameterError(f"release: part_rows := {part_rows} is too few; give {_FEWEST} or more")
+        if size is not None and size < 400_000_000:
+            raise ParameterError(f"release: memory := {memory!r} is too little; give '400MB' or more")
+        within = PART_ROWS if size is None else rows_within(max(size - 250_000_000, 0) // 2, columns, **seen.told())
+        rows = part_rows or min(PART_ROWS, max(_FEWEST, within))
+        if part_rows is not None and part_rows > within and size is not None:
+            raise ParameterError(
+                f"release: parts of {part_rows:,} rows take about "
+                f"{written(needed(part_rows, columns, **seen.told()))}, and memory := "
+                f"{memory!r} leaves room for {within:,}; leave part_rows out, or give more memory"
+            )
+        return Bounds(rows, size)
+
+
+class Run:
+    """One release in parts, from the original to shuffled rows."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, recorded: Recorded, place: Place, bounds: Bounds) -> None:
+        """Prepare a run; see `run`.
+
+        Args:
+            con: a loaded connection.
+            recorded: the call.
+            place: the folder of the run.
+            bounds: of its parts and its memory.
+        """
+        self.con, self.recorded, self.place, self.bounds = con, recorded, place, bounds
+        self.original = Original(con, recorded, place.folder)
+        self.gathered = Gathered(con, self.original.ask)
+        self.name, self.columns = recorded.entry.name, self.original.columns
+
+    def run(self, said: str) -> Finished:
+        """Do what is left to do; return what is to be written.
+
+        Args:
+            said: what tells this run from others, beside its rows.
+        """
+        fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.columns, said)
+        if not self.place.take_up(fingerprint):
+            self._start(fingerprint)
+        parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by rows desc, part").to_pylist()
+        done = {row["part"] for row in self.original.ask(f"select part from {DATABASE}.done").to_pylist()}
+        settled = self.original.cutting().settled or {}
+        for k, part in enumerate(parts):
+            progress.say(f"part {k + 1} of {len(parts)}", k / len(parts))
+            if part["part"] not in done:
+                self._work(part["part"], part["rows"], settled)
+        return self._finish(len(parts))
+
+    def _start(self, fingerprint: str) -> None:
+        """Copy the original, plan the parts, and lay the rows out part by part."""
+        rows = self.original.copy()
+        progress.say("planning parts")
+        part, relation = self._part_sql(rows)
+        self.original.lay_out(part, relation)
+        self._check_parts()
+        self.original.store_told()
+        self.con.execute(f"drop table {DATABASE}.source; drop table if exists {DATABASE}.counted")
+        self.con.execute(f"create or replace table {DATABASE}.done (part bigint, numbers bigint)")
+        self.con.execute(f"create or replace table {DATABASE}.run as select {literal(fingerprint)} as fingerprint")
+
+    def _part_sql(self, rows: int) -> tuple[str, str]:
+        """SQL of the part of a row, and the relation it is asked of."""
+        attributes = [value.attribute for value in self.original.values]
+        combinations, counts = self.original.combinations
+        cutting = self.original.cutting()
+        q, person = len(self.recorded.roles.qi), self.recorded.roles.person
+        source, limit = f"{DATABASE}.source", self.bounds.part_rows
+        if cutting.by in ("deal", "deal by value"):
+            return self._dealt(cutting, rows, min(limit, cutting.most or limit), q), source
+        several = self.original.repeated
+        relation, many = source, rows
+        if person is not None and cutting.persons:
+            firsts = ", ".join(f"arg_min({CODE}{k}, {NUMBER}) as {CODE}{k}" for k in range(q))
+            self.con.execute(
+                f"create or replace table {DATABASE}.persons as select {ident(person.name)} as {PERSON}, {firsts}, "
+                f"min({NUMBER}) as {NUMBER} from {source} group by {ident(person.name)}"
+            )
+            relation = f"{DATABASE}.persons"
+            many = self.original.ask(f"select count(*) as n from {relation}").to_pylist()[0]["n"]
+            limit = max(1, int(limit * many / rows))
+        elif several and person is not None:
+            if len(self.recorded.roles.sensitive) > 1 and cutting.codes is not None:
+                raise ParameterError(
+                    f"{self.name}: several sensitive columns of persons with several rows are not worked in parts; "
+                    "release one of them, or leave part_rows and memory out"
+                )
+            relation = f"(select *, {ident(person.name)} as {PERSON} from {source})"
+        counted = "count(*)"
+        if relation == source and cutting.by != "sse":
+            reads = cutting.requirement is not None and cutting.requirement.needs_sensitive
+            relation, counted = self.original.counted(len(attributes) if reads else q)
+        coded = CodedPart(
+            self.original.ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
+            several and not cutting.persons, counted,
+        )  # fmt: skip
+        tree = parts_of(self.name, coded, cutting, limit, progress.tick).sql()
+        if person is None or not cutting.persons:
+            return tree, source
+        placed = f"(select {PERSON}, {tree} as {PERSON}_part from {relation})"
+        return f"{PERSON}_part", f"{source} join {placed} on {ident(person.name)} is not distinct from {PERSON}"
+
+    def _dealt(self, cutting: Cutting, rows: int, limit: int, q: int) -> str:
+        """SQL that deals rows at random; the rows of one value evenly, so that every part can be cut up by values."""
+        parts = -(-rows // limit)
+        # hash(number, salt) modulo a power of two: the number alone tells who shares a part, whatever the salt
+        order = f"sha256('{generator(self._seed()).bytes(32).hex()}' || {NUMBER}::varchar)"
+        if cutting.by == "deal":
+            return f"(('0x' || {order}[:15])::bigint % {parts})"
+        names = [f"{CODE}{k}" for k in range(q, len(self.original.coded))]
+        for many in range(parts, 1, -1):
+            part = f"((row_number() over (order by {', '.join(names)}, {order}) - 1) % {many})"
+            placed = f"select {part} as part, {', '.join(names)} from {DATABASE}.source"
+            inner = f"select part, {', '.join(names)}, count(*) as n from ({placed}) group by all"
+            counted = f"select part, sum(n) as size, max(n) as most from ({inner}) group by part"
+            least = cutting.requirement.least if cutting.requirement is not None else 1
+            failing = self.original.ask(f"select count(*) as n from ({counted}) where most * {least} > size")
+            if not failing.to_pylist()[0]["n"]:
+                return part
+        return "0"
+
+    def _seed(self) -> int | None:
+        given = self.recorded.arguments.get("seed")
+        return None if given is None else seed_of_part(int(given), -1)
+
+    def _check_parts(self) -> None:
+        """Refuse a part that cannot be cut and would not fit."""
+        if self.bounds.memory is None:
+            return
+        most = self.original.ask(f"select max(rows) as n from {DATABASE}.parts").to_pylist()[0]["n"]
+        size = needed(most, len(self.original.coded))
+        if most > self.bounds.part_rows and size > self.bounds.memory:
+            raise RequirementError(
+                f"{self.name}: {most:,} rows cannot be told apart by any cut that meets what is asked, and take about "
+                f"{written(size)}; give memory := {written(2 * size)!r}, or more quasi-identifiers"
+            )
+
+    def _work(self, part: int, rows: int, settled: Mapping[str, Any]) -> None:
+        """Work one part, and gather what comes of it, with a random key for each row."""
+        piece, out = f"{DATABASE}.main.piece", "_anon_piece_out"
+        self.con.execute(f"create or replace view {piece} as {self.original.piece(part, rows)}")
+        counts = {value.info.name: value.counts() for value in self.original.values}
+        given = self.recorded.arguments.get("seed")
+        fixed = dict(settled) if given is None else {**settled, "seed": seed_of_part(int(given), part)}
+        try:
+            work_part(self.con, self.name, call_on(self.recorded, piece, fixed), out, whole_of_part(rows, counts))
+            self._gather(out, part, generator(None if given is None else seed_of_part(int(given), -2 - part)))
+        finally:
+            with suppress(duckdb.Error):
+                self.con.execute(f"drop table if exists temp.main.{out}")
+
+    def _gather(self, out: str, part: int, rng: np.random.Generator) -> None:
+        """Gather what came of a part, and note that it is done."""
+        released = self.original.ask(f"select count(*) as n from {out}").to_pylist()[0]["n"]
+        keys = pa.table({KEY: rng.integers(0, 2**63, released, dtype=np.int64)})
+        names = [row[0] for row in self.con.execute(f"describe {out}").fetchall()]
+        numbered = [names[k] for k in numbered_columns(self.recorded)]
+        before = self.original.ask(f"select coalesce(max(numbers), 0) as n from {DATABASE}.done").to_pylist()[0]["n"]
+        greatest = f"max({ident(numbered[0])}) + {before}" if numbered else "0"
+        with self.original.registered("_anon_keys", keys) as view, self._transaction():
+            self.gathered.begin(out, numbered)  # all or nothing: what is left decides how cells are read
+            self.gathered.add(out, view, before, numbered)
+            self.con.execute(f"insert into {DATABASE}.done select {part}, coalesce({greatest}, {before}) from {out}")
+
+    def _finish(self, parts: int) -> Finished:
+        """Check the whole, deal numbers anew, and say how its rows are read in random order."""
+        progress.say("checking")
+        names = self.gathered.names
+        total = self.original.ask(f"select sum(rows) as n from {DATABASE}.parts").to_pylist()[0]["n"]
+        check(
+            lambda sql: self.con.execute(sql).fetchall(), self.recorded, f"({self.gathered.shown()}) as shown", names,
+            int(total), lambda k: f"select value, n from {DATABASE}.v{k}", hashed,
+        )  # fmt: skip
+        numbered = [names[k] for k in numbered_columns(self.recorded)]
+        if not numbered:
+            return Finished(self.gathered.shuffled(), tuple(names), int(total), parts)
+        (column,) = numbered
+        counted = [ident(names[k]) for k, plan in enumerate(self.recorded.layout) if plan.cells is Counts]
+        self.con.execute(
+            f"create or replace table {DATABASE}.numbers as with buckets as materialized ("
+            f"select {ident(column)} as old, any_value({counted[0] if counted else 'null'}) as held, count(*) as n "
+            f"from {RELEASED} group by all), "
+            "kinds as (select held, row_number() over () as kind from (select distinct held from buckets)) "
+            "select old, kind, n, row_number() over (order by old) as place from buckets join kinds "
+            "on kinds.held is not distinct from buckets.held"
+        )
+        told = self.original.ask(f"select kind, n from {DATABASE}.numbers order by place")
+        numbers, kinds = self._fresh_numbers(told.column(0).to_numpy(), told.column(1).to_numpy(), bool(counted))
+        fresh = pa.table({"place": np.arange(1, len(numbers) + 1), "new": numbers})
+        with self.original.registered("_anon_fresh", fresh) as view:
+            self.con.execute(
+                f"create or replace table {DATABASE}.renumbered as select old, new from {DATABASE}.numbers "
+                f"join {view} using (place)"
+            )
+        dealt = (
+            f"(select _anon_r.* replace (_anon_n.new as {ident(column)}) from {RELEASED} as _anon_r "
+            f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{ident(column)})"
+        )
+        said = {} if kinds is None else {column: kinds.comment(ident(column))}
+        return Finished(self.gathered.shuffled(dealt, ident(column)), tuple(names), int(total), parts, said)
+
+    def _fresh_numbers(self, kind: IntArray, rows: IntArray, counted: bool) -> tuple[IntArray, Kinds | None]:
+        """Numbers of buckets or persons in random order; and what they say of kinds, where buckets have few.
+
+        Args:
+            kind: which counts a bucket has.
+            rows: how many rows it has.
+            counted: whether they have any.
+        """
+        given = self.recorded.arguments.get("seed")
+        rng = generator(None if given is None else seed_of_part(int(given), -1))
+        order = rng.permutation(len(kind))
+        if not counted:
+            return order + 1, None
+        codes, counts = np.empty(len(kind), dtype=np.int32), np.empty(len(kind), dtype=np.int64)
+        codes[order], counts[order] = kind, rows
+        numbers = numbered_by_kind(np.arange(len(kind) + 1), codes, counts)[order]
+        if (numbers == order + 1).all():
+            return numbers, None
+        high, low = ((digits * rows).sum() for digits in divmod(numbers, 2**24))  # the sum may take more than 63 bits
+        return numbers, Kinds(int(rows.sum()), int(high) * 2**24 + int(low))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.con.execute("begin")
+        try:
+            yield
+        except BaseException:
+            with suppress(duckdb.Error):
+                self.con.execute("rollback")
+            raise
+        self.con.execute("commit")
+
+
+@contextmanager
+def within(con: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
+    """Hold DuckDB to its share of the memory until the block ends."""
+    if bounds.memory is None:
+        yield
+        return
+    before = con.execute("select current_setting('memory_limit')").fetchall()[0][0]
+    con.execute(f"set memory_limit = '{bounds.memory // 2 // 1_000_000}MB'")
+    try:
+        yield
+    finally:
+        with suppress(duckdb.Error):
+            con.execute(f"set memory_limit = {literal(before)}")
+
+
+def said_of(recorded: Recorded, name: str, bounds: Bounds, version: str) -> str:
+    """What tells a run from others, beside the rows it reads.
+
+    Args:
+        recorded: the call.
+        name: what is written.
+        bounds: of its parts and its memory.
+        version: of the package.
+    """
+    return f"{version} {name} {bounds.part_rows} {call_on(recorded, recorded.relation.given)}"

@@ -1,0 +1,312 @@
+"""Cutting a table into parts that are small enough, from counts.
+
+Every part that is too large is cut where the method itself would cut such a group: level by level, one GROUP BY over
+GROUPING SETS for the rows of each value, with the sensitive values where the requirement reads them, or a sample of the
+rows for cuts by squared error. A cut whose sides fail the method's requirement gives way to the next best, judged from
+the same counts; only sides of persons with several rows, of samples, and of very many sensitive values are asked for.
+So what the method then does with a part is what it would have done with it as a group of the whole: with cuts by loss
+and strict medians, classes are the same as without parts.
+
+Cost: one pass over the codes a level (two more a try where sides are asked for), and as many levels as rows / part_rows
+has bits, more or less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.kernels.partition.equivalence_classes import Groups, SensitiveCells
+from duckdb_anon.kernels.partition.median import Width
+from duckdb_anon.kernels.partition.split_from_counts import Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.function_specs import Cutting
+from duckdb_anon.parts.split_tree import CODE, CutPart
+from duckdb_anon.parts.value_rows import Cells, sensitive_codes, summed
+
+PERSON = "_anon_person"
+NUMBER = "_anon_rn"
+SAMPLE = 4000
+_MOST_CELLS = 4_000_000
+# A row is in the sample by its number: a multiple of it is spread evenly over the numbers below a prime.
+_SPREAD, _PRIME = 7919, 1_000_003
+
+
+@dataclass(frozen=True)
+class CodedPart:
+    """A relation of codes, to be counted by whoever holds it.
+
+    Attributes:
+        ask: answers a query in DuckDB's dialect.
+        relation: what stands after FROM; columns `_anon_rn`, codes, and `_anon_person` where persons are counted.
+        rows: its rows.
+        qi: attributes of the columns `_anon_c0` ...
+        sensitive: attributes of the columns after those.
+        combinations: codes of each combination of sensitive values that occurs, shape (combinations, sensitive).
+        combination_counts: rows (persons) of the table that have it.
+        persons: whether persons are counted, not rows.
+        counted: SQL of the rows that rows of the relation stand for.
+    """
+
+    ask: Callable[[str], pa.Table]
+    relation: str
+    rows: int
+    qi: tuple[Attribute, ...]
+    sensitive: tuple[Attribute, ...]
+    combinations: CodeArray
+    combination_counts: IntArray
+    persons: bool = False
+    counted: str = "count(*)"
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Parts by their sensitive values: number of the part, code and rows of each cell; a cell may come twice."""
+
+    number: IntArray
+    code: IntArray
+    rows_of: IntArray
+
+    def rows(self) -> Iterator[tuple[int, int]]:
+        """Rows of each part."""
+        numbers, place = np.unique(self.number, return_inverse=True)
+        yield from zip(numbers.tolist(), summed(place, self.rows_of, len(numbers)).tolist(), strict=True)
+
+
+@dataclass
+class _Planner:
+    coded: CodedPart
+    cutting: Cutting
+    limit: int
+    root: CutPart
+    tick: Callable[[], None]
+    numbers: int = 1
+    waiting: dict[int, Iterator[Cut]] = field(default_factory=dict)
+    cells: dict[int, Cells] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Cut until every part is small enough or cannot be cut."""
+        while large := [p for p in self.root.leaves() if p.rows > self.limit and not p.settled]:
+            self.tick()
+            self.waiting = {part.number: self._cuts(part, found) for part, found in self._counted(large)}
+            while large:
+                self.tick()
+                large = self._next_cuts(large)
+
+    def _next_cuts(self, parts: Sequence[CutPart]) -> list[CutPart]:
+        """Try the next cut of each part; return those whose sides fail the requirement."""
+        for part in parts:
+            cut = next(self.waiting[part.number], None)
+            part.settled = cut is None
+            if cut is not None:
+                part.cut = cut
+                part.children = [CutPart(self.numbers + k, 0) for k in range(cut.parts)]
+                self.numbers += cut.parts
+        tried = [part for part in parts if part.cut is not None]
+        if not tried:
+            return []
+        allowed = self._allowed(tried)
+        failed = []
+        for part in tried:
+            there = [child for child in part.children if child.rows]
+            if len(there) > 1 and all(child.number in allowed for child in there):
+                continue
+            part.cut, part.children = None, []
+            failed.append(part)
+        return failed
+
+    def _allowed(self, tried: Sequence[CutPart]) -> set[int]:
+        """Numbers of the sides of cuts that satisfy the requirement; sets their rows."""
+        sides = {child.number: child for part in tried for child in part.children}
+        least = self.cutting.requirement.min_size if self.cutting.requirement is not None else 1
+        held = self._held(tried) if self.cells else None
+        for number, rows in held.rows() if held is not None else self._grouped(sides, ()):
+            sides[number].rows = rows
+        enough = {number: side for number, side in sides.items() if side.rows >= least}
+        if self.cutting.requirement is None or not enough:
+            return set(enough)
+        sizes = {number: side.rows for number, side in enough.items()}
+        if self.coded.persons:
+            sizes = dict(self._grouped(enough, (), f"count(distinct {PERSON})"))
+        groups = self._groups(sizes, held)
+        holds = self.cutting.requirement.holds(groups)
+        return {number for number, good in zip(sorted(sizes), holds, strict=True) if good}
+
+    def _held(self, tried: Sequence[CutPart]) -> _Held:
+        """The sides of cuts by the cells of their parts."""
+        found = []
+        for part in tried:
+            side, code, rows = self.cells[part.number].sides(cast(Cut, part.cut))
+            found.append((np.array([child.number for child in part.children])[side], code, rows))
+        number, code, rows = (np.concatenate(column) for column in zip(*found, strict=True))
+        return _Held(number, code, rows)
+
+    def _groups(self, sizes: Mapping[int, int], held: _Held | None) -> Groups:
+        """Parts of known sizes as the requirement sees them, in the order of their numbers."""
+        many = self._released(np.array([sizes[number] for number in sorted(sizes)], dtype=np.int64))
+        nothing = np.zeros(0, dtype=np.int64)
+        by_rows = {"person": self._largest_persons(sizes)} if self.coded.persons else {}
+        if not self.cutting.requirement.needs_sensitive:
+            return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many, by_rows)
+        if self.coded.persons:
+            of_rows = self._cells(sizes, self._asked(sizes))
+            by_rows["value"] = Groups.of_cells(of_rows, nothing, by_rows["person"].sizes)
+        if held is None:
+            held = self._asked(sizes, f"count(distinct {PERSON})" if self.coded.persons else "")
+        table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
+        return Groups.of_cells(self._cells(sizes, held), table, many, by_rows)
+
+    def _largest_persons(self, parts: Iterable[int]) -> Groups:
+        """The parts by rows, with the rows of the person who has most."""
+        inner = (
+            f"select _anon_part, count(*) as n from {self._placed()} where _anon_part in ({_listed(parts)}) "
+            f"group by _anon_part, {PERSON}"
+        )
+        found = self.coded.ask(
+            "select _anon_part, cast(max(n) as bigint) as most, cast(sum(n) as bigint) as n "
+            f"from ({inner}) as counted group by _anon_part order by _anon_part"
+        )
+        _, most, rows = (_array(column) for column in found.columns)
+        side = np.arange(len(most))
+        cells = SensitiveCells(side, np.zeros_like(side), most, np.arange(len(most) + 1))
+        return Groups.of_cells(cells, np.zeros(0, dtype=np.int64), rows)
+
+    def _cells(self, parts: Iterable[int], held: _Held) -> SensitiveCells:
+        """Sensitive values of each part, in the order of their numbers."""
+        numbers = np.array(sorted(parts), dtype=np.int64)
+        wanted = np.isin(held.number, numbers)
+        place, code, rows = np.searchsorted(numbers, held.number[wanted]), held.code[wanted], held.rows_of[wanted]
+        cells = keys_of([place, code])
+        counts = self._released(summed(cells.of_row, rows, cells.number))
+        place, code = place[cells.first], code[cells.first]
+        return SensitiveCells(place, code, counts, np.searchsorted(place, np.arange(len(numbers) + 1)).astype(np.int64))
+
+    def _asked(self, parts: Iterable[int], what: str = "") -> _Held:
+        """The sensitive values of parts with what is counted of them, by a query."""
+        found = list(self._grouped(parts, self._sensitive_columns(), what))
+        number, *values, rows = (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
+        return _Held(number, sensitive_codes(self.coded.combinations, self.cutting.codes, values), rows)
+
+    def _sensitive_columns(self) -> list[str]:
+        return [f"{CODE}{len(self.coded.qi) + k}" for k in range(len(self.coded.sensitive))]
+
+    def _released(self, counts: IntArray) -> IntArray:
+        """The least of these rows that are likely to be released, where a sample is."""
+        if self.cutting.share == 1:
+            return counts
+        share = self.cutting.share
+        least = np.floor(counts * share - 3 * np.sqrt(counts * share * (1 - share)))
+        return np.asarray(np.maximum(1, least), dtype=np.int64)
+
+    def _grouped(self, parts: Iterable[int], columns: Sequence[str], what: str = "") -> Iterator[Any]:
+        """Rows (part, values of some columns, number) of what is counted."""
+        named = "".join(f", {column}" for column in columns)
+        sql = (
+            f"select _anon_part{named}, {what or self.coded.counted} as _anon_n from {self._placed()} "
+            f"where _anon_part in ({_listed(parts)}) group by _anon_part{named}"
+        )
+        found = self.coded.ask(sql)
+        yield from zip(*(column.to_pylist() for column in found.columns), strict=True)
+
+    def _placed(self) -> str:
+        return f"(select *, {self.root.sql()} as _anon_part from {self.coded.relation}) as _anon_placed"
+
+    def _counted(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
+        """Of each part the rows of every value, or a sample of its rows."""
+        self.cells = {}
+        if self.cutting.by == "sse":
+            return self._sampled(parts)
+        names = [f"{CODE}{k}" for k in range(len(self.coded.qi))]
+        reads = self.cutting.requirement is not None and self.cutting.requirement.needs_sensitive
+        few = not reads or len(parts) * self._most_cells() <= _MOST_CELLS
+        sensitive = self._sensitive_columns() if reads and few and not self.coded.persons else []
+        with_them = "".join(f", {column}" for column in sensitive)
+        sets = ", ".join(f"(_anon_part, {name}{with_them})" for name in names)
+        found = self.coded.ask(
+            f"select _anon_part, {', '.join(names)}{with_them}, {self.coded.counted} as _anon_n from {self._placed()} "
+            f"where _anon_part in ({_listed(p.number for p in parts)}) group by grouping sets ({sets})"
+        )
+        number, *codes, rows = (_array(column) for column in found.columns)
+        code_of_row = np.zeros(len(rows), dtype=np.int64)
+        if sensitive:
+            code_of_row = sensitive_codes(self.coded.combinations, self.cutting.codes, codes[len(names) :])
+        counted = []
+        for part in parts:
+            own = [np.flatnonzero((number == part.number) & (code >= 0)) for code in codes[: len(names)]]
+            cells = Cells(
+                tuple(code[mine] for code, mine in zip(codes, own, strict=False)),
+                tuple(code_of_row[mine] for mine in own), tuple(rows[mine] for mine in own),
+            )  # fmt: skip
+            if few and not self.coded.persons:
+                self.cells[part.number] = cells
+            counted.append((part, cells.counts()))
+        return counted
+
+    def _most_cells(self) -> int:
+        """Cells a part may have at most."""
+        return sum(attribute.size for attribute in self.coded.qi) * len(self.coded.combinations)
+
+    def _sampled(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
+        names = ", ".join(f"{CODE}{k}" for k in range(len(self.coded.qi)))
+        share = {p.number: max(1, round(min(1.0, SAMPLE / p.rows) * _PRIME)) for p in parts}
+        place = f"({NUMBER} * {_SPREAD}) % {_PRIME}"
+        chosen = " or ".join(f"_anon_part = {n} and {place} < {most}" for n, most in share.items())
+        found = self.coded.ask(f"select _anon_part, {names} from {self._placed()} where {chosen} order by {NUMBER}")
+        number, *codes = (_array(column) for column in found.columns)
+        rows = np.stack(codes, axis=1).astype(np.int32)
+        return [(part, rows[number == part.number]) for part in parts]
+
+    def _cuts(self, part: CutPart, found: Any) -> Iterator[Cut]:
+        least = max(1, self.cutting.requirement.min_size if self.cutting.requirement is not None else 1)
+        if self.cutting.by == "sse":
+            return cuts_by_error(self.coded.qi, part.rows, found, least) if len(found) > 1 else iter(())
+        if self.cutting.by == "loss":
+            return cuts_by_loss(self.coded.qi, found, least)
+        return cuts_at_median(self.coded.qi, found, cast(Width, self.cutting.width))
+
+
+def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> CutPart:
+    """Cut a table into parts.
+
+    Args:
+        function: SQL function, for messages.
+        coded: the table.
+        cutting: how the method cuts.
+        part_rows: most rows of a part, unless no cut is left.
+        tick: polled between queries; may raise to stop the work.
+
+    Returns:
+        The root of the tree.
+
+    Raises:
+        RequirementError: the whole table fails what every part must satisfy.
+    """
+    requirement = cutting.requirement
+    root = CutPart(0, coded.rows)
+    limit = max(part_rows, by_counts(requirement.min_size) if requirement is not None and cutting.by == "loss" else 1)
+    planner = _Planner(coded, cutting, min(limit, cutting.most or limit), root, tick)
+    if requirement is not None:
+        sizes = {0: coded.rows}
+        if coded.persons:
+            sizes = dict(planner._grouped((0,), (), f"count(distinct {PERSON})"))
+        whole = planner._groups(sizes, None)
+        if not requirement.holds(whole).all():
+            raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
+    planner.run()
+    return root
+
+
+def _listed(numbers: Any) -> str:
+    return ", ".join(str(number) for number in sorted(numbers))
+
+
+def _array(column: pa.ChunkedArray) -> IntArray:
+    """Whole numbers of a column, -1 for NULL."""
+    filled = column.cast(pa.int64()).combine_chunks().fill_null(-1)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)

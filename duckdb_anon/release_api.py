@@ -1,0 +1,348 @@
+"""Write a release that says what it is: table and comments in one transaction, or a Parquet file with metadata.
+
+A plain CREATE TABLE AS FROM muco(...) gives a table without a description. `release` takes the same call and writes,
+beside the rows, what an analyst must know to read them: the original's name, method, parameters, day and version on
+the table, role and hierarchy on the columns (`model.release_comment`). It is for what analysts may be shown, so it
+refuses what must not reach them: `row_id`, and a `seed` that can be guessed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine import connection_hooks
+from duckdb_anon.engine.bucket_kinds import kinds_comment
+from duckdb_anon.engine.call_text import Recorded, recording
+from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.memory_estimate import seen_of
+from duckdb_anon.engine.one_call import function_called
+from duckdb_anon.engine.partition_context import planned_only
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.taken_names import is_taken
+from duckdb_anon.model import progress
+from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
+from duckdb_anon.model.function_specs import Method
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY
+from duckdb_anon.parts.run_directory import Place, place_of
+from duckdb_anon.parts.run_duckdb import Bounds, Finished, Run, said_of, within
+from duckdb_anon.parts.run_part import told
+from duckdb_anon.registry import ENTRIES
+from duckdb_anon.sql_functions import load
+
+_PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
+_QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_LEAST_SEED = 2**64
+
+
+def release(
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    call: str,
+    *,
+    replace: bool = False,
+    part_rows: int | None = None,
+    memory: str | int | None = None,
+) -> str:
+    """Run a method and write its release with its description; on failure nothing is left behind.
+
+    Args:
+        con: an open connection; the package is loaded on it. No transaction may be open.
+        name: the table to write, a Parquet file (a name that ends in '.parquet') or a folder of them (one that ends
+            in '/').
+        call: one call of a method, "muco('people', 0.2)".
+        replace: whether a table or file of that name may be replaced.
+        part_rows: where given, the table is cut into parts of at most so many rows, which are worked one after the
+            other and shuffled as one; 1,000 or more. A run that was stopped goes on when it is called again.
+        memory: where given, such as '2GB', the process keeps to it by working in parts. Numbers are bytes.
+
+    Returns:
+        The comment of the table, 'anon: release of people by muco(delta := 0.2) on ... with duckdb-anon ...'.
+
+    Raises:
+        ParameterError: when `call` is not one call of a method, asks for `row_id`, or has a seed below 2^64.
+        AnonError: whatever the method refuses, a name that is taken, an open transaction.
+
+    Example:
+        >>> import duckdb_anon
+        >>> con = duckdb_anon.connect()
+        >>> _ = con.execute("create table people as from anon_sample('census', 500, seed := 1)")
+        >>> said = duckdb_anon.release(con, "r", "anatomy('people', 4, qi := ['age', 'gender'], sensitive := 'salary')")
+        >>> said.split(" on ")[0]
+        'anon: release of people by anatomy(l := 4)'
+    """
+    load(con)
+    method = _method_of(con, call)
+    if part_rows is not None or memory is not None or name.endswith(("/", "\\")):
+        return _release_in_parts(con, name, call, method, replace, part_rows, memory)
+    try:
+        con.execute("begin")
+    except duckdb.TransactionException as error:
+        raise AnonError(
+            "release: a transaction is open; COMMIT or ROLLBACK first, for a release and its description are written "
+            "in a transaction of their own"
+        ) from error
+    try:
+        with recording(_may_be_shown) as recorded:
+            written = _write_file if name.lower().endswith(".parquet") else _write_table
+            comment = written(con, name, call, replace, recorded)
+        con.execute("commit")
+    except duckdb.Error as error:
+        con.execute("rollback")
+        raise AnonError(told(error, method.name, call)) from error
+    except BaseException:
+        con.execute("rollback")
+        raise
+    return comment
+
+
+def _release_in_parts(
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    call: str,
+    method: Method,
+    replace: bool,
+    part_rows: int | None,
+    memory: str | int | None,
+) -> str:
+    """Work in parts, in a folder of its own, and write what comes of it at once."""
+    is_file = name.lower().endswith((".parquet", "/", "\\"))
+    _refuse_taken(con, name, is_file, replace)
+    found = _resolved(con, call, method)
+    coded = len(found.roles.qi) + len(found.roles.sensitive)
+    bounds = Bounds.of(part_rows, memory, coded, seen_of(con, found.relation, found.roles, found.layout, found.params))
+    place = Place(con, place_of(con, name, is_file))
+    keep = False
+    try:
+        with within(con, bounds), progress.running(method.name):
+            run = Run(con, found, place, bounds)
+            finished = run.run(said_of(found, name, bounds, _version()))
+            progress.say("writing")
+            return _write_finished(con, name, found, finished, replace, is_file)
+    except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
+        keep = True
+        raise
+    except duckdb.Error as error:
+        raise AnonError(_failed(error, method, place)) from error
+    finally:
+        place.close(keep=keep)
+
+
+def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, replace: bool) -> None:
+    if is_file:
+        if Path(name).exists() and not replace:
+            raise AnonError(f"release: {name} exists; give another file, or replace")
+        if not Path(name).absolute().parent.is_dir():
+            raise AnonError(f"release: there is no folder {Path(name).absolute().parent} to write to")
+    elif not replace and is_taken(con, _target(name)):
+        raise AnonError(f"release: there is a table {name} already; give another name, or replace")
+
+
+def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Recorded:
+    """What a call was planned to be, without running it."""
+    try:
+        with recording(_may_be_shown) as recorded, planned_only():
+            con.execute(f"describe from {call}")
+            found = recorded()
+    except duckdb.Error as error:
+        raise AnonError(told(error, method.name, call)) from error
+    if found is None:
+        raise ParameterError(f"release: {call!r} is not one call of a method, such as muco('people', 0.2)")
+    return found
+
+
+def _write_finished(
+    con: duckdb.DuckDBPyConnection, name: str, found: Recorded, finished: Finished, replace: bool, is_file: bool
+) -> str:
+    comment, columns = _comment(found), found.column_comments() | dict(finished.comments)
+    if is_file:
+        said = {KEY: comment, **_column_keys(columns)}
+        if name.lower().endswith(".parquet"):
+            _write_parquet(con, f"({finished.sql})", Path(name), said)
+        else:
+            _write_folder(con, f"({finished.sql})", Path(name), said)
+        return comment
+    con.execute("begin")
+    try:
+        target = _target(name)
+        con.execute(f"create {'or replace ' if replace else ''}table {target} as {finished.sql}")
+        _comment_on(con, target, comment, columns)
+        con.execute("commit")
+    except BaseException:
+        with suppress(duckdb.Error):
+            con.execute("rollback")
+        raise
+    return comment
+
+
+def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
+    """What went wrong, and what to do where it was the disk."""
+    text = str(error)
+    if any(word in text for word in ("No space left", "max_temp_directory_size", "File too large", "Could not write")):
+        return (
+            f"release: {place.folder.parent} has no room for the run: {text.splitlines()[0]}; nothing was written. "
+            "Free some space, or write to another disk"
+        )
+    if "Out of Memory" in text or isinstance(error, duckdb.OutOfMemoryException):
+        return f"release: {text.splitlines()[0]}; nothing was written. Give more memory, or a smaller part_rows"
+    return told(error, method.name)
+
+
+def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
+    target = _target(name)
+    _refuse_taken(con, name, False, replace)
+    con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
+    found: Recorded = recorded()
+    comment = _comment(found)
+    _comment_on(con, target, comment, found.column_comments() | kinds_comment(con, target, found.layout))
+    return comment
+
+
+def _comment_on(con: duckdb.DuckDBPyConnection, target: str, comment: str, columns: Mapping[str, str]) -> None:
+    con.execute(f"comment on table {target} is {literal(comment)}")
+    for column, text in columns.items():
+        con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")
+
+
+def _write_file(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
+    goal = Path(name)
+    if goal.exists() and not replace:
+        raise AnonError(f"release: {name} exists; give another file, or replace")
+    draft = f"_anon_{secrets.token_hex(8)}"
+    con.execute(f"create temp table {draft} as from {call}")
+    found: Recorded = recorded()
+    comment = _comment(found)
+    columns = found.column_comments() | kinds_comment(con, f"temp.{draft}", found.layout)
+    _write_parquet(con, f"temp.{draft}", goal, {KEY: comment, **_column_keys(columns)})
+    con.execute(f"drop table temp.{draft}")
+    return comment
+
+
+def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, replace: bool = False) -> None:
+    """Write a table to a Parquet file with its comments as key-value metadata.
+
+    The table's comment has the key `anon`, a column's the key `anon.column.NAME`; a plain COPY drops both. Functions
+    of the package that are given the file read them as they read a table's comments.
+
+    Args:
+        con: an open connection.
+        name: a table.
+        path: the file to write; it appears only once it is complete.
+        replace: whether an existing file may be replaced.
+
+    Raises:
+        AnonError: when the file exists or cannot be written.
+    """
+    goal = Path(path)
+    if goal.exists() and not replace:
+        raise AnonError(f"write_parquet: {path} exists; give another file, or replace")
+    cursor = connection_hooks.plain(load(con))
+    try:
+        database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
+        catalog = Catalog(cursor, database, schema)
+        relation = catalog.relation("write_parquet", "name", name)
+        comments, comment = catalog.rows.said(relation.sql)
+    finally:
+        cursor.close()
+    said = {KEY: comment} if comment else {}
+    try:
+        _write_parquet(con, relation.sql, goal, {**said, **_column_keys(comments)})
+    except duckdb.Error as error:
+        raise AnonError(f"write_parquet: {path}: {str(error).splitlines()[0]}") from error
+
+
+def _write_parquet(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
+    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
+    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
+    metadata = f", kv_metadata {{{pairs}}}" if pairs else ""
+    try:
+        con.execute(f"copy (from {source}) to {literal(str(draft))} (format parquet{metadata})")
+        os.replace(draft, goal)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_folder(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
+    """Files of some hundred megabytes in a folder that appears once it is complete."""
+    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
+    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
+    options = f"format parquet, file_size_bytes '256MB', filename_pattern 'rows_{{i}}', kv_metadata {{{pairs}}}"
+    try:
+        con.execute(f"copy (from {source}) to {literal(str(draft))} ({options})")
+        if goal.exists():
+            shutil.rmtree(goal)
+        os.replace(draft, goal)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _column_keys(comments: Mapping[str, str]) -> dict[str, str]:
+    return {f"{COLUMN_KEY}{column}": text for column, text in comments.items() if text}
+
+
+def _comment(found: Recorded) -> str:
+    return found.description(datetime.date.today().isoformat(), _version()).comment()
+
+
+def _version() -> str:
+    from duckdb_anon import __version__
+
+    return __version__
+
+
+def _may_be_shown(found: Recorded) -> None:
+    """Refuse what analysts must not get."""
+    name, given = found.entry.name, found.arguments
+    if given.get("row_id"):
+        raise ParameterError(
+            f"{name}: row_id := true ties rows to the original's, so such a table is no release; for your own checks "
+            "use CREATE TABLE checked AS FROM ..."
+        )
+    seed = given.get("seed")
+    if seed is not None and int(seed) < _LEAST_SEED:
+        raise ParameterError(
+            f"{name}: a seed below 2^64 can be found by trying: who guesses it repeats every draw and takes the noise "
+            "away. Leave seed out (the system's entropy), or use CREATE TABLE ... AS for tests and studies"
+        )
+
+
+def _method_of(con: duckdb.DuckDBPyConnection, call: str) -> Method:
+    """The method `call` calls, which must be one call and nothing around it."""
+    methods = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
+    name = function_called(con, call)
+    if name is None:
+        raise ParameterError(
+            f"release: {call!r} is not one call of a method, such as muco('people', 0.2); for anything around it use "
+            "CREATE TABLE ... AS"
+        )
+    if name not in methods:
+        why = f"{nearest(name, methods)}; FROM anon_functions() lists them"
+        if name in {entry.name for entry in ENTRIES}:
+            near = _near(name, list(methods.values()))
+            which = f"methods near it are {listed(near)}" if near else f"methods are {listed(methods, len(methods))}"
+            why = f": it looks at tables and makes no release; {which}"
+        raise ParameterError(f"release: {name} is not a method{why}")
+    return methods[name]
+
+
+def _near(name: str, methods: Sequence[Method]) -> list[str]:
+    """Methods that begin as a function's name does (rr_risk: rr_distort), or take what it looks at (k_anonymity: k)."""
+    first = name.split("_")[0]
+    alike = [method.name for method in methods if method.name.split("_")[0] == first]
+    if alike or len(first) > 2:  # k, l, t, km, kl
+        return alike
+    return [method.name for method in methods if set(first) <= {one.name for one in method.parameters}]
+
+
+def _target(name: str) -> str:
+    """The table's name as SQL writes it: parts as they are, anything else as one quoted name."""
+    return name if _QUALIFIED.fullmatch(name) else ident(name)

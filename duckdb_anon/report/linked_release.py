@@ -1,0 +1,142 @@
+"""Check releases: what ties a release's rows to the original's, for the measures that must know whose row is whose.
+
+A release that is published has no row_id. Its description says by which call it was made, so the call is made once
+more, with row_id, in a database in memory that goes with the report: another draw of the same method, which is said.
+A release that does not say how it was made cannot be made again; the page then asks for what is needed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.interrupts import stoppable
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import Description, read_description, value_text
+from duckdb_anon.model.release_formats import SOURCE
+
+
+@dataclass(frozen=True)
+class Check:
+    """The table that is measured in a release's place.
+
+    Attributes:
+        table: its name.
+        source: its column of row numbers; '' where it has none.
+        said: how it came about, or why there is none.
+    """
+
+    table: str
+    source: str
+    said: str
+
+
+class Checks:
+    """Check releases of one original, in a database in memory."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, original: str, place: str) -> None:
+        """Put tables into a database of their own.
+
+        Args:
+            con: a connection with the package loaded.
+            original: the labelled original.
+            place: name of the attached database.
+        """
+        self.con, self.original, self.place = con, original, place
+        self.of: dict[str, Check] = {}
+
+    def add(self, name: str) -> None:
+        """Make the check release of `name`, or say why there is none."""
+        columns = [c for (c,) in self.con.execute(f"select column_name from (describe {name})").fetchall()]
+        own = [column for column in columns if SOURCE.stands_for(fold(column))]
+        if own:
+            said = f"the release itself, which has {SOURCE.word} and must not be published so"
+            self.of[name] = Check(name, own[0], said)
+            return
+        table, description = f"{self.place}.main.{ident(f'check{len(self.of)}')}", described(self.con, name)
+        if description is None or not description.method:
+            self.of[name] = Check(
+                name, "",
+                f"none: the release has no {SOURCE.word} and does not say by which call it was made. Write it with "
+                f"duckdb-anon release or .release, or name a table made with {SOURCE.word} := true",
+            )  # fmt: skip
+            return
+        given = "".join(f", {key} := {value_text(value)}" for key, value in description.parameters.items())
+        call = f"{description.method}({literal(self.original)}{given}, {SOURCE.word} := true)"
+        try:
+            with stoppable():
+                self.con.execute(f"create table {table} as from {call}")
+        except duckdb.Error as error:
+            self.of[name] = Check(name, "", f"none: making it again by its call failed: {str(error).splitlines()[0]}")
+            return
+        self._comment_as(name, table)
+        said = f"made again by {call}: another draw of the method, not the release itself"
+        self.of[name] = Check(table, SOURCE.word, said)
+
+    def group(self, check: Check, column: str, value: str) -> tuple[str, str]:
+        """The rows of one subgroup, and a check release that gives row numbers to nobody else.
+
+        The attacker still sees every released row; those of others are strangers to her, as fake rows are.
+
+        Args:
+            check: the check release of all.
+            column: column of the original that makes subgroups.
+            value: the subgroup's value as text.
+        """
+        people, release = f"{self.place}.main.people", f"{self.place}.main.release"
+        inside = f"{ident(column)}::varchar = {literal(value)}"
+        numbered = f"(select *, row_number() over () - 1 as _anon_rn from {self.original})"
+        self.con.execute(
+            f"create or replace table {people} as select * exclude (_anon_rn) from {numbered} where {inside} "
+            "order by _anon_rn"
+        )
+        self.con.execute(
+            f"create or replace table {release} as select r.* replace (g.n as {ident(check.source)}) "
+            f"from {check.table} r left join (select _anon_rn, row_number() over (order by _anon_rn) - 1 as n "
+            f"from {numbered} where {inside}) g on r.{ident(check.source)} = g._anon_rn"
+        )
+        self._comment_as(self.original, people)
+        self._comment_as(check.table, release)
+        return people, release
+
+    def _comment_as(self, source: str, target: str) -> None:
+        """Give a copy what its model says of itself."""
+        table, columns = comments(self.con, source)
+        if table:
+            self.con.execute(f"comment on table {target} is {literal(table)}")
+        for column, comment in columns.items():
+            self.con.execute(f"comment on column {target}.{ident(column)} is {literal(comment)}")
+
+
+@contextmanager
+def check_releases(con: duckdb.DuckDBPyConnection, original: str) -> Iterator[Checks]:
+    """A place for check releases, which is gone at the end.
+
+    Args:
+        con: a connection with the package loaded.
+        original: the labelled original.
+    """
+    place = f"anon_checks_{secrets.token_hex(6)}"
+    con.execute(f"attach ':memory:' as {place} (read_write)")
+    try:
+        yield Checks(con, original, place)
+    finally:
+        con.execute(f"detach {place}")
+
+
+def described(con: duckdb.DuckDBPyConnection, name: str) -> Description | None:
+    """What a release says of itself."""
+    return read_description(comments(con, name)[0])
+
+
+def comments(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str, Mapping[str, str]]:
+    """The comment of a table, '' for none, and those of its columns by name."""
+    here = con.execute("select current_database(), current_schema()").fetchall()[0]
+    columns, table = Catalog(con, *here).rows.said(name)
+    return table, columns

@@ -1,0 +1,177 @@
+"""From what a column looks like to a role, its reason, a hierarchy and Safe Harbor's identifier.
+
+The rules a data steward would use, written down: direct identifiers are never released; what others can know of a
+person (demographics, dates, places, work) is a quasi-identifier; what a person would mind seeing known is sensitive.
+A column about which nothing is known is taken for a quasi-identifier, the careful choice among those that release it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
+
+IDENTIFIERS = {
+    "name": "A names",
+    "address": "B geographic subdivisions smaller than a state",
+    "phone": "D telephone numbers",
+    "fax": "E fax numbers",
+    "mail": "F email addresses",
+    "national id": "G social security numbers",
+    "medical record number": "H medical record numbers",
+    "health plan number": "I health plan beneficiary numbers",
+    "account number": "J account numbers",
+    "iban": "J account numbers",
+    "card number": "J account numbers",
+    "license number": "K certificate and license numbers",
+    "vehicle number": "L vehicle identifiers",
+    "device number": "M device identifiers",
+    "url": "N web URLs",
+    "ip address": "O IP addresses",
+    "biometric": "P biometric identifiers",
+    "photo": "Q full-face photographs",
+    "key": "R any other unique number",
+}
+"""Direct identifiers, with the item of HIPAA's Safe Harbor list (45 CFR 164.514(b)(2)(i)) each is."""
+QUASI = {
+    "date of birth": "C dates, except the year",
+    "month of birth": "C dates, except the year",
+    "date": "C dates, except the year",
+    "postcode": "B geographic subdivisions smaller than a state",
+    "place": "B geographic subdivisions smaller than a state",
+    "coordinate": "B geographic subdivisions smaller than a state",
+    "year of birth": "",
+    "state": "",
+    "country": "",
+    "age": "C ages over 89",
+    "sex": "",
+    "ethnicity": "",
+    "marital status": "",
+    "relationship": "",
+    "education": "",
+    "occupation": "",
+    "working hours": "",
+}
+SENSITIVE = ("income", "health", "belief", "judicial")
+_SPECIAL = {
+    "health": "health data",
+    "belief": "a special category (GDPR article 9)",
+    "judicial": "a judgement on somebody",
+    "income": "what somebody earns, owes or pays",
+}
+_HIERARCHIES = {
+    "date of birth": "date", "date": "date", "postcode": "code", "age": "number", "year of birth": "number",
+    "coordinate": "number", "working hours": "number", "occupation": "text", "place": "text", "country": "text",
+    "education": "text",
+}  # fmt: skip
+"""Kind of `anon_hierarchy` that suits what a column is."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a column.
+
+    Attributes:
+        name, type: as the table has them.
+        rows, distinct: numbers of rows, of different values.
+        nulls: share of rows without a value.
+        uniqueness: share of rows whose value nobody else has.
+        called: what its name says, see `names.hinted`.
+        looks_like: what its values are, see `values.looks_like`.
+        share: share of the values that are so.
+    """
+
+    name: str
+    type: str
+    rows: int
+    distinct: int
+    nulls: float
+    uniqueness: float
+    called: str
+    looks_like: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What a column is, its role and why."""
+
+    kind: str
+    role: str
+    reason: str
+    hierarchy: str
+    safe_harbor: str
+
+
+def suggested(facts: Facts) -> Suggestion:
+    """The role of a column and the reason for it."""
+    kind, how = _kind(facts)
+    number = is_number(facts.type) and not is_integer(facts.type)
+    if kind in ("key", "person key") or (not kind and facts.uniqueness > 0.95 and not number):
+        return _key(facts, kind, how)
+    if kind in IDENTIFIERS:
+        return Suggestion(kind, "identifier", f"{how}: it points at a person by itself", "", IDENTIFIERS[kind])
+    if kind == "free text":
+        return Suggestion(kind, "identifier", f"{how}: it may hold anything, names among it", "", "A to R, unseen")
+    if kind == "weight":
+        return Suggestion(kind, "quasi", f"{how}: a survey weight, which tells strata and may single out", "number", "")
+    if kind in SENSITIVE:
+        return Suggestion(kind, "sensitive", f"{how}: {_SPECIAL[kind]}", _HIERARCHIES.get(kind, ""), "")
+    if kind in QUASI:
+        reason = f"{how}: others may know it of a person"
+        return Suggestion(kind, "quasi", reason, _HIERARCHIES.get(kind, ""), QUASI[kind])
+    if facts.distinct <= 1:
+        return Suggestion("constant", "insensitive", "it has one value in all rows", "", "")
+    numeric = is_number(facts.type)
+    tree = "number" if numeric and facts.distinct > 20 else "code" if kind == "code" else ""
+    return Suggestion(
+        kind,
+        "quasi",
+        f"{how or 'nothing tells what it is'}: taken as known to others until you say otherwise",
+        tree,
+        "",
+    )
+
+
+def _kind(facts: Facts) -> tuple[str, str]:
+    """What a column is, and how that shows; what values are checked to be comes before what the name says."""
+    seen = f"{facts.share:.0%} of its values look like it"
+    checked = ("mail", "ip address", "url", "iban", "card number", "national id", "device number", "phone")
+    if facts.looks_like in checked and facts.called not in ("fax", *_numbers_of(facts.looks_like)):
+        return facts.looks_like, seen
+    if is_moment(facts.type) or facts.looks_like == "date":
+        return ("date of birth", "its name says so") if facts.called == "date of birth" else ("date", "it holds days")
+    if facts.called and not _contradicted(facts):
+        return facts.called, "its name says so"
+    if facts.looks_like:
+        return facts.looks_like, seen
+    return "", ""
+
+
+def _numbers_of(looks: str) -> tuple[str, ...]:
+    """Numbers that share their form with others; the name tells which they are."""
+    return (
+        ("medical record number", "health plan number", "account number") if looks in ("phone", "national id") else ()
+    )
+
+
+def _contradicted(facts: Facts) -> bool:
+    """Whether the values cannot be what the name says."""
+    few = facts.distinct <= 2
+    numeric = is_number(facts.type)
+    if facts.called in ("name", "address", "mail", "url") and (numeric or few):
+        return True
+    if facts.called in ("date", "coordinate") and few:
+        return True
+    return facts.called in ("free text",) and numeric
+
+
+def _key(facts: Facts, kind: str, how: str) -> Suggestion:
+    often = facts.rows * (1 - facts.nulls) / max(facts.distinct, 1)
+    if kind and often >= 1.5 and facts.distinct > 10 and facts.uniqueness < 0.5:
+        reason = f"{how}: each of its values stands in {often:.1f} rows on average, so it says whose row it is"
+        return Suggestion(kind, "person", reason, "", IDENTIFIERS["key"])
+    if facts.uniqueness > 0.5 or kind == "key":
+        why = how or f"{facts.uniqueness:.0%} of the rows have a value of their own"
+        return Suggestion(kind or "key", "identifier", f"{why}: it points at a row by itself", "", IDENTIFIERS["key"])
+    return Suggestion(kind, "quasi", f"{how}: others may know it of a person", "", "")

@@ -1,0 +1,166 @@
+"""DataFrames as DuckDB's planner sees them: an empty table of the same columns, with the labels of their metadata.
+
+A label is an argument, or the column's metadata under 'comment' (as Delta, Iceberg and Hive keep column comments):
+'anon: quasi hierarchy=trees'. Cost: none that depends on the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from duckdb_anon.engine.call_text import Recorded, recording
+from duckdb_anon.engine.calls import on_table
+from duckdb_anon.engine.partition_context import planned_only
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import AnonError, ParameterError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import argument_text, value_text
+from duckdb_anon.parts.run_part import told
+from duckdb_anon.registry import ENTRIES
+from duckdb_anon.sql_functions import connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TABLE = "original"
+_SAMPLE = 20_000
+_BY_NAME = {entry.name: entry for entry in ENTRIES}
+
+
+@dataclass
+class Planned:
+    """A call that was planned on a DataFrame's columns.
+
+    Attributes:
+        con: a DuckDB with an empty table of the same columns.
+        recorded: the call.
+        trees: rows of each hierarchy by its table's name.
+        columns: released columns as arrow has them.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    recorded: Recorded
+    trees: dict[str, pa.Table] = field(default_factory=dict)
+    columns: pa.Schema | None = None
+
+
+def planned(
+    df: DataFrame, call: str, roles: Mapping[str, Sequence[str] | str | None], hierarchies: Mapping[str, Any]
+) -> Planned:
+    """Plan a call on the columns of a DataFrame.
+
+    Args:
+        df: the original.
+        call: the call without its table.
+        roles: `qi`, `sensitive`, `keep`, `categorical`, `person`, as given.
+        hierarchies: DataFrame (Spark, pandas, arrow) of the hierarchy of a column, by column.
+
+    Raises:
+        AnonError: whatever is wrong with the call.
+    """
+    con = connect()
+    con.execute("set python_enable_replacements = false")
+    # methods that find columns by association read a sample of the rows while they are planned
+    finds = getattr(_BY_NAME.get(fold(call.partition("(")[0].strip())), "settle", None) is not None
+    con.register("_anon_empty", df.orderBy(_rand()).limit(_SAMPLE).toArrow() if finds else df.limit(0).toArrow())
+    con.execute(f"create table {TABLE} as from _anon_empty")
+    for column in df.schema.fields:
+        said = (column.metadata or {}).get("comment")
+        if said:
+            con.execute(f"comment on column {TABLE}.{ident(column.name)} is {literal(str(said))}")
+    trees = {f"tree of {column}": _arrow(tree) for column, tree in hierarchies.items()}
+    for name, rows in trees.items():
+        con.register("_anon_tree", rows)
+        con.execute(f"create table {ident(name)} as from _anon_tree")
+    given = {name: list(value) if not isinstance(value, str) else value for name, value in roles.items() if value}
+    arguments = "".join(f", {name} := {argument_text(value)}" for name, value in given.items())
+    if hierarchies:
+        arguments += f", hierarchies := {argument_text({column: f'tree of {column}' for column in hierarchies})}"
+    whole = on_table(call, TABLE).strip()
+    if not whole.endswith(")") or whole == call:
+        raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
+    whole = f"{whole[:-1]}{arguments})"
+    try:
+        with recording(_may_be_released) as recorded, planned_only():
+            con.execute(f"describe from {whole}")
+            found = recorded()
+            described = con.execute(f"describe from {whole}").fetchall()
+    except duckdb.Error as error:
+        raise AnonError(told(error, call.partition("(")[0].strip(), whole)) from error
+    if found is None:
+        raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
+    typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
+    schema = con.sql(f"select {typed} limit 0").to_arrow_table().schema
+    return Planned(con, found, trees, _signed(schema))
+
+
+def _rand() -> Any:
+    from pyspark.sql import functions
+
+    return functions.rand()
+
+
+def _may_be_released(found: Recorded) -> None:
+    """Refuse what ties rows to the original, or can be found by trying."""
+    name, given = found.entry.name, found.arguments
+    if given.get("row_id"):
+        raise ParameterError(f"{name}: row_id := true ties rows to the original's, so such a table is no release")
+    if given.get("seed") is not None:
+        raise ParameterError(f"{name}: Spark hands rows over in any order, so a seed repeats nothing; leave it out")
+
+
+def _arrow(rows: Any) -> pa.Table:
+    if isinstance(rows, pa.Table):
+        return rows
+    if hasattr(rows, "toArrow"):
+        return rows.toArrow()
+    return pa.Table.from_pandas(rows, preserve_index=False)
+
+
+def _signed(schema: pa.Schema) -> pa.Schema:
+    """Types that Spark knows: whole numbers without a sign as the next wider ones with one."""
+    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
+    return pa.schema([pa.field(f.name, wider.get(f.type, f.type)) for f in schema])
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark SQL quotes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+__all__ = ["TABLE", "Planned", "planned", "quoted", "value_text"]
+
+
+def in_utc(schema: pa.Schema | None) -> pa.Schema | None:
+    """The schema with times that have a zone in UTC, the only one Spark takes from a task; moments stay the same.
+
+    >>> in_utc(pa.schema({"at": pa.list_(pa.timestamp("us", "Etc/UTC"))})).types
+    [ListType(list<item: timestamp[us, tz=UTC]>)]
+    """
+    return schema and pa.schema([field.with_type(_in_utc(field.type)) for field in schema])
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_in_utc(kind.key_type), _in_utc(kind.item_type))
+    return pa.list_(_in_utc(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def said_in_task(text: str) -> str | None:
+    r"""What a method refused with in a task, None where it did not.
+
+    >>> said_in_task("Traceback ...\nduckdb_anon.model.errors.AnonError: muco: no rows\n\nDriver stacktrace: ...")
+    'muco: no rows'
+    """
+    found = re.findall(rf"^{re.escape(AnonError.__module__)}\.\w+: (.+)$", text, re.MULTILINE)
+    return str(found[-1]) if found else None

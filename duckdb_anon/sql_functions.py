@@ -1,0 +1,356 @@
+"""Registry entries to SQL functions: one TEMP macro an entry, over one planner and one runner.
+
+The planner is a scalar function that DuckDB folds while it binds; it returns SQL text, or '!' and a message.
+The runner is called by that SQL when it executes. Both are registered once a database; macros belong to a
+connection and leave nothing in the file.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import secrets
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import FunctionNullHandling, PythonUDFType
+
+from duckdb_anon.engine import (
+    answer,
+    connection_hooks,
+    drawn_off,
+    error_context,
+    estimator_udfs,
+    input_scan,
+    interrupts,
+    runner,
+)
+from duckdb_anon.engine import sensitive_coarsening as edges
+from duckdb_anon.engine.arrow import Answers, owning
+from duckdb_anon.engine.catalog import Catalog, place
+from duckdb_anon.engine.planner import parameters_of, plan, task_function
+from duckdb_anon.engine.planning_context import Context
+from duckdb_anon.engine.sql_macros import macro_statements
+from duckdb_anon.engine.sql_quoting import ident, planned
+from duckdb_anon.model.errors import AnonError, of_function, unexpected
+from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
+from duckdb_anon.model.progress import call_flag
+from duckdb_anon.registry import ENTRIES, PURE_FILES
+
+# DuckDB ends the process when a registered function is collected while the database lives, and nothing tells how long
+# it does: the one function that each has of its own stays, the others are one set for all.
+_KEEP: list[Any] = []
+_CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
+_REGISTERING = threading.Lock()  # a web server opens its connections at the same time
+_ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
+_BY_NAME = {entry.name: entry for entry in ENTRIES}
+_METHODS = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
+
+
+def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Make every function of the package available on `con`; calling it again is harmless.
+
+    Nothing is written to the database: functions are registered in memory and macros are temporary, so it
+    works on read-only files too. Cursors of a loaded connection know the functions; one that changes its search path
+    (`USE`) needs a `load` of its own.
+
+    Args:
+        con: an open DuckDB connection.
+
+    Returns:
+        The same connection.
+
+    Example:
+        >>> import duckdb, duckdb_anon
+        >>> con = duckdb_anon.load(duckdb.connect())
+        >>> con.execute("select count(*) > 0 from anon_functions()").fetchone()
+        (True,)
+    """
+    interrupts.install()
+    with _REGISTERING:
+        number = _instance_number(con)
+        here = weakref.ref(con, functools.partial(_forget, number))
+        _CONNECTIONS[number] = [*(known for known in _CONNECTIONS.get(number, ()) if known() is not None), here]
+    interrupts.listen(con, number)
+    connection_hooks.listen(con, number, load, functools.partial(macros, temporary=False))
+    _create(con)
+    return con
+
+
+def macros(*, temporary: bool = True) -> Iterator[tuple[str, str]]:
+    """Name and CREATE statement of every macro, helpers first.
+
+    Args:
+        temporary: whether they belong to one connection; otherwise to the default database, for servers whose
+            clients get connections of their own.
+    """
+    wrapped = {entry.name for entry in ENTRIES if isinstance(entry, PureSql)}
+    statements = [
+        *((f"_anon_{name}" if name in wrapped else name, sql) for name, sql in macro_statements(PURE_FILES, wrapped)),
+        *((entry.name, _macro(entry)) for entry in ENTRIES),
+    ]
+    for name, sql in statements:
+        yield name, sql if temporary else sql.replace(" temp macro ", " macro ", 1)
+
+
+def connect(database: str = ":memory:", *, read_only: bool = False, **config: Any) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB database with the package's functions loaded.
+
+    Args:
+        database: path of a database file, or ':memory:'.
+        read_only: open the file read-only.
+        config: further settings, passed to DuckDB.
+
+    Example:
+        >>> import duckdb_anon
+        >>> duckdb_anon.connect().execute("select 1").fetchone()
+        (1,)
+    """
+    return load(duckdb.connect(database, read_only=read_only, config=config))
+
+
+def _create(con: duckdb.DuckDBPyConnection) -> None:
+    """Create all macros."""
+    statements = list(macros())
+    try:
+        con.execute(connection_hooks.in_one_text(statement for _, statement in statements))
+    except duckdb.Error:  # to say which
+        for name, statement in statements:
+            _run(con, statement, name)
+
+
+def _run(con: duckdb.DuckDBPyConnection, statement: str, name: str) -> None:
+    try:
+        con.execute(statement)
+    except duckdb.Error as error:
+        raise AnonError(f"load: the macro {name} could not be created: {error}\n{statement}") from error
+
+
+def _forget(number: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
+    """Let go of the list of a database's connections with the last of them."""
+    if all(known is gone or known() is None for known in _CONNECTIONS.get(number, ())):
+        _CONNECTIONS.pop(number, None)
+
+
+def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
+    """Number of the database instance behind `con`, registering the functions on first sight."""
+    try:
+        found = con.execute("select _anon_instance()").fetchone()
+    except duckdb.CatalogException:
+        found = None
+    if found is not None:
+        return int(found[0])
+    number = secrets.randbits(62)  # a call says of which database it is: nobody guesses the number of another one
+
+    def instance() -> int:
+        return number
+
+    _KEEP.append(instance)
+    con.create_function("_anon_instance", instance, [], "BIGINT")
+    for name, (function, kind, side_effects) in _shared().items():
+        con.create_function(
+            name,
+            function,
+            None,
+            kind,
+            type=PythonUDFType.ARROW,
+            null_handling=FunctionNullHandling.SPECIAL,
+            side_effects=side_effects,
+        )
+    return number
+
+
+@functools.cache
+def _shared() -> dict[str, tuple[Answers, str, bool]]:
+    """Functions of every database: name to function, type of its result, whether it has side effects.
+
+    One set for all: a call says of which database it is, so a web server's databases cost it no functions of their own.
+    """
+    lasting = {
+        edges.FUNCTION: (lambda call: edges.published(_whole(call)), "BIGINT[]"),
+        "_anon_plan": (_planner, "VARCHAR"),
+    }
+    lasting |= estimator_udfs.FUNCTIONS
+    acting: dict[str, tuple[Answers, str]] = {
+        "_anon_open": (_opener, "BIGINT"),
+        "_anon_feed": (lambda call: input_scan.put_all(_whole(call)), "BIGINT"),
+        "_anon_run": (_runner, answer.RETURN_TYPE),
+    }
+    acting |= {name: (_drawer(name), kind) for name, kind in drawn_off.TYPES.items()}
+    acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
+    return {
+        name: (owning(function), kind, side_effects)
+        for side_effects, functions in ((False, lasting), (True, acting))
+        for name, (function, kind) in functions.items()
+    }
+
+
+def _planner(call: pa.Array) -> pa.Array:
+    return pa.array([_planned(c["instance"], c) for c in _whole(call).to_pylist()], pa.string())
+
+
+def _runner(call: pa.Array) -> pa.Array:
+    return pa.concat_arrays([_ran(_whole(call).slice(k, 1)) for k in range(len(call))])
+
+
+def _opener(call: pa.Array) -> pa.Array:
+    asked = [((c["instance"], c["asker"], c["statement"]), c["threads"]) for c in _whole(call).to_pylist()]
+    return pa.array([input_scan.opened(*one) for one in asked], pa.int64())
+
+
+def _drawer(name: str) -> Answers:
+    draw = drawn_off.drawing(name)
+
+    def drawer(call: pa.Array) -> pa.Array:
+        return draw(_whole(call))
+
+    return drawer
+
+
+def _task(entry: Task) -> tuple[Answers, str]:
+    """The function that runs a task, and its type: one struct of its error or its rows for each call."""
+    columns = ", ".join(f"{ident(name)} {kind}" for name, kind in entry.returns.items())
+    row = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in entry.returns.items()])
+    shape = pa.struct([("error", pa.string()), ("rows", pa.list_(row))])
+
+    def doer(call: pa.Array) -> pa.Array:
+        whole = _whole(call)
+        return pa.array([_done(entry, whole.slice(k, 1)) for k in range(len(whole))], shape)
+
+    return doer, f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
+
+
+def _done(entry: Task, call: pa.StructArray) -> dict[str, Any]:
+    """Do the work of one call on a connection of its own; errors travel as text."""
+    facts = ("told", "database", "schema", "asker", "instance", "planned")
+    told, database, schema, asker, number, planned = (call.field(name)[0].as_py() for name in facts)
+    rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
+    con = _cursor(number, asker)[0] if entry.database == "callers" else duckdb.connect()
+    try:
+        if con is None:
+            raise AnonError(f"{entry.name}: there is no open connection to work on")
+        if entry.database == "callers":
+            place(con, database, schema)
+        with interrupts.interrupting(load(con), (number, asker), interrupts.begun(planned)):
+            return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
+    except (AnonError, duckdb.Error) as error:
+        return {"error": of_function(entry.name, error), "rows": None}
+    except Exception as error:  # a traceback would show paths, the message might show data
+        return {"error": unexpected(entry.name, error), "rows": None}
+    finally:
+        if con is not None:
+            con.close()
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _planned(number: int, call: dict[str, Any]) -> str:
+    """Plan one call; errors come back as '!' and their text."""
+    interrupts.install()
+    while True:
+        cursor, is_callers = _cursor(number, call.get("asker", -1))
+        try:
+            told = _planned_on(cursor, call, number)
+            # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
+            # server close theirs at any time, and what was found or went wrong then says nothing of the call
+            if cursor is None or is_callers or not _is_closed(cursor):
+                return told
+        finally:
+            if cursor is not None:
+                cursor.close()
+
+
+def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
+    try:
+        cursor.execute("select 1")
+    except duckdb.ConnectionException:
+        return True
+    return False
+
+
+def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any], number: int) -> str:
+    entry, flag = _BY_NAME[call["function"]], call_flag()
+    try:
+        takes = [p.name for p in parameters_of(entry)]
+        catalog = Catalog(cursor, call["database"], call["schema"], takes, number)
+        catalog.rows.expect(call["arguments"].values())
+        # a call inside another one is stopped with it
+        with nullcontext() if flag is None or cursor is None else interrupts.passing_on(cursor, flag):
+            text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        if isinstance(entry, Query):
+            error_context.keep(text)
+        return text
+    except AnonError as error:
+        return f"!{of_function(entry.name, error)}"
+    except Exception as error:  # a traceback would show paths, the message might show data
+        return f"!{unexpected(entry.name, error)}"
+
+
+def _cursor(number: int, asker: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:
+    """A fresh cursor, and whether it is of the caller's own connection: who closes another one may find it busy."""
+    known = _CONNECTIONS.get(number, [])
+    if (own := interrupts.connection_at((number, asker))) is not None:
+        with suppress(duckdb.Error):
+            return connection_hooks.plain(own), True
+    for reference in list(known):
+        con = reference()
+        if con is not None:
+            with suppress(duckdb.ConnectionException):
+                return connection_hooks.plain(con), False
+        with suppress(ValueError):  # another thread was sooner
+            known.remove(reference)
+    return None, False
+
+
+def _ran(call: pa.StructArray) -> pa.Array:
+    names = [field.name for field in call.type]
+    number = call.field("instance")[0].as_py()
+    text = call.field("call")[0].as_py()
+    function, _, _, extra = runner.from_json(text)
+    entry = _BY_NAME[function]
+    if not isinstance(entry, (Method, Report)):
+        raise TypeError(f"{function} does not run a kernel")
+    numbers = [call.field(n).field("feed")[0].as_py() for n in names if n.startswith("t")]
+    numbers += [call.field("feed")[0].as_py()] if "feed" in names else []
+    began = [input_scan.since(n) for n in numbers] + [interrupts.begun(extra.get("planned"))]
+    since = min((moment for moment in began if moment is not None), default=None)
+    statement, fed = (number, 0, 0), None
+    if "feed" in names:
+        statement, fed = input_scan.taken(numbers[-1])
+
+    def tables() -> list[runner.Rows]:
+        return [fed] if fed is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
+
+    trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
+    counted = _rows(call.field("f")) if "f" in names else None
+    place = (number, call.field("asker")[0].as_py())
+    return runner.run_call(entry, text, tables, trees, counted, place, statement, since)
+
+
+def _table(fed: pa.StructArray) -> input_scan.FedTable:
+    """Rows of a table that was fed."""
+    _, rows = input_scan.taken(fed.field("feed")[0].as_py())
+    return input_scan.FedTable(rows, fed.type.field("row").type.value_type)
+
+
+def _rows(array: pa.Array) -> pa.StructArray:
+    """Rows of a one-element list array; an aggregate over no rows arrives as NULL."""
+    flat = array.flatten()
+    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+
+
+def _macro(entry: Entry) -> str:
+    """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing."""
+    parameters = [p.name for p in parameters_of(entry)]
+    signature = ", ".join(f"{p} := NULL" for p in parameters)
+    checked = planned(entry.name, {p: p for p in parameters})
+    if isinstance(entry, Query) and entry.scalar:
+        return f"create or replace temp macro {entry.name}({signature}) as {checked}"
+    return f"create or replace temp macro {entry.name}({signature}) as table from query({checked})"

@@ -1,0 +1,119 @@
+"""Programs of every kind against a general solver, and the balanced tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.random_output_tables import cover, lp_solver, solve
+from duckdb_anon.kernels.random_output_tables.linear_program import cheapest_columns
+from duckdb_anon.kernels.random_output_tables.lp_solver import Rays, cheapest_rays
+from tests.reference.cover_lp import distances, in_tree, merged_cost, nominal, ordered
+
+DELTAS = [1 / 5, 1 / 6, 1 / 10, 0.3, 0.37, 0.75]
+
+
+def random_attribute(kind, rng, rows):
+    if kind == "ordered":
+        return ordered(rng.integers(0, rng.integers(2, 60), rows))
+    if kind == "real":
+        return ordered(rng.normal(size=rows))
+    if kind == "nominal":
+        return nominal(rng.integers(0, rng.integers(2, 9), rows))
+    return in_tree(rng.integers(0, 14, rows), [3, 1, 5, 2, 3])
+
+
+@pytest.mark.parametrize("kind", ["ordered", "real", "nominal", "hierarchy"])
+@pytest.mark.parametrize("delta", DELTAS)
+def test_cost_without_balance_is_that_of_a_general_solver(kind, delta):
+    rng = np.random.default_rng([int(1000 * delta), len(kind)])
+    sizes = rng.integers(int(np.ceil(1 / delta)), 40, 12)
+    attribute = random_attribute(kind, rng, sizes.sum())
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    tables = cover(attribute, group, delta, 0.0)
+    for number in range(len(sizes)):
+        codes, count = np.unique(attribute.codes[group == number], return_counts=True)
+        distance = distances(attribute)[np.ix_(codes, codes)]
+        assert tables.cost[number] == pytest.approx(merged_cost(distance, count, delta), abs=1e-6 * distance.max())
+
+
+def test_a_very_wide_group_costs_what_a_general_solver_says():
+    attribute = ordered(np.random.default_rng(3).normal(size=90))
+    tables = cover(attribute, np.zeros(90, dtype=np.int64), 0.3, 0.0)
+    assert tables.cost[0] == pytest.approx(merged_cost(distances(attribute), np.ones(90), 0.3), abs=1e-6)
+
+
+def test_an_uncertified_program_is_handed_to_the_general_solver(monkeypatch):
+    def give_up(distance, count, delta, tick=None):
+        return Rays(np.zeros(count.shape), np.zeros(distance.shape), np.zeros(len(count), dtype=bool))
+
+    monkeypatch.setattr(solve, "cheapest_rays", give_up)
+    tables = cover(ordered([10, 10, 11, 14]), np.zeros(4, dtype=np.int64), 1 / 3, 0.0)
+    assert tables.cost[0] == pytest.approx(13 / 3)
+    assert cover(ordered([10, 10, 11, 14]), np.zeros(4, dtype=np.int64), 1 / 3, 1.0).max_ratio <= 1 / 3 + 1e-7
+
+
+def test_a_batch_cut_short_reports_its_programs_as_unsolved(monkeypatch):
+    monkeypatch.setattr(lp_solver, "_PROFIT", -1.0)
+    rays = cheapest_rays(1.0 - np.eye(3)[None], np.array([[2.0, 2.0, 2.0]]), 0.25)
+    assert not rays.solved.any()
+
+
+def test_both_solvers_return_rays_that_cover_every_record_once():
+    rng = np.random.default_rng(5)
+    place, count = np.cumsum(rng.random(9)), rng.integers(1, 4, 9).astype(float)
+    distance = np.abs(np.subtract.outer(place, place))
+    rays = cheapest_rays(distance[None], count[None], 0.3)
+    for weight, mass in [(rays.weight[0], rays.mass[0]), cheapest_columns(distance, count, 0.3)]:
+        assert weight @ mass == pytest.approx(count)
+        assert mass.sum(axis=1) == pytest.approx(np.ones(9))
+        assert (weight[:, None] * (mass - 0.3 * count) <= 1e-7).all()
+
+
+@pytest.mark.parametrize("kind", ["ordered", "real", "nominal", "hierarchy"])
+@pytest.mark.parametrize("delta", [1 / 5, 0.37])
+def test_balance_one_keeps_the_expected_histogram_of_every_group(kind, delta):
+    rng = np.random.default_rng(11)
+    attribute = random_attribute(kind, rng, 120)
+    tables = cover(attribute, np.repeat([0, 1, 2], [15, 40, 65]), delta, 1.0)
+    assert tables.column_mass == pytest.approx(tables.classes.count, abs=1e-6)
+
+
+@pytest.mark.parametrize("delta", [1 / 5, 0.37])
+def test_balance_moves_the_expected_histogram_in_proportion(delta):
+    attribute, group = ordered(np.random.default_rng(2).integers(0, 9, 60)), np.repeat([0, 1, 2], 20)
+    error = {}
+    for balance in (0.25, 0.5, 0.75):
+        tables = cover(attribute, group, delta, balance)
+        error[balance] = tables.column_mass - tables.classes.count
+    assert error[0.25] == pytest.approx(3 * error[0.75], abs=1e-6)
+    assert error[0.5] == pytest.approx(2 * error[0.75], abs=1e-6)
+    assert np.abs(error[0.5]).max() > 0.01
+
+
+def test_cost_rises_with_balance_and_falls_with_delta():
+    attribute, group = ordered(np.random.default_rng(4).integers(0, 30, 80)), np.repeat([0, 1], 40)
+    by_balance = [cover(attribute, group, 0.2, b).cost.sum() for b in (0.0, 0.25, 0.5, 1.0)]
+    by_delta = [cover(attribute, group, d, 0.0).cost.sum() for d in (0.1, 0.2, 0.3, 0.37, 0.6, 1.0)]
+    assert by_balance == sorted(by_balance)
+    assert by_delta == sorted(by_delta, reverse=True)
+
+
+def test_pieces_of_wide_groups_cost_little_and_hold_delta():
+    attribute, group = ordered(np.random.default_rng(6).normal(size=210)), np.repeat(np.arange(10), 21)
+    whole = cover(attribute, group, 0.2, 0.0)
+    cut = cover(attribute, group, 0.2, 1e-9)
+    assert cut.max_ratio <= 0.2 + 1e-7
+    assert whole.cost.sum() <= cut.cost.sum() + 1e-9
+    assert cut.cost.sum() < 1.08 * whole.cost.sum()
+
+
+def test_interrupting_reaches_the_solver():
+    class Stopped(Exception):
+        pass
+
+    def stop():
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        cover(ordered(np.arange(12.0)), np.zeros(12, dtype=np.int64), 0.2, 0.0, stop)

@@ -1,0 +1,77 @@
+"""Costs and tables of groups small enough to check by hand, with |difference| as distance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.random_output_tables import MutualCover, cover
+from duckdb_anon.model.errors import RequirementError
+from tests.reference.cover_lp import full_cost, ordered
+
+COSTS = [
+    ((10, 11, 13), 1, 0.0),
+    ((10, 11, 13), 3 / 4, 13 / 12),
+    ((10, 11, 13), 3 / 5, 31 / 15),
+    ((10, 11, 13), 1 / 2, 3.0),
+    ((10, 11, 13), 1 / 3, 3.0),
+    ((10, 10, 11, 14), 1 / 3, 13 / 3),
+    ((10, 10, 11, 12, 12), 2 / 5, 1.0),
+    ((28, 28, 29), 1 / 2, 1.0),
+    ((20, 23), 1 / 2, 3.0),
+]
+THIRD = 1 / 3
+UNIQUE = [
+    ((10, 11, 13), 3 / 4, [[0.875, 0.125, 0], [7 / 24, 0.375, THIRD], [0, 0, 1]]),
+    ((10, 11, 13), 3 / 5, [[0.8, 0, 0.2], [8 / 15, 0, 7 / 15], [0, 0, 1]]),
+    ((10, 11, 13), 1 / 3, [[0, 1, 0], [0, 1, 0], [0, 1, 0]]),
+    ((10, 10, 11, 14), 1 / 3, [[2 / 3, THIRD, 0], [THIRD, 2 / 3, 0], [THIRD, 2 / 3, 0]]),
+    ((10, 10, 11, 12, 12), 2 / 5, [[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]]),
+    ((10, 11, 13), 1, [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+]
+
+
+def one_group(values, delta, balance=0.0) -> MutualCover:
+    return cover(ordered(values), np.zeros(len(values), dtype=np.int64), delta, balance)
+
+
+def matrix(tables: MutualCover) -> np.ndarray:
+    result = np.zeros((len(tables.classes.code),) * 2)
+    result[tables.row, tables.column] = tables.probability
+    return result
+
+
+@pytest.mark.parametrize(("values", "delta", "cost"), COSTS)
+def test_cost_of_a_tiny_group_is_the_one_worked_out(values, delta, cost):
+    assert one_group(values, delta).cost[0] == pytest.approx(cost, abs=1e-9)
+    assert full_cost(values, delta) == pytest.approx(cost, abs=1e-7)
+
+
+@pytest.mark.parametrize(("values", "delta", "expected"), UNIQUE)
+def test_a_unique_optimum_is_found_entry_by_entry(values, delta, expected):
+    assert matrix(one_group(values, delta)) == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def test_any_optimum_of_28_28_29_at_one_half_moves_one_record():
+    table = matrix(one_group((28, 28, 29), 0.5))
+    assert 2 * table[0, 1] + table[1, 0] == pytest.approx(1.0)
+
+
+def test_two_records_cannot_be_hidden_at_one_third():
+    assert full_cost((20, 23), 1 / 3) is None
+    with pytest.raises(RequirementError, match="1/2"):
+        one_group((20, 23), 1 / 3)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+def test_as_many_records_as_one_over_delta_all_show_a_median(k):
+    values = [3 * v for v in range(k)]
+    tables = one_group(values, 1 / k)
+    assert tables.cost[0] == pytest.approx(np.abs(np.array(values) - np.median(values)).sum())
+    assert np.ptp(matrix(tables), axis=0) == pytest.approx(np.zeros(k))
+
+
+def test_values_that_can_hide_their_own_records_are_left_alone():
+    tables = one_group([1] * 5 + [9] * 6, 1 / 5)
+    assert tables.cost[0] == 0.0
+    assert (matrix(tables) == np.eye(2)).all()

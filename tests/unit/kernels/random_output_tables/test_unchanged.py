@@ -1,0 +1,120 @@
+"""The last step: no record keeps all of its values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.random_output_tables import cover, randomize_unchanged
+from duckdb_anon.model.errors import RequirementError
+from tests.reference.cover_lp import in_tree, nominal, ordered
+
+ROWS = 400
+
+
+@pytest.fixture
+def covers():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(20), 20)
+    attributes = (
+        ordered(rng.integers(0, 8, ROWS) + group, "age"),
+        nominal(rng.integers(0, 3, ROWS), "sex"),
+        in_tree(rng.integers(0, 14, ROWS), [3, 1, 5, 2, 3], "place"),
+        ordered(group % 5, "year"),
+    )
+    return [cover(a, group, 0.2) for a in attributes]
+
+
+def changes(covers, published):
+    return sum((codes != c.attribute.codes).astype(int) for codes, c in zip(published, covers, strict=True))
+
+
+def originals(covers):
+    return [c.attribute.codes for c in covers]
+
+
+@pytest.mark.parametrize("exchange", [False, True])
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_every_record_differs_on_enough_attributes(covers, exchange, least):
+    rng = np.random.default_rng(1)
+    published, stuck = randomize_unchanged(covers, [c.draw(rng) for c in covers], least, rng, exchange=exchange)
+    assert changes(covers, published).min() >= least
+    assert stuck == 0
+
+
+@pytest.mark.parametrize("exchange", [False, True])
+def test_values_stay_inside_the_group(covers, exchange):
+    published, _ = randomize_unchanged(covers, originals(covers), 1, np.random.default_rng(2), exchange=exchange)
+    for codes, tables in zip(published, covers, strict=True):
+        pairs = set(zip(tables.classes.group.tolist(), tables.classes.code.tolist(), strict=True))
+        assert set(zip(tables.classes.group_of_row.tolist(), codes.tolist(), strict=True)) <= pairs
+
+
+def test_records_changed_by_their_draw_are_left_alone_by_the_redraw(covers):
+    drawn = [c.draw(np.random.default_rng(3)) for c in covers]
+    published, _ = randomize_unchanged(covers, drawn, 1, np.random.default_rng(4))
+    changed = changes(covers, drawn) > 0
+    for before, after in zip(drawn, published, strict=True):
+        assert (before == after)[changed].all()
+
+
+def test_asking_for_nothing_changes_nothing(covers):
+    published, stuck = randomize_unchanged(covers, originals(covers), 0, np.random.default_rng(5))
+    assert stuck == 0
+    assert changes(covers, published).max() == 0
+
+
+def test_a_fraction_asks_for_one_more_change_of_that_share_of_records(covers):
+    published, _ = randomize_unchanged(covers, originals(covers), 1.25, np.random.default_rng(6))
+    counts = np.bincount(changes(covers, published))
+    assert counts[0] == 0
+    assert counts[2] == pytest.approx(ROWS / 4, abs=45)
+
+
+def test_an_attribute_is_picked_by_its_relative_spread_and_the_share_of_other_values():
+    group = np.zeros(6000, dtype=np.int64)
+    wide, narrow = np.tile([0, 9], 3000), np.tile([0, 1, 1], 2000)
+    attributes = [ordered(np.append(wide, [0, 9]), "wide"), ordered(np.append(narrow, [0, 9]), "narrow")]
+    tables = [cover(a, np.append(group, [1, 1]), 0.5) for a in attributes]
+    published, _ = randomize_unchanged(tables, originals(tables), 1, np.random.default_rng(7))
+    moved = published[0][:6000] != attributes[0].codes[:6000]
+    # Spreads 9/9 and 1/9 (times values - 1 over values of the table: 1/2 and 2/3); other values 1/2, 2/3 or 1/3.
+    for own, others in ((0, 2 / 3), (1, 1 / 3)):
+        odds = np.array([0.5 * 0.5, 1 / 9 * 2 / 3 * others])
+        assert moved[narrow == own].mean() == pytest.approx(odds[0] / odds.sum(), abs=0.03)
+
+
+def test_records_alike_on_everything_move_to_the_nearest_value_of_the_table():
+    age, zone = [30] * 5 + [31, 40, 41, 42, 43], [7] * 5 + [1, 2, 3, 4, 9]
+    group = np.repeat([0, 1], 5)
+    tables = [cover(ordered(age, "age"), group, 0.2), cover(ordered(zone, "zone"), group, 0.2)]
+    published, stuck = randomize_unchanged(tables, originals(tables), 1, np.random.default_rng(8))
+    assert stuck == 5
+    assert tables[0].attribute.positions[published[0][:5]].tolist() == [31] * 5
+    assert tables[1].attribute.positions[published[1][:5]].tolist() == [7] * 5
+
+
+def test_stuck_records_may_be_kept_and_are_counted():
+    group = np.repeat([0, 1], 5)
+    tables = [cover(ordered([30] * 5 + [31, 40, 41, 42, 43]), group, 0.2)]
+    published, stuck = randomize_unchanged(tables, originals(tables), 1, np.random.default_rng(9), stuck="keep")
+    assert stuck == 5
+    assert (changes(tables, published) > 0).tolist() == [False] * 5 + [True] * 5
+
+
+def test_more_changes_than_a_group_varies_on_reach_into_the_table(covers):
+    published, stuck = randomize_unchanged(covers, originals(covers), 4, np.random.default_rng(10))
+    assert stuck == ROWS
+    assert changes(covers, published).min() == 4
+
+
+def test_a_table_without_variety_is_refused():
+    tables = [cover(ordered([3] * 6), np.zeros(6, dtype=np.int64), 0.2)]
+    with pytest.raises(RequirementError, match="only 0 quasi-identifiers"):
+        randomize_unchanged(tables, originals(tables), 1, np.random.default_rng(11))
+
+
+def test_one_seed_means_one_result(covers):
+    drawn = originals(covers)
+    first, again = (randomize_unchanged(covers, drawn, 1, np.random.default_rng(12), exchange=True) for _ in "ab")
+    assert all((a == b).all() for a, b in zip(first[0], again[0], strict=True))

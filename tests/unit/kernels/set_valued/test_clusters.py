@@ -1,0 +1,87 @@
+"""Clusters of persons and merging them up to a loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.partition import box_loss
+from duckdb_anon.kernels.set_valued.box_space import BoxSpace
+from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to
+from duckdb_anon.model.coded_table import Attribute
+from duckdb_anon.model.errors import RequirementError
+from tests.reference.one_to_m_example import PATHS, attribute_of
+
+
+def ordered(values: list[float]) -> Attribute:
+    distinct, codes = np.unique(values, return_inverse=True)
+    size = len(distinct)
+    return Attribute("age", "ordered", codes.astype(np.int32), distinct, size, -1, np.zeros(size, int))
+
+
+def nominal(values: list[int]) -> Attribute:
+    size = max(values) + 1
+    codes = np.array(values, dtype=np.int32)
+    return Attribute("sex", "nominal", codes, np.arange(float(size)), size, -1, np.zeros(size, int))
+
+
+def mixed(n: int, seed: int) -> tuple[Attribute, ...]:
+    rng = np.random.default_rng(seed)
+    leaves = sorted(path[-1] for path in PATHS)
+    return (
+        ordered([0.0, 100.0, *rng.integers(0, 100, n - 2).astype(float)]),
+        nominal([3, *rng.integers(0, 4, n - 1).tolist()]),
+        attribute_of([leaves[i] for i in rng.integers(0, 6, n)], PATHS),
+    )
+
+
+def mean_loss(qi: tuple[Attribute, ...], group: np.ndarray) -> float:
+    return float(np.mean([box_loss(a, group).ncp[group] for a in qi]))
+
+
+def test_widths_are_the_loss_of_tight_boxes():
+    qi = mixed(12, 3)
+    space = BoxSpace(qi)
+    space.gather(0, np.array([0, 4, 7]))
+    group = np.arange(12)
+    group[[4, 7]] = 0
+    group = np.unique(group, return_inverse=True)[1]
+    expected = np.mean([box_loss(a, group).ncp for a in qi], axis=0)
+    assert space.widths(np.array([0]))[0] == pytest.approx(expected[0])
+    assert space.joined(4, np.array([7]))[0] <= space.widths(np.array([0]))[0]
+
+
+@pytest.mark.parametrize(("n", "k"), [(10, 10), (11, 3), (57, 5)])
+def test_every_record_is_in_a_cluster_of_k_or_more(n: int, k: int):
+    clusters = clusters_of(mixed(n, n), k, np.random.default_rng(1))
+    assert np.bincount(clusters.cluster_of_record).min() >= k
+    assert np.array_equal(np.bincount(clusters.cluster_of_record), clusters.size)
+
+
+def test_clusters_take_neighbours():
+    qi = (ordered([1.0, 2.0, 3.0, 50.0, 51.0, 52.0]),)
+    clusters = clusters_of(qi, 3, np.random.default_rng(0))
+    members = [np.flatnonzero(clusters.cluster_of_record == c).tolist() for c in (0, 1)]
+    assert sorted(members) == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_merging_stays_within_the_bound_and_keeps_clusters_whole(skip: bool):
+    qi = mixed(80, 9)
+    clusters = clusters_of(qi, 4, np.random.default_rng(2))
+    before = clusters.cluster_of_record.copy()
+    group = merge_up_to(clusters, 0.7, skip)
+    assert mean_loss(qi, before) <= mean_loss(qi, group) <= 0.7
+    assert len(np.unique(group)) < len(np.unique(before))
+    assert all(len(np.unique(group[before == c])) == 1 for c in np.unique(before))
+
+
+def test_a_bound_of_one_merges_everything():
+    clusters = clusters_of(mixed(40, 5), 4, np.random.default_rng(2))
+    assert merge_up_to(clusters, 1.0, False).max() == 0
+
+
+def test_a_bound_clusters_cannot_keep_is_an_error_that_says_what_they_lose():
+    clusters = clusters_of((ordered([0.0, 50.0, 100.0, 51.0]),), 4, np.random.default_rng(2))
+    with pytest.raises(RequirementError, match=r"QID-NCP of 1\.000; take max_qid_ncp above that"):
+        merge_up_to(clusters, 0.5, False)

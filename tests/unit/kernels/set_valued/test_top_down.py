@@ -1,0 +1,95 @@
+"""Partition of fingerprints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.set_valued.partition_top_down import Fingerprints, publish_top_down
+from duckdb_anon.kernels.set_valued.person_sets import Persons, fingerprints_of
+from duckdb_anon.model.errors import RequirementError
+from tests.reference.one_to_m_example import PATHS, RECORDS, attribute_of, persons_of
+
+
+def lists(persons: Persons, prints: Fingerprints) -> list[list[str]]:
+    """Published labels of each person."""
+    labels = persons.forest.labels
+    bounds = prints.offsets
+    return [[labels[v] for v in prints.nodes[bounds[f] : bounds[f + 1]]] for f in prints.fingerprint_of_person]
+
+
+def test_worked_example_gives_the_three_printed_fingerprints():
+    persons = persons_of(RECORDS)
+    assert lists(persons, publish_top_down(persons, 2)) == [["A", "b2"], ["B"], ["B"], ["C"], ["A", "b2"], ["C"]]
+
+
+def test_with_k_one_every_fingerprint_is_published_as_it_is():
+    persons = persons_of(RECORDS)
+    assert lists(persons, publish_top_down(persons, 1)) == [sorted(record) for record in RECORDS]
+
+
+def test_with_k_equal_to_the_persons_all_share_one_fingerprint():
+    persons = persons_of(RECORDS)
+    assert lists(persons, publish_top_down(persons, 6)) == [["*"]] * 6
+
+
+def test_fewer_persons_than_k_is_an_error_that_names_both():
+    with pytest.raises(RequirementError, match=r"k := 7 .* has 6 persons; use k <= 6"):
+        publish_top_down(persons_of(RECORDS), 7)
+
+
+def test_order_of_persons_does_not_matter():
+    order = [3, 5, 0, 1, 4, 2]
+    persons = persons_of([RECORDS[i] for i in order])
+    expected = [["A", "b2"], ["B"], ["B"], ["C"], ["A", "b2"], ["C"]]
+    assert lists(persons, publish_top_down(persons, 2)) == [expected[i] for i in order]
+
+
+def test_a_root_with_a_thousand_children_works():
+    paths = tuple(("*", f"g{i:04}", f"g{i:04}.{j}") for i in range(1000) for j in range(2))
+    rng = np.random.default_rng(1)
+    common = [{f"g{i:04}.0" for i in rng.integers(0, 1000, 20)} for _ in range(50)]
+    persons = persons_of(common * 4, paths)
+    prints = publish_top_down(persons, 4)
+    assert lists(persons, prints) == [sorted(record) for record in common * 4]
+
+
+def test_chains_with_one_child_are_published_at_their_lowest_node():
+    paths = (("*", "A", "A'", "a1"), ("*", "A", "A'", "a2"), ("*", "B", "b", "b"))
+    persons = persons_of([{"a1"}, {"a2"}, {"b"}, {"b"}], paths)
+    assert lists(persons, publish_top_down(persons, 2)) == [["A'"], ["A'"], ["b"], ["b"]]
+
+
+def test_a_rest_below_k_calls_back_the_person_who_loses_least():
+    # a alone is below k = 2; of those with b, the one with a single item saves least
+    persons = persons_of([{"a1"}, {"b1"}, {"b1", "b2"}, {"b1", "b2"}])
+    published = lists(persons, publish_top_down(persons, 2))
+    assert published == [["*"], ["*"], ["b1", "b2"], ["b1", "b2"]]
+
+
+def test_where_no_option_can_spare_enough_the_cheapest_is_given_up():
+    persons = persons_of([{"a1"}, {"b1"}, {"b1"}, {"c1", "c2"}, {"c1", "c2"}])
+    published = lists(persons, publish_top_down(persons, 2))
+    assert published == [["*"], ["*"], ["*"], ["c1", "c2"], ["c1", "c2"]]
+
+
+def test_ticks_at_least_once_a_level():
+    ticks: list[None] = []
+    publish_top_down(persons_of(RECORDS), 1, tick=lambda: ticks.append(None))
+    assert len(ticks) >= 2
+
+
+def test_no_persons_give_no_fingerprints():
+    empty = persons_of(RECORDS)
+    none = Persons(empty.forest, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+    assert len(publish_top_down(none, 3)) == 0
+
+
+def test_several_trees_start_from_all_their_roots():
+    person = np.array([0, 1, 2, 3])
+    drug = attribute_of(["x", "y", "x", "y"], (("*", "x"), ("*", "y")), "drug")
+    disease = attribute_of(["a1", "a2", "a1", "a2"], PATHS)
+    persons = fingerprints_of(person, [disease, drug])
+    published = lists(persons, publish_top_down(persons, 4))
+    assert published == [["A", "*"]] * 4
+    assert lists(persons, publish_top_down(persons, 2)) == [["a1", "x"], ["a2", "y"]] * 2
