@@ -32,8 +32,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response import setup
-from duckdb_anon.kernels.randomized_response.choice import choose
-from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.kernels.rng_streams import apart
 from duckdb_anon.kernels.thread_pool import side_by_side
 from duckdb_anon.model import released_columns
@@ -80,7 +79,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
     def drawn(c: int) -> CodeArray:
         column = chosen.columns[c]
-        codes: CodeArray = column.domain[chosen.channels[c].distort(column.places, each[c])]
+        codes: CodeArray = column.domain[chosen.channels[c].distort(column.index, each[c])]
         return codes
 
     codes = side_by_side(drawn, range(len(chosen.columns)))

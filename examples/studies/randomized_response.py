@@ -23,7 +23,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import duckdb_anon
-from duckdb_anon.kernels.randomized_response.reconstruct import project, smooth
+from duckdb_anon.kernels.randomized_response.channel import project, smooth
 
 EMGRW = (["education", "marital_status", "sex", "race"], "workclass")
 ESGRO = (["education", "income", "sex", "race"], "occupation")

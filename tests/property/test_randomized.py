@@ -7,11 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, project, transform
 from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
-from duckdb_anon.kernels.randomized_response.optimize_p import optimal_channels
-from duckdb_anon.kernels.randomized_response.problem import Problem
-from duckdb_anon.kernels.randomized_response.reconstruct import project
+from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.randomized import channel_matrix, inverted, reconstruction, risk, rows_of

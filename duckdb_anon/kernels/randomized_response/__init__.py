@@ -1,5 +1,1 @@
-"""Algebra of randomized response: channels, risk, optimal parameters, reconstruction.
-
-Everything here is array arithmetic on contingency tables and codes; nothing knows about SQL.
-Paper: Guo, Ying and Wu, "Limiting Attribute Disclosure in Randomization Based Microdata Release" (2011).
-"""
+"""Algebra of randomized response (Guo, Ying and Wu 2011): channels, risk, optimal parameters, reconstruction."""

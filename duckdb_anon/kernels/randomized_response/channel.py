@@ -1,18 +1,19 @@
-"""The randomizing channel of one attribute, and products of channels over a contingency table.
+"""The randomizing channel of a column, its inverse, and what follows from them on a contingency table.
 
-A channel over d values keeps a value with probability p and otherwise replaces it by one of the other d - 1,
-each with probability q = (1 - p) / (d - 1) (Guo, Ying and Wu 2011, section III, equation 1). As a matrix it
-is P = gain * I + q * J with J all ones and gain = p - q, so P y, its inverse and its entrywise square need
-only y and the sum of y: the Kronecker product of all channels is never built. One pass over the table per
-attribute, where the paper's Lemma 2 needs a matrix product per attribute.
+A channel over d values keeps a value with probability p and otherwise replaces it by one of the other d - 1 values,
+each with probability q = (1 - p) / (d - 1) (Guo, Ying and Wu 2011, section III, equation 1). As a matrix it is
+P = gain * I + q * J with J all ones and gain = p - q. So P y, its inverse and its entrywise square need only y and the
+sum of y, and the Kronecker product of all channels is never built: one pass over the table per attribute, where the
+paper's Lemma 2 needs a matrix product per attribute.
 
-Arrays hold one axis per attribute, axis k of length `channels[k].size`. Cost: O(cells) per attribute.
+Arrays have one axis per attribute, axis k of length `channels[k].size`. Cost: O(cells) per attribute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 from duckdb_anon.model.coded_table import CodeArray, FloatArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_table import BoolArray, Randomization
 
 SINGULAR = 1e-9
+Projection = Literal["clip", "euclidean"]
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,11 @@ class RetentionChannel:
         if self.size < 1 or not 0.0 <= self.p <= 1.0:
             raise ParameterError(f"a channel needs size >= 1 and 0 <= p <= 1, not {self.size} and {self.p}")
         if self.size == 1:
-            object.__setattr__(self, "p", 1.0)  # a single value can only stay what it is
+            object.__setattr__(self, "p", 1.0)
 
     @classmethod
     def of_gain(cls, size: int, gain: float) -> RetentionChannel:
-        """Return the channel with p - q = `gain`: 1 leaves values alone, 0 forgets them."""
+        """Return the channel with p - q = `gain`: 1 leaves values alone, 0 makes the output independent of them."""
         return cls(size, min(1.0, gain + (1.0 - gain) / size))
 
     @property
@@ -73,12 +76,7 @@ class RetentionChannel:
         return 1.0 + (self.size - 1) / self.gain**2 if self.gain else float("inf")
 
     def distort(self, codes: CodeArray, rng: np.random.Generator) -> CodeArray:
-        """Return `codes` (each in 0..size-1) after one independent draw a row.
-
-        Args:
-            codes: true codes, shape (n,).
-            rng: the source of randomness; always advanced by the same amount for the same n.
-        """
+        """Return `codes`, each in 0 .. size - 1, after one independent draw a row."""
         tick()
         if self.is_identity:
             return codes.copy()
@@ -91,12 +89,17 @@ class RetentionChannel:
 
 def transform(cells: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
     """Return (P_1 x .. x P_m) applied to `cells`: the expected table after randomization."""
-    return _along_axes(cells, [(c.gain, c.q) for c in channels])
+    return _along_axes(cells, [(channel.gain, channel.q) for channel in channels])
 
 
 def transform_squared(cells: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
     """Return the Kronecker product of the entrywise squares of the channels, applied to `cells`."""
-    return _along_axes(cells, [(c.p**2 - c.q**2, c.q**2) for c in channels])
+    return _along_axes(cells, [(channel.p**2 - channel.q**2, channel.q**2) for channel in channels])
+
+
+def invert(cells: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
+    """Return (P_1 x .. x P_m)^-1 applied to `cells`: the unbiased estimate of the original table."""
+    return _along_axes(cells, [inverse_terms(channel) for channel in channels])
 
 
 def inverse_terms(channel: RetentionChannel) -> tuple[float, float]:
@@ -109,6 +112,11 @@ def inverse_terms(channel: RetentionChannel) -> tuple[float, float]:
             f" about the true ones and nothing can be estimated; p must differ from {1 / channel.size:g}"
         )
     return 1.0 / channel.gain, -channel.q / channel.gain
+
+
+def variance_growth(channels: Sequence[RetentionChannel]) -> float:
+    """Return the product of ||P^-1||^2 / size: the sum of the squared weights of one released row in the estimate."""
+    return float(np.prod([channel.inverse_norm / channel.size for channel in channels]))
 
 
 def expected_squared_error(channels: Sequence[RetentionChannel], records: int, concentration: float = 1.0) -> float:
@@ -124,8 +132,7 @@ def expected_squared_error(channels: Sequence[RetentionChannel], records: int, c
     >>> round(expected_squared_error([RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)], 100), 6)
     0.037925
     """
-    norm = float(np.prod([c.inverse_norm / c.size for c in channels]))
-    return max(norm - concentration, 0.0) / max(records, 1)
+    return max(variance_growth(channels) - concentration, 0.0) / max(records, 1)
 
 
 def _along_axes(cells: FloatArray, terms: Sequence[tuple[float, float]]) -> FloatArray:
@@ -133,10 +140,72 @@ def _along_axes(cells: FloatArray, terms: Sequence[tuple[float, float]]) -> Floa
     result: NDArray[np.float64] = np.asarray(cells, dtype=np.float64)
     if result.ndim != len(terms):
         raise ValueError(f"{result.ndim} axes but {len(terms)} channels")
-    for axis, (own, other) in enumerate(terms):
-        if own == 1.0 and other == 0.0:
+    for axis, (diagonal, constant) in enumerate(terms):
+        if diagonal == 1.0 and constant == 0.0:
             continue
         tick()
         total = result.sum(axis=axis, keepdims=True)
-        result = own * result + other * total
+        result = diagonal * result + constant * total
     return result
+
+
+def project(estimate: FloatArray, how: Projection = "clip") -> FloatArray:
+    """Return the distribution for a raw estimate, which may have negative cells.
+
+    Args:
+        estimate: raw counts or shares with a positive sum, any shape.
+        how: 'clip' sets negatives to 0 and divides by the sum; 'euclidean' is the nearest point of the
+            simplex in squared distance.
+
+    Returns:
+        Shares of the same shape, not negative, summing to 1.
+
+    >>> import numpy as np
+    >>> project(np.array([6.0, 5.0, -1.0]), 'euclidean').round(3).tolist()
+    [0.55, 0.45, 0.0]
+    """
+    shares = np.asarray(estimate, dtype=np.float64) / estimate.sum()
+    if how == "clip":
+        clipped = np.maximum(shares, 0.0)
+        return np.asarray(clipped / clipped.sum(), dtype=np.float64)
+    falling = np.sort(shares, axis=None)[::-1]
+    surplus = (np.cumsum(falling) - 1.0) / np.arange(1, falling.size + 1)
+    shift = surplus[np.flatnonzero(falling > surplus)[-1]]
+    return np.asarray(np.maximum(shares - shift, 0.0), dtype=np.float64)
+
+
+def smooth(shares: FloatArray, records: float, kappa: float = 0.5) -> FloatArray:
+    """Return (N q + kappa) / (N + kappa D): no cell is 0, so that KL and chi-squared stay finite."""
+    return np.asarray((records * shares + kappa) / (records + kappa * shares.size), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class InvertedValues:
+    """Weight that each released value of a randomized column adds to a query.
+
+    A released value a adds (P^-1 f)(a) = x * f(a) + y * sum f under a predicate f. Weights may be negative or above 1;
+    their sums over rows are unbiased (section III.B of the paper).
+
+    Attributes:
+        size: codes of the common domain.
+        channel: how the column was randomized.
+        values: what a value adds instead of 1, by code (SUM over this column); None for COUNT.
+    """
+
+    size: int
+    channel: Randomization
+    values: FloatArray | None = None
+
+    def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
+        """Return the weight of each code in each query, shape (size, n).
+
+        Args:
+            matches: whether each query selects each code, shape (n, size).
+            interval: not used; a randomized value is no interval.
+        """
+        selected = matches.T.astype(np.float64)
+        if self.values is not None:
+            selected *= self.values[:, None]
+        diagonal, constant = inverse_terms(RetentionChannel(len(self.channel.domain), self.channel.p))
+        total = selected[self.channel.domain].sum(axis=0)
+        return np.asarray(diagonal * selected + constant * total, dtype=np.float64)

@@ -1,6 +1,6 @@
-"""The occupied cells of a coded table: what the disclosure risk of randomization is computed from.
+"""The occupied cells of a coded table, from which the disclosure risk of randomization is computed.
 
-A table over QI A_1..A_m and a sensitive attribute S is kept as its occupied QI cells and its occupied
+A table over QI A_1..A_m and a sensitive attribute S is represented by its occupied QI cells and its occupied
 (cell, value) pairs, both far fewer than the product of the domains. Cost: one sort of n row keys.
 """
 
@@ -61,14 +61,14 @@ class Occupied:
         return shares
 
     def folded(self, axes: Sequence[int]) -> Occupied:
-        """Return the same cells with the QI attributes other than `axes` folded into one, the first.
+        """Return the same cells with the QI attributes other than `axes` combined into one, the first.
 
-        The folded attribute has a value for each combination that occurs, however large the product is.
+        The combined attribute has a value for each combination that occurs, however large the product is.
         """
         rest = [k for k in range(len(self.sizes)) if k not in axes]
         key = joint([self.cell_codes[k] for k in rest], [self.sizes[k] for k in rest], len(self.cell_count))
-        values, place = np.unique(key, return_inverse=True)
-        codes = np.concatenate([place[None, :].astype(np.int32), self.cell_codes[list(axes)]])
+        values, value_of_cell = np.unique(key, return_inverse=True)
+        codes = np.concatenate([value_of_cell[None, :].astype(np.int32), self.cell_codes[list(axes)]])
         return replace(self, sizes=(len(values), *(self.sizes[k] for k in axes)), cell_codes=codes)
 
 
@@ -84,9 +84,8 @@ def occupied_cells(
         sensitive_size: its domain size.
     """
     records = len(sensitive)
-    cell_of_row = joint(qi, sizes, records)
     _, first_row, cell_of_row, cell_count = np.unique(
-        cell_of_row, return_index=True, return_inverse=True, return_counts=True
+        joint(qi, sizes, records), return_index=True, return_inverse=True, return_counts=True
     )
     pair, pair_count = np.unique(cell_of_row * np.int64(sensitive_size) + sensitive, return_counts=True)
     return Occupied(

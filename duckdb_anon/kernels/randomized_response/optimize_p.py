@@ -1,34 +1,157 @@
-"""Optimal channels: the search behind rr_distort and rr_parameters.
+"""Optimal channels: least estimation error under a bound on the disclosure risk.
 
-One free attribute: bisection, the risk being monotone. Several: sequential quadratic programming on the
-logarithms of the gains, from several starts on the boundary of the feasible set, with the riskiest pairs as
-constraints (more are added while any is violated). Every candidate is then pulled back until the risk of the
-whole table is within the limit and pushed out along each attribute while it stays so. The problem is not
-convex: the best candidate is returned, and randomizing both parts is never worse than the better of the two,
-which are among the starts. Deterministic: no random numbers are drawn.
+Minimize F = prod_i (1 + (d_i - 1) / a_i^2), a_i the gain of channel i, subject to risk <= limit = 1/l (Guo, Ying and Wu
+2011, Problem 1 and Result 2). F is, up to constants, the expected squared error of the estimated cell shares. The risk
+never falls when a gain grows (Property 1), so one free attribute is found by bisection. Several are found by sequential
+quadratic programming on the logarithms of the gains, from several starts on the boundary of the feasible set; every
+candidate is then pulled back until the whole table is within the limit and pushed out along each attribute. The problem
+is not convex: the best candidate is returned, never worse than randomizing one part alone. No random numbers are drawn.
 
-Paper: Guo, Ying and Wu 2011, section IV.B. Cost: some hundred evaluations of the risk (see risk.py).
+Departures: several sensitive attributes share the QI channels and each is bound by the limit; `target` 'mean' bounds
+the mean risk of the records, and `min_count` leaves out records in smaller QI cells (the paper reports parameters for
+randomizing S alone on tables where its own risk cannot go below 1). Cost: some hundred evaluations of the risk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
-from duckdb_anon.kernels.randomized_response.descent import descend
-from duckdb_anon.kernels.randomized_response.problem import Problem
-from duckdb_anon.model.coded_table import FloatArray
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform, transform_squared
+from duckdb_anon.kernels.randomized_response.contingency import Occupied
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, reciprocal, require_dense
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
 
+Scope = Literal["both", "qi", "sensitive"]
+Target = Literal["max", "mean"]
+SLACK = 1e-9
 PRECISION = 1e-12
 """Absolute precision of gains found by bisection."""
 STEP = 1e-9
-"""Gains that cannot grow by this much are left where they are."""
+"""Gains that cannot grow by this much stay as they are."""
 FEW_STARTS_ABOVE = 10_000
 """QI cells beyond which only the most promising starts are tried."""
+WATCHED, ROUNDS, TOLERANCE = 50, 8, 1e-9
+LEAST_LOG_GAIN, LARGEST_LOG_GAIN = -12.0, -1e-9
+"""Derivatives are taken strictly inside: at a gain of 1 the channel no longer says which values it could reach."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is randomized, and the bound on the risk.
+
+    Attributes:
+        model: the risk of the table.
+        limit: largest risk allowed, 1 / l.
+        scope: 'qi' and 'sensitive' leave the other part alone.
+        target: 'max' bounds every record's risk, 'mean' their mean.
+        min_count: records in QI cells with fewer rows are left out of the bound.
+    """
+
+    model: RiskModel
+    limit: float
+    scope: Scope = "both"
+    target: Target = "max"
+    min_count: int = 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Domain sizes: QI attributes, then sensitive ones."""
+        return self.model.tables[0].sizes + tuple(t.sensitive_size for t in self.model.tables)
+
+    @property
+    def qi_count(self) -> int:
+        """Number of QI attributes."""
+        return len(self.model.tables[0].sizes)
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Positions in `sizes` of the attributes whose channel is to be chosen."""
+        chosen = {"both": range(len(self.sizes)), "qi": range(self.qi_count)}.get(
+            self.scope, range(self.qi_count, len(self.sizes))
+        )
+        return tuple(i for i in chosen if self.sizes[i] > 1)
+
+    def channels(self, gains: FloatArray) -> list[RetentionChannel]:
+        """Return the channels of all attributes for the gains of the free ones."""
+        every = np.ones(len(self.sizes))
+        every[list(self.free)] = gains
+        return [RetentionChannel.of_gain(size, float(gain)) for size, gain in zip(self.sizes, every, strict=True)]
+
+    def objective(self, gains: FloatArray) -> float:
+        """Return log F over the free attributes."""
+        sizes = np.array([self.sizes[i] for i in self.free], dtype=np.float64)
+        return float(np.log1p((sizes - 1.0) / gains**2).sum())
+
+    def included(self) -> list[np.ndarray]:
+        """Return for each sensitive attribute the pairs the bound covers, shape (pairs,)."""
+        return [t.cell_count[t.pair_cell] >= self.min_count for t in self.model.tables]
+
+    def excluded_share(self) -> float:
+        """Return the share of records that `min_count` leaves out of the bound."""
+        table = self.model.tables[0]
+        return float(table.cell_count[table.cell_count < self.min_count].sum() / max(table.records, 1))
+
+    def bounded_risk(self, channels: Sequence[RetentionChannel]) -> float:
+        """Return the figure compared with the limit: the largest or mean risk of the records covered."""
+        risks = self.model.risks(channels[: self.qi_count], channels[self.qi_count :])
+        worst = 0.0
+        for risk, table, covered in zip(risks, self.model.tables, self.included(), strict=True):
+            if not covered.any():
+                continue
+            weight = table.pair_count[covered]
+            figure = risk[covered].max() if self.target == "max" else np.average(risk[covered], weights=weight)
+            worst = max(worst, float(figure))
+        return worst
+
+    def feasible(self, gains: FloatArray) -> bool:
+        """Whether the risk stays within the limit for these gains of the free attributes."""
+        return self.bounded_risk(self.channels(gains)) <= self.limit
+
+    def floor(self) -> float:
+        """Return the risk at gains of zero, the least that this scope can reach (Property 1)."""
+        return self.bounded_risk(self.channels(np.zeros(len(self.free))))
+
+    def require_feasible(self, function: str) -> None:
+        """Raise a RequirementError that names the cause when no channels meet the limit."""
+        if self.scope != "sensitive":
+            require_dense(self.model.tables[0].sizes)
+        floor = self.floor()
+        if floor <= self.limit * (1.0 - SLACK):
+            return
+        reach = f"the smallest reachable risk is {floor:.6g}, that is l below {max(1.0, 1.0 / floor):.6g}"
+        raise RequirementError(
+            f"{function}: l := {1.0 / self.limit:g} cannot be met with scope := '{self.scope}': {self._cause()};"
+            f" {reach}. {self._advice()}"
+        )
+
+    def _cause(self) -> str:
+        table = self.model.tables[0]
+        covered = self.included()[0]
+        if self.scope != "sensitive":
+            return "a combination of QI and sensitive values is too frequent to be hidden by randomizing"
+        uniform = covered & (table.pair_count == table.cell_count[table.pair_cell])
+        heavy = covered & (table.conditional**2 > self.limit)
+        alone, many = int(table.pair_count[uniform].sum()), int(table.pair_count[heavy].sum())
+        return (
+            f"{many:,} of {table.records:,} records lie in QI cells where their sensitive value has a share"
+            f" above sqrt(1/l), {alone:,} of them in cells with a single sensitive value, whose risk is 1"
+            " whatever p is"
+        )
+
+    def _advice(self) -> str:
+        if self.scope != "sensitive":
+            return "Lower l."
+        return (
+            "Randomize the QI as well (scope := 'both' or 'qi'), bin the QI (bins := ...), leave small cells out"
+            " of the bound (min_count := ...), or bound the mean risk (target := 'mean')."
+        )
 
 
 @dataclass(frozen=True)
@@ -113,13 +236,7 @@ def _single_part_optima(problem: Problem) -> Iterator[FloatArray]:
 
 
 def largest(fits: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the largest x in [low, high] with fits(x), which must hold at `low` and fail above some x.
-
-    Args:
-        fits: true below some point, false above it.
-        low: a number where it is true.
-        high: end of the search.
-    """
+    """Return the largest x in [low, high] with fits(x), by bisection; fits must hold at `low`."""
     if fits(high):
         return high
     while high - low > PRECISION:
@@ -164,3 +281,156 @@ def push_out(problem: Problem, gains: FloatArray) -> FloatArray:
         if fits(min(1.0, gain + STEP)):
             best[position] = largest(fits, gain, 1.0)
     return best
+
+
+def descend(problem: Problem, start: FloatArray) -> FloatArray:
+    """Return gains of a local optimum near `start` (in (0, 1]), feasible up to rounding.
+
+    Only the riskiest pairs are constraints; pairs violated afterwards are added and the run is repeated.
+    """
+    point = np.clip(np.log(start), LEAST_LOG_GAIN, LARGEST_LOG_GAIN)
+    watched = _riskiest(problem, point)
+    for _ in range(ROUNDS):
+        point = _solve(problem, point, watched)
+        fresh = np.setdiff1d(_riskiest(problem, point), watched)
+        within = problem.bounded_risk(problem.channels(np.exp(point))) <= problem.limit * (1.0 + TOLERANCE)
+        if within or not len(fresh) or problem.target == "mean":
+            break
+        watched = np.union1d(watched, fresh)
+    return np.asarray(np.exp(point), dtype=np.float64)
+
+
+def _solve(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray:
+    sizes = np.array([problem.sizes[i] for i in problem.free], dtype=np.float64)
+    last: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+
+    def objective(y: FloatArray) -> tuple[float, FloatArray]:
+        odds = (sizes - 1.0) * np.exp(-2.0 * y)
+        return float(np.log1p(odds).sum()), -2.0 * odds / (1.0 + odds)
+
+    def slack(y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        key = y.tobytes()
+        if key not in last:
+            last.clear()
+            last[key] = log_slack(problem, y, watched)
+        return last[key]
+
+    # importing the solver takes longer than opening a database, and most calls never need it
+    from scipy.optimize import minimize
+
+    with warnings.catch_warnings():
+        # SciPy up to 1.15 warns of a step it has put back inside the bounds; the result is clipped and repaired anyway
+        warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+        found = minimize(
+            objective,
+            point,
+            jac=True,
+            method="SLSQP",
+            bounds=[(LEAST_LOG_GAIN, LARGEST_LOG_GAIN)] * len(point),
+            constraints={"type": "ineq", "fun": lambda y: slack(y)[0], "jac": lambda y: slack(y)[1]},
+            options={"maxiter": 200, "ftol": 1e-12},
+        )
+    moved = np.clip(found.x, LEAST_LOG_GAIN, LARGEST_LOG_GAIN)
+    return moved if np.isfinite(moved).all() else point
+
+
+def _riskiest(problem: Problem, point: FloatArray) -> IntArray:
+    """Return the positions, over all sensitive attributes' pairs, of the riskiest pairs the bound covers."""
+    channels = problem.channels(np.exp(point))
+    risks = problem.model.risks(channels[: problem.qi_count], channels[problem.qi_count :])
+    flat = np.where(np.concatenate(problem.included()), np.concatenate(risks), -1.0)
+    if problem.target == "mean":
+        return np.flatnonzero(flat >= 0)
+    count = min(WATCHED, int((flat >= 0).sum()))
+    return np.sort(np.argpartition(-flat, count - 1)[:count]) if count else np.empty(0, dtype=np.int64)
+
+
+def log_slack(problem: Problem, point: FloatArray, watched: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return log(limit) - log(risk) of the watched pairs and its derivative by the log gains.
+
+    With target 'mean' there is one such figure per sensitive attribute, of the mean risk.
+    """
+    tick()
+    channels = problem.channels(np.exp(point))
+    column = {attribute: position for position, attribute in enumerate(problem.free)}
+    values, slopes, first = [], [], 0
+    for number, table in enumerate(problem.model.tables):
+        pairs = watched[(watched >= first) & (watched < first + len(table.pair_count))] - first
+        first += len(table.pair_count)
+        if not len(pairs):
+            continue
+        cells = table.pair_cell[pairs]
+        risk = table.conditional[pairs].copy()
+        slope = np.zeros((len(pairs), len(point)))
+        if problem.scope != "sensitive":
+            rec, by_axis = rec_qi_gradient(table, channels[: problem.qi_count], cells)
+            risk *= rec
+            for axis, change in by_axis.items():
+                slope[:, column[axis]] = change / rec * channels[axis].gain
+        position = problem.qi_count + number
+        if position in column:
+            rec, change = rec_sensitive_gradient(problem.model, table, channels[position])
+            risk *= rec[pairs]
+            slope[:, column[position]] = change[pairs] / rec[pairs] * channels[position].gain
+        if problem.target == "mean":
+            weight = table.pair_count[pairs] / table.pair_count[pairs].sum()
+            mean = float(weight @ risk)
+            slope = ((weight * risk) @ slope / mean)[None, :]
+            risk = np.array([mean])
+        values.append(np.log(problem.limit) - np.log(risk))
+        slopes.append(-slope)
+    return np.concatenate(values), np.concatenate(slopes)
+
+
+def rec_qi_gradient(
+    table: Occupied, qi: Sequence[RetentionChannel], wanted: IntArray
+) -> tuple[FloatArray, dict[int, FloatArray]]:
+    """Return the reconstruction probability of the QI cells `wanted` and its derivative by each gain.
+
+    Channels must have gains strictly between 0 and 1, or be identities (whose derivative is not returned). With
+    P = a I + q J and q = (1 - a) / d every derivative of a mode product is again a mode product.
+    """
+    shares = table.dense_qi()
+    at = tuple(table.cell_codes[:, wanted])
+    prior = table.cell_share[wanted]
+    released = transform(shares, qi)
+    inverse = reciprocal(released)
+    back = transform_squared(inverse, qi)
+    slopes = {}
+    for axis, channel in enumerate(qi):
+        if channel.is_identity:
+            continue
+        # released = a y + q sum(y), so its derivative y - mean(y) follows from released itself
+        change = (released - released.mean(axis=axis, keepdims=True)) / channel.gain
+        through_release = transform_squared(change * inverse**2, qi)[at]
+        slopes[axis] = prior * (_axis_slope(back, channel, axis)[at] - through_release)
+    return prior * back[at], slopes
+
+
+def _axis_slope(back: FloatArray, channel: RetentionChannel, axis: int) -> FloatArray:
+    """Differentiate one factor s I + r J of a product of squared channels by that channel's gain."""
+    s, r, ds, dr = _square_terms(channel)
+    plain_sum = back.sum(axis=axis, keepdims=True) / (s + channel.size * r)
+    return np.asarray(ds * (back - r * plain_sum) / s + dr * plain_sum, dtype=np.float64)
+
+
+def _square_terms(channel: RetentionChannel) -> tuple[float, float, float, float]:
+    """Return s, r of the squared channel s I + r J, and their derivatives by the gain."""
+    a, q, d = channel.gain, channel.q, channel.size
+    return a * a + 2 * a * q, q * q, 2 * a + 2 * q - 2 * a / d, -2 * q / d
+
+
+def rec_sensitive_gradient(
+    model: RiskModel, table: Occupied, channel: RetentionChannel
+) -> tuple[FloatArray, FloatArray]:
+    """Return the reconstruction probability of every pair's sensitive value and its derivative by the gain."""
+    prior, group, of_pair = model.sensitive_prior(table)
+    s, r, ds, dr = _square_terms(channel)
+    inverse = 1.0 / (channel.gain * prior + channel.q)
+    falling = (prior - 1.0 / channel.size) * inverse**2
+    absent = table.sensitive_size - np.bincount(group)
+    total = np.bincount(group, inverse) + absent / channel.q
+    total_falling = np.bincount(group, falling) - absent / (channel.size * channel.q**2)
+    value = prior * (s * inverse + r * total[group])
+    slope = prior * (ds * inverse - s * falling + dr * total[group] - r * total_falling[group])
+    return value[of_pair], slope[of_pair]

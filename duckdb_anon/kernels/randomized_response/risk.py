@@ -1,22 +1,17 @@
-"""Disclosure risk of a randomized table: the chance that an attacker names a person's sensitive value.
+"""Disclosure risk of a randomized table: the probability that an adversary infers an individual's sensitive value.
 
-The attacker knows the person's QI values, all channels and the true distribution, and guesses each original
-value by sampling its posterior (Guo, Ying and Wu 2011, section III.C). For a person in QI cell `alpha` with
-sensitive value `u` the risk is (Result 1)
+The adversary knows the individual's QI values, all channels and the true distribution, and guesses each original value
+by sampling its posterior (Guo, Ying and Wu 2011, section III.C). In QI cell alpha with sensitive value u (Result 1)
 
     risk = c(u | alpha) * Rec_QI(alpha) * Rec_S(u | alpha)
 
-with c the share of u inside the cell and Rec the reconstruction probability of a randomized part (Lemma 1),
-1 where nothing is randomized. This counts only the event "the picked record has value u, and u is
-reconstructed". An attacker who picks at random among the records whose sampled QI values are alpha and names
-the sampled sensitive value is right with probability c(u | alpha) for every choice of the channels, because
-posterior samples follow the original joint distribution: that figure is `Occupied.conditional` and is
-reported beside the risk.
+with c the share of u inside the cell and Rec the reconstruction probability of a randomized part (Lemma 1), 1 where
+nothing is randomized. This counts only the event "the picked record has value u, and u is reconstructed". An adversary
+who picks among the records whose sampled QI values are alpha is right with probability c(u | alpha) whatever the
+channels are; that is `Occupied.conditional`, reported with the risk.
 
-The risk falls when any p falls towards 1/size. The paper proves this by merging all other categories, which
-changes the probability when there are more than two; it holds because a smaller p is a further randomization
-and chi-squared divergence cannot grow under one.
-
+The risk falls when any p falls towards 1/size: a smaller p is a further randomization, and chi-squared divergence
+cannot grow under one. (The paper's proof, by merging categories, fails for more than two.)
 Cost: O(m * product of the randomized QI domains) once per evaluation, plus O(occupied pairs).
 """
 
@@ -54,10 +49,10 @@ def reconstruction_probability(prior: FloatArray, channels: Sequence[RetentionCh
     >>> float(round(reconstruction_probability(np.array([.5, .3, .2]), [RetentionChannel(3, .6)])[0], 5))
     0.58393
     """
-    return prior * transform_squared(_reciprocal(transform(prior, channels)), channels)
+    return prior * transform_squared(reciprocal(transform(prior, channels)), channels)
 
 
-def _reciprocal(shares: FloatArray) -> FloatArray:
+def reciprocal(shares: FloatArray) -> FloatArray:
     """Return 1 / shares, and 0 for values that cannot be released."""
     return np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
 
@@ -68,8 +63,8 @@ class RiskModel:
 
     Attributes:
         tables: the occupied cells, one entry per sensitive attribute, all with the same QI.
-        prior: what the attacker believes about S before seeing it: 'cell' the distribution inside the
-            person's QI cell (the paper's reading), 'marginal' the distribution in the table.
+        prior: what the adversary believes about S beforehand: 'cell' the distribution inside the
+            individual's QI cell (the paper's reading), 'marginal' the distribution in the table.
     """
 
     tables: tuple[Occupied, ...]
@@ -82,9 +77,9 @@ class RiskModel:
             qi: channel of each QI attribute.
             sensitive: channel of each sensitive attribute.
         """
-        found = self.rec_qi(qi)
+        of_cell = self.rec_qi(qi)
         return [
-            table.conditional * found[table.pair_cell] * self.rec_sensitive(table, channel)
+            table.conditional * of_cell[table.pair_cell] * self.rec_sensitive(table, channel)
             for table, channel in zip(self.tables, sensitive, strict=True)
         ]
 
@@ -99,8 +94,8 @@ class RiskModel:
             table = table.folded(axes)
             qi = [RetentionChannel(table.sizes[0], 1.0), *(qi[k] for k in axes)]
         require_dense(table.sizes)
-        found: FloatArray = reconstruction_probability(table.dense_qi(), qi)[tuple(table.cell_codes)]
-        return found
+        of_cell: FloatArray = reconstruction_probability(table.dense_qi(), qi)[tuple(table.cell_codes)]
+        return of_cell
 
     def rec_sensitive(self, table: Occupied, channel: RetentionChannel) -> FloatArray:
         """Return the reconstruction probability of each pair's sensitive value, shape (pairs,)."""
@@ -116,15 +111,14 @@ class RiskModel:
 
     def sensitive_prior(self, table: Occupied) -> tuple[FloatArray, np.ndarray, np.ndarray]:
         """Return the occupied entries of the prior of S: share, group of each entry, entry of each pair."""
-        pairs = np.arange(len(table.pair_count))
         if self.prior == "cell":
-            return table.conditional, table.pair_cell, pairs
+            return table.conditional, table.pair_cell, np.arange(len(table.pair_count))
         value, entry = np.unique(table.pair_value, return_inverse=True)
         return table.marginal[value], np.zeros(len(value), dtype=np.int64), entry
 
 
 def require_dense(sizes: Sequence[int]) -> None:
-    """Raise a ParameterError when the product of the QI domains is too large to be held as an array."""
+    """Raise a ParameterError when the product of the QI domains is too large for an array."""
     cells = float(np.prod([float(s) for s in sizes]))
     if cells > MAX_CELLS:
         raise ParameterError(

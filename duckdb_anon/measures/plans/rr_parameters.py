@@ -15,8 +15,7 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.channel import expected_squared_error
-from duckdb_anon.kernels.randomized_response.choice import choose
-from duckdb_anon.kernels.randomized_response.setup import LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.randomized_response.setup import LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import REQUIRED, Params, Report
 

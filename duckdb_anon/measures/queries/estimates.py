@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.interval_em import member_weights
-from duckdb_anon.kernels.randomized_response.shares import InvertedValues
+from duckdb_anon.kernels.randomized_response.channel import InvertedValues
 from duckdb_anon.kernels.row_keys import keys_of_lists
 from duckdb_anon.measures.queries.factor_product import BLOCK, Product, ProductPart, summed
 from duckdb_anon.measures.queries.selectivity import Intervals, ListCells, Members

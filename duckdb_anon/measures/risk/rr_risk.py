@@ -17,8 +17,7 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
-from duckdb_anon.kernels.randomized_response.choice import choose
-from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS
+from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Params, Report

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.reconstruct import project
+from duckdb_anon.kernels.randomized_response.channel import project
 from duckdb_anon.measures.utility.contingency_table import joint_shares
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import duckdb_anon
-from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
-from duckdb_anon.kernels.randomized_response.joint_counts import along, joint_counts
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, invert
+from duckdb_anon.kernels.randomized_response.joint_counts import joint_counts
 from tests.reference import joint_counts as reference
 
 ROLES = "qi := ['a', 'b', 'd'], sensitive := 's'"
@@ -59,7 +59,7 @@ def test_strong_associations_are_left_as_they_were_inverted() -> None:
     cells = np.array([[a, b] for a in range(3) for b in range(3)])
     found = joint_counts(cells, released.ravel(), channels)
     assert found is not None
-    assert np.allclose(found, along(released, channels), rtol=1e-3, atol=5)
+    assert np.allclose(found, invert(released, channels), rtol=1e-3, atol=5)
 
 
 QUERIES = (

@@ -9,11 +9,13 @@ from duckdb_anon.kernels.randomized_response.channel import (
     RetentionChannel,
     expected_squared_error,
     inverse_terms,
+    project,
+    smooth,
     transform,
     transform_squared,
 )
 from duckdb_anon.model.errors import ParameterError
-from tests.reference.randomized import PAPER_TABLE, channel_matrix, kronecker
+from tests.reference.randomized import PAPER_TABLE, channel_matrix, kronecker, nearest_on_simplex
 
 SIZES, SHARES = [2, 3, 4], [0.8, 0.55, 0.4]
 CHANNELS = [RetentionChannel(d, p) for d, p in zip(SIZES, SHARES, strict=True)]
@@ -96,3 +98,19 @@ def test_simulated_squared_error_matches_the_trace_formula(population: bool) -> 
     errors = ((estimate - shares.ravel()) ** 2).sum(1)
     trace = expected_squared_error(channels, 100, (shares**2).sum() if population else 1.0)
     assert abs(errors.mean() - trace) < 4 * errors.std() / np.sqrt(runs)
+
+
+def test_projections_are_distributions_and_the_euclidean_one_is_nearest() -> None:
+    raw = np.array([0.6, 0.35, 0.2, -0.1, -0.05])
+    for how in ("clip", "euclidean"):
+        found = project(raw, how)
+        assert found.sum() == pytest.approx(1.0)
+        assert found.min() >= 0
+    np.testing.assert_allclose(project(raw * 40, "euclidean"), nearest_on_simplex(raw), atol=1e-12)
+    np.testing.assert_allclose(project(raw), np.array([0.6, 0.35, 0.2, 0, 0]) / 1.15)
+
+
+def test_smoothing_leaves_no_empty_cell_and_sums_to_one() -> None:
+    found = smooth(np.array([0.75, 0.25, 0.0]), 100)
+    assert found.sum() == pytest.approx(1.0)
+    assert found[2] == pytest.approx(0.5 / 101.5)

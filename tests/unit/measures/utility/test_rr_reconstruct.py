@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.randomized_response.reconstruct import project
+from duckdb_anon.kernels.randomized_response.channel import project
 from tests.reference.randomized import count_variance, inverted
 
 

@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 
 from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
-from duckdb_anon.kernels.randomized_response.descent import log_slack
-from duckdb_anon.kernels.randomized_response.optimize_p import optimal_channels
-from duckdb_anon.kernels.randomized_response.problem import Problem
+from duckdb_anon.kernels.randomized_response.optimize_p import Problem, log_slack, optimal_channels
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.randomized import PAPER_TABLE, grid_optimum, risk, rows_of
