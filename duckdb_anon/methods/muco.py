@@ -44,8 +44,8 @@ import numpy as np
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
 from duckdb_anon.kernels.partition.person_level import diverse_persons
-from duckdb_anon.kernels.permutation import permuted, repaired, shown, uniform_cover
-from duckdb_anon.kernels.random_output_tables import MutualCover
+from duckdb_anon.kernels.permutation import permuted, repaired, shown
+from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.thread_pool import side_by_side
 from duckdb_anon.methods import muco_lp
 from duckdb_anon.methods.partition_params import cutting, whole_persons_by
@@ -241,17 +241,9 @@ def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.r
     """The tables `muco` would draw from: one row for each group, attribute, original and output value."""
     table = tables[0]
     groups = groups_of(table, params, "muco_tables")
-    every = covers(table, params, groups)
-    parts = [c.table() for c in every]
-    sizes = [len(part.probability) for part in parts]
-    return {
-        "group_id": np.concatenate([part.group for part in parts]),
-        "attribute": np.repeat([a.name for a in table.qi], sizes),
-        "original": np.concatenate([part.original for part in parts]),
-        "output": np.concatenate([part.output for part in parts]),
-        "probability": np.concatenate([part.probability for part in parts]),
-        "records": np.concatenate([c.classes.count[c.row] for c in every]),
-    }
+    parts = [attribute.table() for attribute in covers(table, params, groups)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return columns | {"attribute": np.repeat([a.name for a in table.qi], [len(part["records"]) for part in parts])}
 
 
 METHOD = Method(

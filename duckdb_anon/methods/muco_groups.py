@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.random_output_tables.unchanged import require_movable
+from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
 from duckdb_anon.methods.muco import GROUPING, METHOD, PAPER, groups_of, refine
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.function_specs import Params, Report

@@ -24,13 +24,11 @@ import numpy as np
 
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, Requirement, assign
-from duckdb_anon.kernels.random_output_tables import MutualCover, cover
-from duckdb_anon.kernels.random_output_tables.unchanged import randomize_unchanged
+from duckdb_anon.kernels.random_output_tables import MutualCover, cover, randomize_unchanged
 from duckdb_anon.methods.partition_params import cut_groups
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params
-from duckdb_anon.model.progress import tick
 
 DEFAULTS: dict[str, Any] = {
     "cut": "loss",
@@ -107,7 +105,7 @@ def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCo
         params: checked parameters of the call.
         groups: group of each row.
     """
-    return [cover(attribute, groups, params["delta"], params["balance"], tick) for attribute in table.qi]
+    return [cover(attribute, groups, params["delta"], params["balance"]) for attribute in table.qi]
 
 
 def drawn(table: CodedTable, params: Params, rng: np.random.Generator) -> list[CodeArray]:
@@ -115,5 +113,5 @@ def drawn(table: CodedTable, params: Params, rng: np.random.Generator) -> list[C
     tables = covers(table, params, groups_of(table, params))
     codes = [c.draw(rng) for c in tables]
     swap = params["unchanged"] == "exchange"
-    published, _ = randomize_unchanged(tables, codes, params["min_changed"], rng, exchange=swap, tick=tick)
+    published, _ = randomize_unchanged(tables, codes, params["min_changed"], rng, exchange=swap)
     return list(published)

@@ -41,9 +41,9 @@ def test_every_table_is_stochastic_and_holds_delta_record_by_record(data, delta,
     tables = cover(attribute, group, delta, balance)
     for number in range(tables.classes.groups):
         report, codes, distance = tables.table(), attribute.codes[group == number], distances(attribute)
-        mine = report.group == number
+        mine = report["group_id"] == number
         table = np.zeros((attribute.domain, attribute.domain))
-        table[report.original[mine], report.output[mine]] = report.probability[mine]
+        table[report["original"][mine], report["output"][mine]] = report["probability"][mine]
         per_record = table[codes]
         assert per_record.sum(axis=1) == pytest.approx(np.ones(len(codes)))
         assert (per_record <= delta * per_record.sum(axis=0) + 1e-7).all()

@@ -32,16 +32,7 @@ def safe_positions(attribute: Attribute) -> FloatArray:
 
 
 def pair_distance(attribute: Attribute, first: CodeArray, second: CodeArray) -> FloatArray:
-    """Return the distance of each pair of codes.
-
-    Args:
-        attribute: the attribute both belong to.
-        first: codes, any shape.
-        second: codes, same shape.
-
-    Returns:
-        |difference of positions|, 0/1, or height(lowest common ancestor) / height(tree); same shape.
-    """
+    """Return the distance of each pair of codes: |difference|, 0/1, or height of the common ancestor / of the tree."""
     if attribute.kind == "ordered":
         positions = safe_positions(attribute)
         return np.asarray(np.abs(positions[first] - positions[second]))
@@ -52,26 +43,17 @@ def pair_distance(attribute: Attribute, first: CodeArray, second: CodeArray) -> 
     b = tree.node_of_leaf[attribute.leaf_of_code[second]].astype(np.int64)
     # Preorder numbers grow downwards: lifting the larger of the two until they meet ends at the ancestor.
     while True:
-        apart = a != b
-        if not apart.any():
+        different = a != b
+        if not different.any():
             break
-        lower = np.maximum(a, b)
-        lifted = tree.parent[lower]
-        a, b = np.where(apart, lifted, a), np.where(apart, np.minimum(a, b), b)
+        lifted = tree.parent[np.maximum(a, b)]
+        a, b = np.where(different, lifted, a), np.where(different, np.minimum(a, b), b)
     height = np.where(first == second, 0, tree.level[a])
     return np.asarray(height / max(tree.height, 1), dtype=np.float64)
 
 
 def spread(kind: Kind, gaps: FloatArray) -> FloatArray:
-    """Expand gaps to full distance matrices.
-
-    Args:
-        kind: how the gaps combine.
-        gaps: gaps between neighbouring classes, shape (batch, classes - 1).
-
-    Returns:
-        Distances, shape (batch, classes, classes), symmetric with a zero diagonal.
-    """
+    """Expand gaps, shape (batch, classes - 1), to distance matrices, shape (batch, classes, classes)."""
     batch, classes = gaps.shape[0], gaps.shape[1] + 1
     if kind == "nominal":
         return np.broadcast_to(1.0 - np.eye(classes), (batch, classes, classes)).copy()

@@ -1,33 +1,99 @@
-"""Many small MuCo linear programs at once, each solved exactly.
+"""From linear programs to random output tables: a batched simplex method, with HiGHS as the fallback.
 
-A column of a random output table is feasible iff it is a mixture of *rays*: mass at most delta on any record,
-one in all, all of it published as one value (for delta = 1/K a ray is K records and their median). So the
-program of Li et al. (2020), section 4 reads: weights on rays that cover every record once, at least cost. It
-has one equation a class and a great many columns, of which the best one is found by sorting: given prices of
-the classes, the most profitable ray for an output value takes the classes in order of price minus distance.
-This is the simplex method with column generation, run in step for a batch of programs as array operations.
+A column of a random output table is feasible iff it is a mixture of *rays*: mass at most delta on any record, one in
+all, all of it published as one value (for delta = 1/K a ray is K records and their median). So the program of Li et al.
+(2020), section 4 reads: weights on rays that cover every record once, at least cost. It has one equation a class and
+very many columns, of which the best is found by sorting: given prices of the classes, the most profitable ray for an
+output value takes the classes in order of price minus distance. This is column generation, run in step for a batch of
+programs. The end is certified: with no profitable ray left the prices are a dual solution. A program that does not get
+there is solved by HiGHS.
 
-The end is certified: with no profitable ray left the prices are a dual solution, and no cover is cheaper than
-what the prices add up to. A program that does not get there is reported, not returned as solved.
-
-Cost: about 2r pivots of O(r^2 log r) for r classes; r is at most the group size and usually far below.
+`balance` b publishes (1 - b) of each ray as the value nearest to its records (the paper's optimum, b = 0) and b as a
+member drawn in proportion to mass, which preserves the group's expected histogram. Both satisfy delta, and so do their
+mixtures. Cost: about 2r pivots of O(r^2 log r) for r classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.kernels.random_output_tables.distance import spread
+from duckdb_anon.model import progress
+from duckdb_anon.model.coded_table import FloatArray, IntArray, Kind
+from duckdb_anon.model.errors import RequirementError
 
+_TIE = 1e-9
+_BATCH_CELLS = 300_000
+_WIDEST_SIMPLEX = 60
 _PROFIT = 1e-10
 _PIVOT = 1e-9
 _REFRESH = 64
 _POLL = 8
-_KEPT = 2e-9
+_STAY_PENALTY = 2e-9
+"""Added to the distance of a value to itself: of equally cheap rays the one with fewest unchanged records is taken."""
+
+
+def random_output_tables(kind: Kind, gaps: FloatArray, count: IntArray, delta: float, balance: float) -> FloatArray:
+    """Return the table of each program.
+
+    Args:
+        kind: how gaps combine to distances.
+        gaps: shape (programs, classes - 1).
+        count: records in each class, shape (programs, classes).
+        delta: largest share of one record in a column.
+        balance: share published as a random member of the ray, in [0, 1].
+
+    Returns:
+        Probability that a record of class g is published as class j, shape (programs, classes, classes).
+    """
+    programs, classes = count.shape
+    table = np.zeros((programs, classes, classes))
+    table[:] = np.eye(classes)
+    if classes == 1:
+        return table
+    # Where every class can hide its own records the identity is a table of cost 0.
+    open_programs = np.flatnonzero((count * delta < 1.0 - 1e-12).any(axis=1))
+    size = max(1, _BATCH_CELLS // classes**2)
+    for start in range(0, len(open_programs), size):
+        batch = open_programs[start : start + size]
+        progress.say("random output tables", start / len(open_programs))
+        progress.tick()
+        table[batch] = _solve_batch(spread(kind, gaps[batch]), count[batch].astype(np.float64), delta, balance)
+    return table
+
+
+def _solve_batch(distance: FloatArray, count: FloatArray, delta: float, balance: float) -> FloatArray:
+    weight, mass = np.zeros_like(count), np.zeros_like(distance)
+    solved = np.zeros(len(count), dtype=bool)
+    if count.shape[1] <= _WIDEST_SIMPLEX:
+        rays = cheapest_rays(distance, count, delta)
+        weight, mass, solved = rays.weight, rays.mass, rays.solved
+    for program in np.flatnonzero(~solved):
+        progress.tick()
+        weight[program], mass[program] = cheapest_columns(distance[program], count[program], delta)
+    published = (1.0 - balance) * _nearest_values(distance, mass, balance > 0.0) + balance * mass
+    table = np.matmul(np.swapaxes(weight[:, :, None] * mass, 1, 2), published)
+    table[table < _TIE] = 0.0
+    return np.asarray(table / table.sum(axis=2, keepdims=True))
+
+
+def _nearest_values(distance: FloatArray, mass: FloatArray, keep_histogram: bool) -> FloatArray:
+    """Return the shares in which each ray is published as each class, at least cost; shape as `mass`.
+
+    Of equally near values, the one that fewest records have, or all in proportion to mass for the histogram.
+    """
+    cost = np.matmul(mass, distance)
+    slack = _TIE * distance.max(axis=(1, 2))[:, None, None]
+    tied = cost <= cost.min(axis=2, keepdims=True) + slack
+    if keep_histogram:
+        share = tied * np.maximum(mass, 1e-12)
+    else:
+        lightest = np.where(tied, mass, np.inf).min(axis=2, keepdims=True)
+        share = (tied & (mass <= lightest + _TIE)).astype(np.float64)
+    return np.asarray(share / share.sum(axis=2, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -45,6 +111,42 @@ class Rays:
     solved: NDArray[np.bool_]
 
 
+def cheapest_rays(distance: FloatArray, count: FloatArray, delta: float) -> Rays:
+    """Solve a batch of programs of equal width.
+
+    Args:
+        distance: distance of classes, shape (batch, classes, classes).
+        count: records in each class, positive, shape (batch, classes).
+        delta: largest share of one record in a column, in (0, 1].
+
+    Returns:
+        A cheapest cover of each program, or `solved` False where none was certified.
+
+    >>> rays = cheapest_rays(np.array([[[0.0, 3.0], [3.0, 0.0]]]), np.array([[1.0, 1.0]]), 0.5)
+    >>> float(rays.weight.sum()), bool(rays.solved[0])
+    (2.0, True)
+    """
+    batch, classes = count.shape
+    result = Rays(np.zeros((batch, classes)), np.zeros((batch, classes, classes)), np.zeros(batch, dtype=bool))
+    running = _Batch(distance, count, delta)
+    for turn in range(1, 200 + 20 * classes):
+        profit, mass, cost = running.best_ray()
+        done = profit < _PROFIT
+        if done.any():
+            running.finish(np.flatnonzero(done), result)
+            left = np.flatnonzero(~done)
+            if not len(left):
+                break
+            running.restrict_to(left)
+            mass, cost = mass[left], cost[left]
+        running.pivot(mass, cost)
+        if turn % _POLL == 0:
+            progress.tick()
+        if turn % _REFRESH == 0 and not running.refresh():
+            break
+    return result
+
+
 class _Batch:
     """State of the programs still running: one basis of r rays each."""
 
@@ -53,11 +155,10 @@ class _Batch:
         scale = distance.max(axis=(1, 2))
         scale[scale == 0.0] = 1.0
         self.number = np.arange(batch)
-        # Among equally cheap tables the one in which fewest records keep their value serves best.
-        self.distance = distance / scale[:, None, None] + _KEPT * np.eye(classes)
+        self.distance = distance / scale[:, None, None] + _STAY_PENALTY * np.eye(classes)
         self.count = count
         self.capacity = count * delta
-        # Distinct tiny amounts on the right-hand side keep degenerate programs from cycling; the weights
+        # Distinct tiny amounts on the right-hand side prevent degenerate programs from cycling; the weights
         # returned are computed from the true counts. The same amounts in every batch: a result does not depend
         # on which programs share it.
         self.level: FloatArray = count + 1e-7 * np.random.default_rng(0).random(classes)
@@ -67,7 +168,7 @@ class _Batch:
         self.cost = np.full((batch, classes), penalty)
         self.real = np.zeros((batch, classes), dtype=bool)
 
-    def keep(self, which: IntArray) -> None:
+    def restrict_to(self, which: IntArray) -> None:
         """Drop the programs outside `which`."""
         for name, value in vars(self).items():
             setattr(self, name, value[which])
@@ -82,84 +183,91 @@ class _Batch:
         taken = np.clip(1.0 - before, 0.0, room)
         profit = -np.einsum("bvg,bvg->bv", taken, np.take_along_axis(loss, order, -1))
         value = profit.argmax(axis=1)
-        at = np.arange(len(value))
+        program = np.arange(len(value))
         mass = np.zeros_like(self.cost)
-        np.put_along_axis(mass, order[at, value], taken[at, value], -1)
-        return profit[at, value], mass, np.einsum("bg,bg->b", mass, self.distance[at, value])
+        np.put_along_axis(mass, order[program, value], taken[program, value], -1)
+        return profit[program, value], mass, np.einsum("bg,bg->b", mass, self.distance[program, value])
 
     def pivot(self, mass: FloatArray, cost: FloatArray) -> None:
         """Let one ray a program enter its basis."""
-        at = np.arange(len(mass))
+        program = np.arange(len(mass))
         step = np.matmul(self.inverse, mass[:, :, None])[:, :, 0]
         usable = step > _PIVOT
         ratio = np.where(usable, self.level, np.inf) / np.where(usable, step, 1.0)
         out = ratio.argmin(axis=1)
-        amount = np.maximum(ratio[at, out], 0.0)
+        amount = np.maximum(ratio[program, out], 0.0)
         self.level = self.level - amount[:, None] * step
-        self.level[at, out] = amount
-        row = self.inverse[at, out] / step[at, out][:, None]
+        self.level[program, out] = amount
+        row = self.inverse[program, out] / step[program, out][:, None]
         self.inverse -= step[:, :, None] * row[:, None, :]
-        self.inverse[at, out] = row
-        self.mass[at, out] = mass
-        self.cost[at, out] = cost
-        self.real[at, out] = True
+        self.inverse[program, out] = row
+        self.mass[program, out] = mass
+        self.cost[program, out] = cost
+        self.real[program, out] = True
 
     def refresh(self) -> bool:
-        """Recompute the inverse from the basis, lest rounding errors pile up; False if one is singular."""
+        """Recompute the inverse from the basis before rounding errors pile up; False if one is singular."""
         try:
             self.inverse = np.linalg.inv(np.swapaxes(self.mass, 1, 2)).astype(np.float64)
         except np.linalg.LinAlgError:
             return False
         return True
 
+    def finish(self, done: IntArray, result: Rays) -> None:
+        """Write finished programs into the result; solved only if no ray of the start carries weight."""
+        number, real = self.number[done], self.real[done]
+        weight = np.matmul(self.inverse[done], self.count[done][:, :, None])[:, :, 0]
+        result.solved[number] = (weight > -1e-7).all(axis=1) & ((np.abs(weight) < 1e-7) | real).all(axis=1)
+        result.weight[number] = np.where(real, np.maximum(weight, 0.0), 0.0)
+        result.mass[number] = self.mass[done]
 
-def cheapest_rays(
-    distance: FloatArray, count: FloatArray, delta: float, tick: Callable[[], None] | None = None
-) -> Rays:
-    """Solve a batch of programs of equal width.
+
+def cheapest_columns(distance: FloatArray, count: FloatArray, delta: float) -> tuple[FloatArray, FloatArray]:
+    """Solve one program with HiGHS.
+
+    Variables are x_gj, the probability that a record of class g is published as j, and the column totals s_j: minimize
+    sum_gj c_g d_gj x_gj subject to sum_j x_gj = 1, s_j = sum_g c_g x_gj and 0 <= x_gj <= delta s_j.
 
     Args:
-        distance: distance of classes, shape (batch, classes, classes).
-        count: records in each class, positive, shape (batch, classes).
-        delta: largest share of one record in a column, in (0, 1].
-        tick: called now and then; may raise to stop the work.
+        distance: shape (classes, classes).
+        count: records in each class, shape (classes,).
+        delta: largest share of one record in a column.
 
     Returns:
-        A cheapest cover of each program (Rays), or `solved` False where none was certified.
+        The optimal columns as rays: weight (column totals), shape (classes,), and the mass of each on
+        each class, shape (classes, classes). A column without weight stands for its own class.
 
-    >>> rays = cheapest_rays(np.array([[[0.0, 3.0], [3.0, 0.0]]]), np.array([[1.0, 1.0]]), 0.5)
-    >>> float(rays.weight.sum()), bool(rays.solved[0])
-    (2.0, True)
+    Raises:
+        RequirementError: the solver found no table, which happens only below 1/delta records.
     """
-    batch, classes = count.shape
-    mass_found = np.zeros((batch, classes, classes))
-    result = Rays(np.zeros((batch, classes)), mass_found, np.zeros(batch, dtype=bool))
-    running = _Batch(distance, count, delta)
-    for turn in range(1, 200 + 20 * classes):
-        profit, mass, cost = running.best_ray()
-        done = profit < _PROFIT
-        if done.any():
-            _finish(running, np.flatnonzero(done), result)
-            left = np.flatnonzero(~done)
-            if not len(left):
-                break
-            running.keep(left)
-            mass, cost = mass[left], cost[left]
-        running.pivot(mass, cost)
-        if tick is not None and turn % _POLL == 0:
-            tick()
-        if turn % _REFRESH == 0 and not running.refresh():
-            break
-    return result
+    # the solver is rarely needed, and importing it takes longer than opening a database
+    from scipy import sparse
+    from scipy.optimize import linprog
 
-
-def _finish(running: _Batch, done: IntArray, result: Rays) -> None:
-    """Write the finished programs into the result; solved only if no ray of the start carries weight."""
-    number = running.number[done]
-    weight = np.matmul(running.inverse[done], running.count[done][:, :, None])[:, :, 0]
-    sound = (weight > -1e-7).all(axis=1) & ((np.abs(weight) < 1e-7) | running.real[done]).all(axis=1)
-    weight = np.where(running.real[done], np.maximum(weight, 0.0), 0.0)
-    mass = running.mass[done]
-    result.weight[number] = weight
-    result.mass[number] = mass
-    result.solved[number] = sound
+    classes = len(count)
+    cells = classes * classes
+    unit = sparse.identity(classes, format="csr")
+    ones = np.ones((1, classes))
+    row_sums = sparse.hstack([sparse.kron(unit, ones), sparse.csr_matrix((classes, classes))])
+    column_sums = sparse.hstack([sparse.kron(count[None, :], unit), -unit])
+    capped = sparse.hstack([sparse.identity(cells), sparse.kron(np.ones((classes, 1)), -delta * unit)])
+    answer = linprog(
+        np.concatenate([(count[:, None] * distance).ravel(), np.zeros(classes)]),
+        A_ub=capped.tocsr(),
+        b_ub=np.zeros(cells),
+        A_eq=sparse.vstack([row_sums, column_sums]).tocsr(),
+        b_eq=np.concatenate([np.ones(classes), np.zeros(classes)]),
+        method="highs",
+        # A column may have little mass, and delta bounds shares of it: the default of 1e-7 is too coarse.
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.x is None:
+        raise RequirementError(
+            f"muco: a group of {count.sum():.0f} records has no random output table at delta {delta:.6g}"
+        )
+    table = np.maximum(answer.x[:cells].reshape(classes, classes), 0.0)
+    table /= table.sum(axis=1, keepdims=True)
+    weight = count @ table
+    used = weight > 1e-9
+    mass = np.where(used, (count[:, None] * table) / np.where(used, weight, 1.0), unit.toarray())
+    return np.where(used, weight, 0.0), mass.T

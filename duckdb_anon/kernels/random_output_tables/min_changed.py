@@ -1,63 +1,160 @@
-"""Records of a group swap drawn values until few are left unchanged.
+"""MuCo's last step: no record is released with all of its quasi-identifiers unchanged.
 
-A gentler way than a redraw to change the records that drew nothing but their own values: such a record and a
-random other one of its group exchange their drawn values of one attribute. Every drawn histogram stays as it
-was, and the partner changes too. Attributes are picked with probability in proportion to how readily the
-record's table moves it, over the attribute's relative spread: the least distortion first. On the paper's
-census table this adds far less query error than Algorithm 2 of Li et al. (2020), which redraws and prefers
-attributes with a large spread, at lower measured disclosure. Guarantee: no histogram changes, and no record
-that has enough changed attributes ends with too few. Some records may find no partner; the caller redraws
-those. Cost: a few rounds, each linear in the number of records still unchanged.
+Every record that drew fewer than `min_changed` new values gets more, in up to three steps. With `exchange`, it and a
+random record of its group exchange their drawn values of one attribute: every drawn histogram stays as it was. Then, as
+in Li et al. (2020), Algorithm 2, an attribute is picked with probability in proportion to its spread in the group
+relative to the table's, and its value redrawn; the paper leaves the draw open, here it is the value of a random record
+of the group that has another one. Records whose group is constant on too many attributes, for which the paper's loop
+never ends, move to the nearest other value of the table where that step is relatively smallest.
+
+Guarantee, checked: at least `min_changed` attributes of every record differ from the original, unless stuck records are
+left as they are. Values of these steps are not drawn from the tables, so delta may be exceeded slightly. Cost: linear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from math import ceil
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.random_output_tables.distance import leaf_order, pair_distance
+from duckdb_anon.kernels.random_output_tables.lp_grouping import Classes
 from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover
-from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
 
 _ROUNDS = 30
 _PATIENCE = 8
 _SMALL = 1e-3
+Codes = NDArray[np.int32]
+
+
+def randomize_unchanged(
+    covers: Sequence[MutualCover],
+    drawn: Sequence[CodeArray],
+    min_changed: float,
+    rng: np.random.Generator,
+    *,
+    exchange: bool = False,
+    stuck: Literal["nearest", "keep"] = "nearest",
+) -> tuple[list[CodeArray], int]:
+    """Change records until each differs from its original on at least `min_changed` attributes.
+
+    Args:
+        covers: the tables the values were drawn from, one a quasi-identifier, all with the same groups.
+        drawn: drawn codes of each of them, n rows each.
+        min_changed: attributes that must differ, 0 .. number of quasi-identifiers; a fraction on top requires
+            one more of that share of the records, drawn at random.
+        rng: source of randomness.
+        exchange: exchange drawn values inside groups first, which preserves every histogram as it was drawn.
+        stuck: what to do with records whose group varies on fewer attributes: 'nearest' moves them to
+            another value of the table, 'keep' changes what can be changed inside the group.
+
+    Returns:
+        The new codes, and how many records were stuck.
+
+    Raises:
+        RequirementError: fewer than `min_changed` attributes have two values in the table (for 'nearest').
+    """
+    if not covers or min_changed <= 0:
+        return [codes.copy() for codes in drawn], 0
+    attributes = [c.attribute for c in covers]
+    if stuck == "nearest":
+        require_movable(attributes, min_changed)
+    by_group = covers[0].classes
+    required = np.full(len(drawn[0]), int(min_changed))
+    required[by_group.rows] += rng.random(len(required)) < min_changed % 1
+    codes = np.stack(drawn)
+    original = np.stack([a.codes for a in attributes])
+    spread = np.stack([_relative_spread(c) for c in covers])
+    if exchange:
+        exchange_values(covers, codes, original, spread, required, rng)
+    rows = by_group.rows[((codes != original).sum(axis=0) < required)[by_group.rows]]
+    odds = spread[:, by_group.group_of_row[rows]]
+    odds = odds * np.stack([_share_of_others(c.classes, rows) for c in covers])
+    is_stuck = (odds > 0).sum(axis=0) < required[rows]
+    for _ in range(ceil(min_changed)):
+        _redraw(covers, rows, odds, codes, original, required, rng)
+    if stuck == "nearest":
+        _move_to_nearest(attributes, rows[is_stuck], codes, original, required)
+        short = int(((codes != original).sum(axis=0) < required).sum())
+        if short:
+            raise RequirementError(f"muco: {short} records could not be changed enough; lower min_changed")
+    return list(codes), int(is_stuck.sum())
+
+
+def require_movable(qi: Sequence[Attribute], min_changed: float) -> None:
+    """Raise a RequirementError where fewer than `min_changed` attributes have two different values."""
+    movable = sum(attribute.domain > 1 for attribute in qi)
+    if min_changed > movable:
+        raise RequirementError(
+            f"min_changed := {min_changed:.10g} is too many: only {movable} quasi-identifiers have two different "
+            f"values or more; take at most {movable}"
+        )
+
+
+def _relative_spread(cover: MutualCover) -> FloatArray:
+    """Return the spread of one attribute in each group as a share of the table's; 0 for a single value.
+
+    The table's spread counts values, not steps, as information loss does: one more than the largest distance
+    when neighbours are 1 apart.
+    """
+    attribute, classes = cover.attribute, cover.classes
+    # A group without rows borrows its neighbour's classes; no row refers to it.
+    low = np.minimum(classes.first[:-1], len(classes.code) - 1)
+    high = np.maximum(classes.first[1:] - 1, low)
+    ends = np.argsort(leaf_order(attribute))[[0, -1]].astype(np.int32)
+    span = float(pair_distance(attribute, ends[:1], ends[1:])[0])
+    tick()
+    share = pair_distance(attribute, classes.code[low], classes.code[high]) / (span or 1.0)
+    return np.asarray(share * (attribute.domain - 1) / attribute.domain)
+
+
+def _share_of_others(classes: Classes, rows: IntArray) -> FloatArray:
+    """Return the share of each row's group that has another value: how often the paper's redraw changes it."""
+    tick()
+    of_row = classes.class_of_row[rows]
+    group = classes.group[of_row]
+    size = classes.starts[classes.first[group + 1]] - classes.starts[classes.first[group]]
+    return np.asarray(1.0 - classes.count[of_row] / size)
 
 
 def exchange_values(
     covers: Sequence[MutualCover],
-    codes: NDArray[np.int32],
-    original: NDArray[np.int32],
+    codes: Codes,
+    original: Codes,
     spread: FloatArray,
-    wanted: IntArray,
+    required: IntArray,
     rng: np.random.Generator,
-    tick: Callable[[], None] | None = None,
 ) -> None:
-    """Swap drawn values inside groups, in place.
+    """Exchange drawn values inside groups, in place; records that find no partner stay as they are.
+
+    Attributes are picked by how readily the record's table moves it, over the attribute's relative spread: the least
+    distortion first. No record that has enough changed attributes ends with too few.
 
     Args:
         covers: the tables the values were drawn from, one an attribute, all with the same groups.
         codes: drawn codes, shape (attributes, n); changed in place.
         original: original codes, same shape.
         spread: relative spread of each attribute in each group, shape (attributes, groups).
-        wanted: attributes of each record that must differ, shape (n,).
+        required: attributes of each record that must differ, shape (n,).
         rng: source of randomness.
-        tick: called once a round; may raise to stop the work.
     """
     by_group = covers[0].classes
     order = by_group.rows
     # Sorted by group, partners lie close together in memory.
-    state = _State(codes[:, order], original[:, order], wanted[order])
+    state = _State(codes[:, order], original[:, order], required[order])
     group = by_group.group[by_group.class_of_sorted]
     bounds = by_group.starts[by_group.first]
-    rows = np.flatnonzero(state.changed < state.wanted)
-    odds = _odds(covers, order[rows], spread[:, group[rows]])
+    rows = np.flatnonzero(state.changed < state.required)
+    odds = _exchange_odds(covers, order[rows], spread[:, group[rows]])
     for turn in range(_ROUNDS):
-        if tick is not None:
-            tick()
-        short = state.changed[rows] < state.wanted[rows]
+        tick()
+        short = state.changed[rows] < state.required[rows]
         rows, odds = rows[short], odds[:, short]
         if not len(rows):
             break
@@ -72,55 +169,118 @@ def exchange_values(
     codes[:, order] = state.codes
 
 
-def _odds(covers: Sequence[MutualCover], rows: IntArray, spread: FloatArray) -> FloatArray:
-    """Return the weight of each attribute for each of `rows`, 0 where its group has one value."""
-    progress.tick()
-    moves = np.stack([1.0 - c.kept[c.classes.class_of_row[rows]] for c in covers])
+def _exchange_odds(covers: Sequence[MutualCover], rows: IntArray, spread: FloatArray) -> FloatArray:
+    """Return the weight of each attribute for each of `rows`, 0 where its group has a single value."""
+    moves = np.stack([1.0 - c.unchanged[c.classes.class_of_row[rows]] for c in covers])
     varied = spread > 0
     return np.asarray(np.where(varied, (moves + _SMALL) / np.where(varied, spread, 1.0), 0.0))
 
 
 def pick_attribute(odds: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Pick an attribute for each row by its odds, shape (attributes, rows); any one where all are 0."""
-    progress.tick()
+    """Pick an attribute for each row by its odds, shape (attributes, rows); any where all are 0."""
+    tick()
     total = np.cumsum(odds, axis=0)
     chosen = (total <= rng.random(odds.shape[1]) * total[-1]).sum(axis=0)
     return np.asarray(np.minimum(chosen, len(odds) - 1))
 
 
 class _State:
-    """Drawn and original codes with what differs, kept up to date swap by swap."""
+    """Drawn and original codes with what differs, updated swap by swap."""
 
-    def __init__(self, codes: NDArray[np.int32], original: NDArray[np.int32], wanted: IntArray) -> None:
-        progress.tick()
+    def __init__(self, codes: Codes, original: Codes, required: IntArray) -> None:
         self.codes = codes
         self.original = original
-        self.wanted = wanted
+        self.required = required
         self.differs = codes != original
         self.changed: IntArray = self.differs.sum(axis=0)
 
     def harmless(self, rows: IntArray, partner: IntArray, pick: IntArray) -> NDArray[np.bool_]:
         """Return which swaps change the row and leave its partner with enough changes."""
-        progress.tick()
         ours, theirs = self.codes[pick, rows], self.codes[pick, partner]
         before = self.changed[partner]
         after = before - self.differs[pick, partner] + (ours != self.original[pick, partner])
         good: NDArray[np.bool_] = (ours != theirs) & ~self.differs[pick, rows]
-        good &= after >= np.minimum(before, self.wanted[partner])
+        good &= after >= np.minimum(before, self.required[partner])
         return good
 
     def swap(self, rows: IntArray, partner: IntArray, pick: IntArray) -> int:
         """Carry out the swaps in which neither record takes part in an earlier one; return how many."""
-        progress.tick()
         number = np.arange(len(rows))
         earliest = np.full(len(self.changed), len(rows))
         np.minimum.at(earliest, rows, number)
         np.minimum.at(earliest, partner, number)
         free = (earliest[rows] == number) & (earliest[partner] == number)
-        one, two, at = rows[free], partner[free], pick[free]
-        self.codes[at, one], self.codes[at, two] = self.codes[at, two], self.codes[at, one]
-        for touched in (one, two):
-            differs = self.codes[at, touched] != self.original[at, touched]
-            self.changed[touched] += differs.astype(np.int64) - self.differs[at, touched]
-            self.differs[at, touched] = differs
-        return len(one)
+        left, right, attribute = rows[free], partner[free], pick[free]
+        codes = self.codes
+        codes[attribute, left], codes[attribute, right] = codes[attribute, right], codes[attribute, left]
+        for touched in (left, right):
+            differs = codes[attribute, touched] != self.original[attribute, touched]
+            self.changed[touched] += differs.astype(np.int64) - self.differs[attribute, touched]
+            self.differs[attribute, touched] = differs
+        return len(left)
+
+
+def _redraw(
+    covers: Sequence[MutualCover],
+    rows: IntArray,
+    odds: FloatArray,
+    codes: Codes,
+    original: Codes,
+    required: IntArray,
+    rng: np.random.Generator,
+) -> None:
+    """Redraw one unchanged attribute of each row that still needs it and has one that can change."""
+    differs = codes[:, rows] != original[:, rows]
+    open_odds = odds * ~differs * (differs.sum(axis=0) < required[rows])
+    changeable = open_odds.any(axis=0)
+    rows = rows[changeable]
+    pick = pick_attribute(open_odds[:, changeable], rng)
+    uniform = rng.random(len(rows))
+    for number, cover in enumerate(covers):
+        picked = pick == number
+        codes[number, rows[picked]] = _value_of_another(cover.classes, rows[picked], uniform[picked])
+
+
+def _value_of_another(classes: Classes, rows: IntArray, uniform: FloatArray) -> CodeArray:
+    """Return the value of a random record among those of the group with another value."""
+    of_row = classes.class_of_row[rows]
+    group = classes.group[of_row]
+    # Records sorted by class: start of the group, and the number outside the row's class.
+    start = classes.starts[classes.first[group]]
+    others = classes.starts[classes.first[group + 1]] - start - classes.count[of_row]
+    index = start + np.minimum((uniform * others).astype(np.int64), others - 1)
+    index += np.where(index >= classes.starts[of_row], classes.count[of_row], 0)
+    return np.asarray(classes.code[classes.class_of_sorted[index]])
+
+
+def _move_to_nearest(
+    attributes: Sequence[Attribute], rows: IntArray, codes: Codes, original: Codes, required: IntArray
+) -> None:
+    """Give stuck rows the nearest other value of the table, attributes with the smallest step first."""
+    if not len(rows):
+        return
+    nearest, step = zip(*(_nearest_values(a) for a in attributes), strict=True)
+    size = np.stack([s[a.codes[rows]] for s, a in zip(step, attributes, strict=True)])
+    differs = codes[:, rows] != original[:, rows]
+    size[differs] = np.inf
+    tick()
+    order = np.argsort(size, axis=0, kind="stable")
+    missing = required[rows] - differs.sum(axis=0)
+    for turn in range(int(missing.max(initial=0))):
+        for number, attribute in enumerate(attributes):
+            moved = rows[(order[turn] == number) & (turn < missing)]
+            codes[number, moved] = nearest[number][attribute.codes[moved]]
+
+
+def _nearest_values(attribute: Attribute) -> tuple[CodeArray, FloatArray]:
+    """Return for each code the nearest other code and the step relative to the spread of the table."""
+    if attribute.domain < 2:
+        return np.zeros(attribute.domain, dtype=np.int32), np.full(attribute.domain, np.inf)
+    place = leaf_order(attribute)
+    in_order = np.argsort(place).astype(np.int32)
+    gap = pair_distance(attribute, in_order[:-1], in_order[1:])
+    below, above = np.append(np.inf, gap), np.append(gap, np.inf)
+    index = np.arange(attribute.domain)
+    neighbour = in_order[np.where(below < above, index - 1, index + 1)]
+    span = float(pair_distance(attribute, in_order[:1], in_order[-1:])[0])
+    return neighbour[place], (np.minimum(below, above) / (span or 1.0))[place]

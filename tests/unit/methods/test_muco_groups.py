@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.random_output_tables.unchanged import randomize_unchanged
+from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
 from duckdb_anon.methods import muco_groups, muco_lp
 from duckdb_anon.methods.muco import METHOD, groups_of
 from duckdb_anon.model.coded_table import CodedTable

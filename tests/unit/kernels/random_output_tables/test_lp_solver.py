@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.random_output_tables import cover, lp_solver, solve
-from duckdb_anon.kernels.random_output_tables.linear_program import cheapest_columns
-from duckdb_anon.kernels.random_output_tables.lp_solver import Rays, cheapest_rays
+from duckdb_anon.kernels.random_output_tables import cover, lp_solver
+from duckdb_anon.kernels.random_output_tables.lp_solver import Rays, cheapest_columns, cheapest_rays
+from duckdb_anon.model.progress import Interrupted, new_flag, stopped_by
 from tests.reference.cover_lp import distances, in_tree, merged_cost, nominal, ordered
 
 DELTAS = [1 / 5, 1 / 6, 1 / 10, 0.3, 0.37, 0.75]
@@ -44,10 +44,10 @@ def test_a_very_wide_group_costs_what_a_general_solver_says():
 
 
 def test_an_uncertified_program_is_handed_to_the_general_solver(monkeypatch):
-    def give_up(distance, count, delta, tick=None):
+    def give_up(distance, count, delta):
         return Rays(np.zeros(count.shape), np.zeros(distance.shape), np.zeros(len(count), dtype=bool))
 
-    monkeypatch.setattr(solve, "cheapest_rays", give_up)
+    monkeypatch.setattr(lp_solver, "cheapest_rays", give_up)
     tables = cover(ordered([10, 10, 11, 14]), np.zeros(4, dtype=np.int64), 1 / 3, 0.0)
     assert tables.cost[0] == pytest.approx(13 / 3)
     assert cover(ordered([10, 10, 11, 14]), np.zeros(4, dtype=np.int64), 1 / 3, 1.0).max_ratio <= 1 / 3 + 1e-7
@@ -109,11 +109,7 @@ def test_pieces_of_wide_groups_cost_little_and_hold_delta():
 
 
 def test_interrupting_reaches_the_solver():
-    class Stopped(Exception):
-        pass
-
-    def stop():
-        raise Stopped
-
-    with pytest.raises(Stopped):
-        cover(ordered(np.arange(12.0)), np.zeros(12, dtype=np.int64), 0.2, 0.0, stop)
+    flag = new_flag()
+    flag[0] = 1
+    with pytest.raises(Interrupted), stopped_by(flag):
+        lp_solver.random_output_tables("ordered", np.ones((1, 11)), np.ones((1, 12), dtype=np.int64), 0.2, 0.0)

@@ -1,15 +1,52 @@
-"""Drawing from random output tables and checking them."""
+"""Reading delta, drawing from random output tables and checking them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from duckdb_anon.kernels.random_output_tables import Delta, cover
-from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.errors import ParameterError, RequirementError
 from tests.reference.cover_lp import nominal, ordered
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "records"),
+    [
+        (0.2, 1 / 5, 5),
+        (0.16666666666, 1 / 6, 6),
+        (Fraction(1, 7), 1 / 7, 7),
+        (Decimal("0.1"), 1 / 10, 10),
+        (0.3, 0.3, 4),
+        (0.37, 0.37, 3),
+        (Fraction(2, 5), 0.4, 3),
+        (1, 1.0, 1),
+    ],
+)
+def test_reciprocals_of_whole_numbers_are_recognised(given, value, records):
+    read = Delta.of(given)
+    assert (read.value, read.smallest_group) == (value, records)
+
+
+@pytest.mark.parametrize("given", [0, -0.2, 1.5, float("nan"), float("inf")])
+def test_a_delta_outside_its_range_is_refused(given):
+    with pytest.raises(ParameterError, match="at most 1"):
+        Delta.of(given)
+
+
+def test_a_small_group_is_refused_with_the_delta_it_could_meet():
+    with pytest.raises(RequirementError, match=r"at least 5 records.*1/3"):
+        Delta.of(0.2).require(np.array([7, 3, 0]))
+
+
+def test_groups_that_are_large_enough_pass_and_empty_ones_do_not_count():
+    Delta.of(0.2).require(np.array([5, 0, 9]))
+    Delta.of(0.2).require(np.zeros(0, dtype=np.int64))
+
 
 DRAWS = 4000
 
@@ -85,9 +122,9 @@ def test_the_largest_share_is_taken_over_records_not_classes():
 
 def test_the_report_lists_every_positive_entry_once(tables):
     report = tables.table()
-    keys = set(zip(report.group, report.original, report.output, strict=True))
-    assert len(keys) == len(report.probability)
-    assert (report.probability > 0).all()
+    keys = set(zip(report["group_id"], report["original"], report["output"], strict=True))
+    assert len(keys) == len(report["probability"])
+    assert (report["probability"] > 0).all()
 
 
 def test_used_columns_have_at_least_one_over_delta_possible_records(tables):
