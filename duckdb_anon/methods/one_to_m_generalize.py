@@ -39,14 +39,18 @@ from duckdb_anon.kernels.partition import (
 )
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
-from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, person_of_row, released
-from duckdb_anon.kernels.set_valued.person_sets import fingerprints_of
-from duckdb_anon.kernels.set_valued.varying_qi import boxes_of_persons, of_persons, row_of_person
+from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, released
+from duckdb_anon.kernels.set_valued.person_sets import (
+    boxes_of_persons,
+    fingerprints_of,
+    of_persons,
+    person_of_row,
+    row_of_person,
+)
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
-from duckdb_anon.model.progress import tick
 from duckdb_anon.model.released_columns import Cells
 
 NAME = "one_to_m_generalize"
@@ -87,7 +91,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     attribute, person = person_of_row(NAME, table)
     row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
     persons = fingerprints_of(person, table.sensitive)
-    prints = publish_top_down(persons, params["k"], NAME, tick)
+    prints = publish_top_down(persons, params["k"], NAME)
     codes = prints.fingerprint_of_person.astype(np.int32)
     requirement: Requirement = _REQUIREMENT[params["diversity"]](params["l"])
     _check_table(codes, requirement, params["k"])

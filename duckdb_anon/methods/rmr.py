@@ -19,17 +19,23 @@ import numpy as np
 
 from duckdb_anon.kernels.partition import KAnonymity
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.sort_count import run_starts
 from duckdb_anon.kernels.set_valued.apriori_km import publish_globally
 from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to
-from duckdb_anon.kernels.set_valued.hashing import starts
-from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, person_of_row, released
-from duckdb_anon.kernels.set_valued.person_sets import Persons, fingerprints_of
-from duckdb_anon.kernels.set_valued.varying_qi import boxes_of_persons, of_persons, row_of_person
+from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, released
+from duckdb_anon.kernels.set_valued.person_sets import (
+    Persons,
+    boxes_of_persons,
+    fingerprints_of,
+    lists_of,
+    of_persons,
+    person_of_row,
+    row_of_person,
+)
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
-from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
-from duckdb_anon.model.progress import tick
 from duckdb_anon.model.released_columns import Cells
 
 NAME = "rmr"
@@ -57,8 +63,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
     persons = fingerprints_of(person, table.sensitive)
     qi = tuple(of_persons(a, row) for a in table.qi)
-    clusters = clusters_of(qi, params["k"], rng, tick)
-    group = merge_up_to(clusters, params["max_qid_ncp"], params["rejected"] == "skip", NAME, tick)
+    clusters = clusters_of(qi, params["k"], rng)
+    group = merge_up_to(clusters, params["max_qid_ncp"], params["rejected"] == "skip", NAME)
     if np.bincount(group).min() < params["k"]:
         raise RequirementError(f"{NAME}: finished clusters fail k = {params['k']}; nothing is released")
     lists = publish_in_groups(persons, group, params["k"], params["m"])
@@ -79,20 +85,17 @@ def publish_in_groups(persons: Persons, group: IntArray, k: int, m: int) -> Node
     node = np.empty(len(persons.items), dtype=np.int32)
     owner = persons.person_of_entry
     order = np.argsort(group[owner], kind="stable")
-    bounds = np.flatnonzero(np.r_[starts(group[owner][order]), True])
+    bounds = np.append(run_starts(group[owner][order]), len(order))
     for begin, end in pairwise(bounds):
         entries = order[begin:end]
-        node[entries] = publish_globally(_part(persons, owner[entries], entries), k, m, NAME, tick)
-    fresh = starts(owner, node)
-    offsets = np.r_[0, np.cumsum(np.bincount(owner[fresh], minlength=len(persons)))].astype(np.int64)
-    nodes: CodeArray = node[fresh]
-    return NodeLists(persons.forest, offsets, nodes, np.arange(len(persons)))
+        node[entries] = publish_globally(_part(persons, owner[entries], entries), k, m, NAME)
+    lists = lists_of(node, owner, len(persons))
+    return NodeLists(persons.forest, lists.offsets, lists.nodes, np.arange(len(persons)))
 
 
 def _part(persons: Persons, owner: IntArray, entries: IntArray) -> Persons:
     """Return the persons who own `entries` (all of theirs, together)."""
-    first = np.flatnonzero(starts(owner))
-    return Persons(persons.forest, np.r_[first, len(owner)].astype(np.int64), persons.items[entries])
+    return Persons(persons.forest, np.append(run_starts(owner), len(owner)), persons.items[entries])
 
 
 def _check_size(persons: int, k: int) -> None:

@@ -1,1 +1,1 @@
-"""Fingerprints: sets of items a person has, and ways to publish them along a hierarchy."""
+"""Set-valued data: the sensitive values of each person, and ways to publish them along a hierarchy."""

@@ -6,34 +6,33 @@ items below it, in every record.
 
 Paper: Terrovitis, Mamoulis & Kalnis (2008), section 4. Departure: the rarest violating set is repaired
 first, by the cheapest way to raise its nodes, instead of in the order of a count tree; the guarantee is the
-same, the result is not. Cost: one count of the subsets per repair, at most as many repairs as inner nodes.
+same, the result is not. Cost: one count of the subsets per repair, at most as many repairs as inner nodes;
+the subsets are the sum over records of (nodes choose m), so m is 1 to 3 in practice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 
-from duckdb_anon.kernels.set_valued.hashing import BoolArray
-from duckdb_anon.kernels.set_valued.person_sets import Persons
-from duckdb_anon.kernels.set_valued.supports import MOST_SUBSETS, count_subsets, lists_of, subsets, supports
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.kernels.set_valued.person_sets import BoolArray, Lists, Persons, lists_of
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
+
+MOST_SUBSETS = 200_000_000
 
 
-def publish_globally(
-    persons: Persons, k: int, m: int, function: str = "rmr", tick: Callable[[], None] | None = None
-) -> CodeArray:
+def publish_globally(persons: Persons, k: int, m: int, function: str = "rmr") -> CodeArray:
     """Return the node published for every entry of `persons.items`.
 
     Args:
         persons: records, none empty, at least k of them.
         k: records that contain each set, at least.
-        m: size of the sets an attacker may know.
-        function: name used in messages.
-        tick: called once a repair, to poll for interrupts.
+        m: size of the sets an adversary may know.
+        function: SQL function, for messages.
 
     Raises:
         RequirementError: there are fewer than k records, or too many subsets to count.
@@ -42,12 +41,8 @@ def publish_globally(
         raise RequirementError(f"{function}: {len(persons)} persons cannot share a set {k} times; use a smaller k")
     cut = _Cut(persons)
     for size in range(1, m + 1):
-        while True:
-            if tick is not None:
-                tick()
-            rare = cut.rarest(size, k, function)
-            if rare is None:
-                break
+        while (rare := cut.rarest(size, k, function)) is not None:
+            tick()
             cut.raise_nodes(cut.cheapest(rare, k))
     for size in range(1, m + 1):
         if cut.rarest(size, k, function) is not None:
@@ -80,17 +75,17 @@ class _Cut:
         if not len(rare):
             return None
         order = np.lexsort((*sets[rare].T[::-1], support[rare]))
-        found: IntArray = sets[rare[order[0]]]
-        return found
+        rarest: IntArray = sets[rare[order[0]]]
+        return rarest
 
     def cheapest(self, rare: IntArray, k: int) -> frozenset[int]:
         """Return the nodes that replace `rare` at least cost so that k records contain them all."""
         best: tuple[float, tuple[int, ...]] | None = None
-        for nodes in product(*(self._upwards(int(v)) for v in rare)):
+        for nodes in product(*(self._upwards(int(node)) for node in rare)):
             image = self._highest(frozenset(nodes))
-            if self._contain(image).sum() < k:
+            if self._containing(image).sum() < k:
                 continue
-            cost = (sum(self._added(v) for v in sorted(image)), tuple(sorted(image)))
+            cost = (sum(self._added_loss(node) for node in sorted(image)), tuple(sorted(image)))
             best = cost if best is None or cost < best else best
         if best is None:
             raise RequirementError("rmr: fewer than k records; nothing is released")
@@ -98,8 +93,8 @@ class _Cut:
 
     def raise_nodes(self, nodes: frozenset[int]) -> None:
         """Put `nodes` into the cut in place of everything below them."""
-        for v in nodes:
-            self.node[self._entries(v)] = v
+        for node in nodes:
+            self.node[self._entries(node)] = node
 
     def _entries(self, node: int) -> BoolArray:
         mask: BoolArray = self.path[self.forest.depth[node]] == node
@@ -107,23 +102,53 @@ class _Cut:
 
     def _upwards(self, node: int) -> list[int]:
         entry = int(np.flatnonzero(self._entries(node))[0])
-        return [int(v) for v in self.path[: self.forest.depth[node] + 1, entry]][::-1]
+        return [int(above) for above in self.path[: self.forest.depth[node] + 1, entry]][::-1]
 
     def _highest(self, nodes: frozenset[int]) -> frozenset[int]:
         """Drop nodes below others."""
         return frozenset(v for v in nodes if not any(u != v and u in self._upwards(v) for u in nodes))
 
-    def _contain(self, nodes: frozenset[int]) -> BoolArray:
+    def _containing(self, nodes: frozenset[int]) -> BoolArray:
+        """Return the records with an item below every node."""
         inside = np.ones(self.records, dtype=bool)
-        for v in nodes:
-            if v not in self._below:
+        for node in nodes:
+            if node not in self._below:
                 below = np.zeros(self.records, dtype=bool)
-                below[self.record[self._entries(v)]] = True
-                self._below[v] = below
-            inside &= self._below[v]
+                below[self.record[self._entries(node)]] = True
+                self._below[node] = below
+            inside &= self._below[node]
         return inside
 
-    def _added(self, node: int) -> float:
+    def _added_loss(self, node: int) -> float:
         """NCP added over all entries by raising everything below `node` to it."""
         entries = self._entries(node)
         return float((self.forest.ncp[node] - self.forest.ncp[self.node[entries]]).sum())
+
+
+def subsets(lists: Lists, size: int) -> IntArray:
+    """Return all subsets of `size` nodes of each record, shape (subsets, size), nodes ascending in each."""
+    end = np.repeat(lists.offsets[1:], np.diff(lists.offsets))
+    chosen = np.arange(len(lists.nodes))[:, None]
+    for _ in range(size - 1):
+        last = chosen[:, -1]
+        width = end[last] - last - 1
+        parent = np.repeat(np.arange(len(last)), width)
+        step = np.arange(len(parent)) - np.repeat(np.cumsum(width) - width, width)
+        chosen = np.column_stack([chosen[parent], last[parent] + 1 + step])
+    result: IntArray = lists.nodes[chosen].astype(np.int64)
+    return result
+
+
+def count_subsets(lists: Lists, size: int) -> int:
+    """Return how many subsets of `size` nodes the records have."""
+    width = np.diff(lists.offsets).astype(np.float64)
+    total = np.ones(len(width))
+    for step in range(size):
+        total *= np.maximum(width - step, 0) / (step + 1)
+    return round(float(total.sum()))
+
+
+def supports(sets: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct rows of `sets`, shape (distinct, size), and how often each occurs."""
+    keys = keys_of(list(sets.T))
+    return sets[keys.first], np.bincount(keys.of_row)

@@ -2,26 +2,94 @@
 
 Paper: Poulis, Loukides, Gkoulalas-Divanis & Skiadopoulos (2013), CLUSTER and RMERGE_R, as used by Gong, Luo,
 Yang, Ni & Li (2017), section 5. Guarantee: every person is in one cluster, every cluster has k or more.
+Nearness is the mean width of the joint box over attributes, the normalized certainty penalty (Xu et al. 2006).
 Cost: n^2/k for clusters and (n/k)^2 for merging, times the quasi-identifiers.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from duckdb_anon.kernels.set_valued.box_space import BoxSpace
-from duckdb_anon.kernels.set_valued.hashing import BoolArray
+from duckdb_anon.kernels.partition.ncp import range_width, set_width
+from duckdb_anon.kernels.set_valued.person_sets import BoolArray
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.progress import tick
+
+
+class _Boxes(Protocol):
+    """The boxes on one attribute; at first box i is record i alone."""
+
+    def joined(self, box: IntArray, others: IntArray) -> FloatArray:
+        """Return the width of each box joined with each of `others`; a single box is joined with all of them."""
+
+    def gather(self, box: int, members: IntArray) -> None:
+        """Make `box` the box around all of `members`."""
+
+
+class _Ranges:
+    """Smallest and largest code, or leaf of a hierarchy."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        self.attribute = attribute
+        codes = attribute.codes
+        self.low = (codes if attribute.leaf_of_code is None else attribute.leaf_of_code[codes]).astype(np.int64)
+        self.high = self.low.copy()
+
+    def joined(self, box: IntArray, others: IntArray) -> FloatArray:
+        low = np.minimum(self.low[others], self.low[box])
+        return range_width(self.attribute, low, np.maximum(self.high[others], self.high[box]))
+
+    def gather(self, box: int, members: IntArray) -> None:
+        self.low[box], self.high[box] = self.low[members].min(), self.high[members].max()
+
+
+class _Sets:
+    """The set of values of a nominal attribute."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        self.attribute = attribute
+        self.flags = np.zeros((len(attribute.codes), attribute.domain), dtype=bool)
+        self.flags[np.arange(len(attribute.codes)), attribute.codes] = True
+
+    def joined(self, box: IntArray, others: IntArray) -> FloatArray:
+        return set_width(self.attribute, (self.flags[others] | self.flags[box]).sum(axis=1))
+
+    def gather(self, box: int, members: IntArray) -> None:
+        self.flags[box] = self.flags[members].any(axis=0)
+
+
+class BoxSpace:
+    """Boxes on all quasi-identifiers."""
+
+    def __init__(self, qi: tuple[Attribute, ...]) -> None:
+        self.columns: list[_Boxes] = [
+            _Sets(a) if a.kind == "nominal" and a.hierarchy is None else _Ranges(a) for a in qi
+        ]
+
+    def joined(self, box: int, others: IntArray) -> FloatArray:
+        """Return the mean width over attributes of a box joined with each of `others`, in [0, 1]."""
+        mean: FloatArray = np.mean([column.joined(np.array([box]), others) for column in self.columns], axis=0)
+        return mean
+
+    def widths(self, boxes: IntArray) -> FloatArray:
+        """Return the mean width over attributes of each box, in [0, 1]."""
+        mean: FloatArray = np.mean([column.joined(boxes, boxes) for column in self.columns], axis=0)
+        return mean
+
+    def gather(self, box: int, members: IntArray) -> None:
+        """Make `box` the box around all of `members`."""
+        for column in self.columns:
+            column.gather(box, members)
 
 
 @dataclass
 class Clusters:
-    """Clusters under way; the box of a cluster is kept at the number of one of its records, its seed.
+    """Clusters under way; the box of a cluster has the number of one of its records, its seed.
 
     Attributes:
         space: boxes on the quasi-identifiers.
@@ -36,26 +104,22 @@ class Clusters:
     cluster_of_record: IntArray
 
 
-def clusters_of(
-    qi: tuple[Attribute, ...], k: int, rng: np.random.Generator, tick: Callable[[], None] | None = None
-) -> Clusters:
-    """Put a random record and the k - 1 nearest to it into a cluster, again and again.
+def clusters_of(qi: tuple[Attribute, ...], k: int, rng: np.random.Generator) -> Clusters:
+    """Put a random record and the k - 1 nearest to it into a cluster, until fewer than k are left.
 
-    Records left over go to the cluster that loses least by it. Nearness is the mean NCP of the joint box.
+    Those left over go to the cluster that loses least by it.
 
     Args:
         qi: quasi-identifiers, one code a record.
         k: least size of a cluster; at most the number of records.
         rng: picks the random records.
-        tick: called once a cluster.
     """
     space = BoxSpace(qi)
     left = np.arange(len(qi[0].codes))
     cluster = np.full(len(left), -1, dtype=np.int64)
     seeds: list[int] = []
     while len(left) >= k:
-        if tick is not None:
-            tick()
+        tick()
         place = int(rng.integers(len(left)))
         width = space.joined(int(left[place]), left)
         width[place] = -1.0
@@ -75,9 +139,7 @@ def clusters_of(
     return Clusters(space, seed, size, cluster)
 
 
-def merge_up_to(
-    clusters: Clusters, most: float, skip: bool, function: str = "rmr", tick: Callable[[], None] | None = None
-) -> IntArray:
+def merge_up_to(clusters: Clusters, most: float, skip: bool, function: str = "rmr") -> IntArray:
     """Merge clusters while the mean width over records stays within `most`; return the cluster of each record.
 
     The cluster that loses least is merged with the one with which it loses least (RMERGE_R).
@@ -86,8 +148,7 @@ def merge_up_to(
         clusters: from `clusters_of`; used up.
         most: largest allowed mean width over records and attributes, in [0, 1].
         skip: true leaves out a cluster whose merge is rejected and goes on; false stops there.
-        function: name used in messages.
-        tick: called once a merge.
+        function: SQL function, for messages.
 
     Raises:
         RequirementError: the clusters lose more than `most` before any merge.
@@ -97,35 +158,34 @@ def merge_up_to(
     budget = _budget(loss, size, most, function)
     alive = np.ones(len(size), dtype=bool)
     merged_into = np.arange(len(size))
-    queue = [(float(one), c) for c, one in enumerate(loss)]
+    queue = [(float(value), number) for number, value in enumerate(loss)]
     heapq.heapify(queue)
     while queue and alive.sum() > 1:
-        if tick is not None:
-            tick()
-        known, one = heapq.heappop(queue)
-        if not alive[one] or known != loss[one]:
+        tick()
+        queued_loss, cluster = heapq.heappop(queue)
+        if not alive[cluster] or queued_loss != loss[cluster]:
             continue
-        other, joint = _partner(clusters, alive, one)
-        if loss.sum() - loss[one] - loss[other] + joint > budget:
+        other, joint = _partner(clusters, alive, cluster)
+        if loss.sum() - loss[cluster] - loss[other] + joint > budget:
             if skip:
                 continue
             break
-        clusters.space.gather(int(clusters.seed[other]), clusters.seed[[one, other]])
-        size[other] += size[one]
-        loss[other], loss[one] = joint, 0.0
-        alive[one], merged_into[one] = False, other
+        clusters.space.gather(int(clusters.seed[other]), clusters.seed[[cluster, other]])
+        size[other] += size[cluster]
+        loss[other], loss[cluster] = joint, 0.0
+        alive[cluster], merged_into[cluster] = False, other
         heapq.heappush(queue, (float(loss[other]), other))
     while (merged_into != merged_into[merged_into]).any():
         merged_into = merged_into[merged_into]
     return np.unique(merged_into[clusters.cluster_of_record], return_inverse=True)[1]
 
 
-def _partner(clusters: Clusters, alive: BoolArray, one: int) -> tuple[int, float]:
-    """Return the cluster with which `one` loses least, and how much the two lose together."""
+def _partner(clusters: Clusters, alive: BoolArray, cluster: int) -> tuple[int, float]:
+    """Return the cluster with which `cluster` loses least, and how much the two lose together."""
     others = np.flatnonzero(alive)
-    others = others[others != one]
-    width = clusters.space.joined(int(clusters.seed[one]), clusters.seed[others])
-    joint = (clusters.size[one] + clusters.size[others]) * width
+    others = others[others != cluster]
+    width = clusters.space.joined(int(clusters.seed[cluster]), clusters.seed[others])
+    joint = (clusters.size[cluster] + clusters.size[others]) * width
     best = int(np.argmin(joint))
     return int(others[best]), float(joint[best])
 

@@ -1,4 +1,4 @@
-"""Releases of persons with lists of nodes: planned columns, and cells for lists or for exploded rows.
+"""Releases of persons with lists of nodes: planned columns, and columns of lists or of exploded rows.
 
 Used by every method that publishes sets. Cost: linear in what is published.
 """
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.slicing.generalized_layout import box_plans
-from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
-from duckdb_anon.model.errors import ColumnError, RequirementError, listed
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.function_specs import ColumnPlan, Params, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.released_columns import ROWS, Cells, Interval, Node, NodeSet, Source, ValueSet, Whole
@@ -29,11 +30,6 @@ class NodeLists:
 
 def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Return the released columns: boxes, then the sensitive lists; exploded, the person's number first.
-
-    Args:
-        function: SQL function, for messages.
-        roles: columns by role.
-        params: checked parameters of the call.
 
     Raises:
         ColumnError: for columns that belong to rows rather than persons, or a column without the hierarchy
@@ -58,34 +54,16 @@ def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[Colu
     return (*boxes, *lists)
 
 
-def person_of_row(function: str, table: CodedTable) -> tuple[Attribute, IntArray]:
-    """Return the person attribute and the person of each row.
-
-    Raises:
-        RequirementError: when rows name no person.
-    """
-    person = table.person
-    if person is None:
-        raise ColumnError(f"{function}: no person column; say person := '...'")
-    if person.null_code >= 0:
-        lost = int((person.codes == person.null_code).sum())
-        raise RequirementError(
-            f"{function}: '{person.name}' is NULL in {lost} rows, so whose they are is unknown; leave them out or "
-            "give each its own number"
-        )
-    return person, person.codes.astype(np.int64)
-
-
 def cells_of_lists(table: CodedTable, lists: NodeLists) -> dict[str, Cells]:
     """Return one NodeSet a sensitive attribute, one row a person."""
     trees = lists.forest.tree_of_node[lists.nodes]
     owner = np.repeat(np.arange(len(lists.offsets) - 1), np.diff(lists.offsets))
     cells: dict[str, Cells] = {}
     for number, attribute in enumerate(table.sensitive):
-        mine = trees == number
-        width = np.bincount(owner[mine], minlength=len(lists.offsets) - 1)
+        of_tree = trees == number
+        width = np.bincount(owner[of_tree], minlength=len(lists.offsets) - 1)
         offsets = np.r_[0, np.cumsum(width)].astype(np.int64)
-        cells[attribute.name] = NodeSet(lists.forest.labels, offsets, lists.nodes[mine], lists.list_of_person)
+        cells[attribute.name] = NodeSet(lists.forest.labels, offsets, lists.nodes[of_tree], lists.list_of_person)
     return cells
 
 
@@ -94,18 +72,11 @@ def exploded(
 ) -> dict[str, Cells]:
     """Return one row a (person, node), persons under fresh random numbers from 1.
 
-    The column of a sensitive attribute is NULL in the rows of another one's nodes.
-
-    Args:
-        table: the coded table.
-        lists: what is published of each person.
-        cells: boxes of the quasi-identifiers.
-        rng: source of randomness.
+    The column of a sensitive attribute is NULL in the rows of another attribute's nodes.
     """
     width = np.diff(lists.offsets)[lists.list_of_person]
     person = np.repeat(np.arange(len(width)), width)
-    place = np.arange(len(person)) - np.repeat(np.cumsum(width) - width, width)
-    entry = lists.offsets[:-1][lists.list_of_person][person] + place
+    entry = ranges(lists.offsets[:-1][lists.list_of_person], width)
     result: dict[str, Cells] = {}
     for name, cell in cells.items():
         if isinstance(cell, Source):
@@ -129,16 +100,7 @@ def released(
     params: Params,
     rng: np.random.Generator,
 ) -> dict[str, Cells]:
-    """Put boxes and lists together, exploded when asked for; `row` is a source row of each person.
-
-    Args:
-        table: the coded table.
-        lists: what is published of each person.
-        boxes: boxes of the quasi-identifiers.
-        row: a row of each person.
-        params: checked parameters of the call.
-        rng: source of randomness.
-    """
+    """Combine boxes and lists, exploded where the call says so; `row` is a source row of each person."""
     cells = {**boxes, ROWS: Source(row)}
     if params["explode"]:
         return exploded(table, lists, cells, rng)

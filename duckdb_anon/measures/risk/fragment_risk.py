@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.set_valued.hashing import fixed_words, numbered
-from duckdb_anon.kernels.set_valued.supports import MOST_SUBSETS, Lists, count_subsets, subsets, supports
+from duckdb_anon.kernels.row_keys import keys_of_lists
+from duckdb_anon.kernels.set_valued.apriori_km import MOST_SUBSETS, count_subsets, subsets, supports
+from duckdb_anon.kernels.set_valued.person_sets import Lists
 from duckdb_anon.measures.utility.sa_ncp import PublishedItems, read_published
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
@@ -36,20 +37,18 @@ def coverage(published: PublishedItems) -> tuple[Flags, IntArray]:
         ParameterError: the table of lists and items would be too large.
     """
     forest, nodes = published.forest, len(published.forest.labels)
-    words = np.zeros(published.rows, dtype=np.uint64)
-    np.add.at(words, published.row, fixed_words(nodes, 1)[published.node])
-    number = numbered(words)
-    count = np.bincount(number)
+    width = np.bincount(published.row, minlength=published.rows)
+    lists = keys_of_lists(np.append(0, np.cumsum(width)), published.node)
+    count = np.bincount(lists.of_row)
     if len(count) * forest.leaves > _MOST_CELLS:
         raise ParameterError(
             f"fragment_risk: {len(count)} distinct lists and {forest.leaves} values need too large a table; look at a "
             "sample of the release"
         )
-    example = np.zeros(len(count), dtype=np.int64)
-    example[number] = np.arange(published.rows)
-    shown = np.flatnonzero(example[number[published.row]] == published.row)
-    entry = (number[published.row[shown]], published.node[shown])
-    has = scipy.sparse.csr_matrix((np.ones(len(shown), dtype=np.float32), entry), shape=(len(count), nodes))
+    of_entry = lists.of_row[published.row]
+    first = lists.first[of_entry] == published.row
+    entry = (of_entry[first], published.node[first])
+    has = scipy.sparse.csr_matrix((np.ones(len(entry[0]), dtype=np.float32), entry), shape=(len(count), nodes))
     depth, item = np.nonzero(np.diff(forest.ancestors, axis=0, prepend=-1))
     below = scipy.sparse.csr_matrix(
         (np.ones(len(depth), dtype=np.float32), (forest.ancestors[depth, item], item)), shape=(nodes, forest.leaves)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.set_valued.apriori_km import publish_globally
-from duckdb_anon.kernels.set_valued.person_sets import Persons
-from duckdb_anon.kernels.set_valued.supports import count_subsets, lists_of, subsets, supports
+from duckdb_anon.kernels.set_valued.apriori_km import count_subsets, publish_globally, subsets, supports
+from duckdb_anon.kernels.set_valued.person_sets import Persons, lists_of
 from duckdb_anon.model.errors import RequirementError
 from tests.reference import one_to_m as slow
 from tests.reference.one_to_m_example import RECORDS, persons_of

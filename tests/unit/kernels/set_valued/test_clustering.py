@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.partition import box_loss
-from duckdb_anon.kernels.set_valued.box_space import BoxSpace
-from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to
+from duckdb_anon.kernels.set_valued.clustering import BoxSpace, clusters_of, merge_up_to
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.one_to_m_example import PATHS, attribute_of
