@@ -20,7 +20,6 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine import connection_hooks
 from duckdb_anon.engine.bucket_kinds import kinds_comment
 from duckdb_anon.engine.call_text import Recorded, recording
 from duckdb_anon.engine.catalog import Catalog
@@ -245,7 +244,7 @@ def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, repla
     goal = Path(path)
     if goal.exists() and not replace:
         raise AnonError(f"write_parquet: {path} exists; give another file, or replace")
-    cursor = connection_hooks.plain(load(con))
+    cursor = load(con).cursor()
     try:
         database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
         catalog = Catalog(cursor, database, schema)

@@ -13,7 +13,7 @@ import secrets
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -22,7 +22,6 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import (
     answer,
-    connection_hooks,
     drawn_off,
     error_context,
     estimator_udfs,
@@ -39,13 +38,13 @@ from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, planned
 from duckdb_anon.model.errors import AnonError, of_function, unexpected
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
-from duckdb_anon.model.progress import call_flag
+from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.registry import ENTRIES, PURE_FILES
 
 # DuckDB ends the process when a registered function is collected while the database lives, and nothing tells how long
 # it does: the one function that each has of its own stays, the others are one set for all.
 _KEEP: list[Any] = []
-_CONNECTIONS: dict[int, list[weakref.ref[duckdb.DuckDBPyConnection]]] = {}
+_CONNECTIONS: dict[int, dict[int, weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _REGISTERING = threading.Lock()  # a web server opens its connections at the same time
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
@@ -56,8 +55,7 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Make every function of the package available on `con`; calling it again is harmless.
 
     Nothing is written to the database: functions are registered in memory and macros are temporary, so it
-    works on read-only files too. Cursors of a loaded connection know the functions; one that changes its search path
-    (`USE`) needs a `load` of its own.
+    works on read-only files too. A cursor is another connection: `con.cursor()` needs a `load` of its own.
 
     Args:
         con: an open DuckDB connection.
@@ -74,10 +72,9 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     interrupts.install()
     with _REGISTERING:
         number = _instance_number(con)
+        row = con.execute("select current_connection_id()").fetchone()
         here = weakref.ref(con, functools.partial(_forget, number))
-        _CONNECTIONS[number] = [*(known for known in _CONNECTIONS.get(number, ()) if known() is not None), here]
-    interrupts.listen(con, number)
-    connection_hooks.listen(con, number, load, functools.partial(macros, temporary=False))
+        _CONNECTIONS.setdefault(number, {})[int(row[0]) if row else -1] = here
     _create(con)
     return con
 
@@ -118,7 +115,7 @@ def _create(con: duckdb.DuckDBPyConnection) -> None:
     """Create all macros."""
     statements = list(macros())
     try:
-        con.execute(connection_hooks.in_one_text(statement for _, statement in statements))
+        con.execute("\n;\n".join(statement for _, statement in statements))  # a statement may end in a comment
     except duckdb.Error:  # to say which
         for name, statement in statements:
             _run(con, statement, name)
@@ -132,8 +129,12 @@ def _run(con: duckdb.DuckDBPyConnection, statement: str, name: str) -> None:
 
 
 def _forget(number: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
-    """Let go of the list of a database's connections with the last of them."""
-    if all(known is gone or known() is None for known in _CONNECTIONS.get(number, ())):
+    """Let go of a connection, and of the list of its database with the last one."""
+    known = _CONNECTIONS.get(number, {})
+    for asker, reference in list(known.items()):
+        if reference is gone:
+            known.pop(asker, None)
+    if not known:
         _CONNECTIONS.pop(number, None)
 
 
@@ -179,7 +180,10 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
     acting: dict[str, tuple[Answers, str]] = {
         "_anon_open": (_opener, "BIGINT"),
         "_anon_feed": (lambda call: input_scan.put_all(_whole(call)), "BIGINT"),
-        "_anon_run": (_runner, answer.RETURN_TYPE),
+        "_anon_start": (_starter, "BIGINT"),
+        "_anon_start_task": (_task_starter, "BIGINT"),
+        "_anon_done": (lambda call: pa.array([interrupts.is_done(n) for n in _jobs(call)], pa.bool_()), "BOOLEAN"),
+        "_anon_run": (lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]), answer.RETURN_TYPE),
     }
     acting |= {name: (_drawer(name), kind) for name, kind in drawn_off.TYPES.items()}
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
@@ -194,8 +198,21 @@ def _planner(call: pa.Array) -> pa.Array:
     return pa.array([_planned(c["instance"], c) for c in _whole(call).to_pylist()], pa.string())
 
 
-def _runner(call: pa.Array) -> pa.Array:
-    return pa.concat_arrays([_ran(_whole(call).slice(k, 1)) for k in range(len(call))])
+def _starter(call: pa.Array) -> pa.Array:
+    rows = _whole(call)
+    numbers = [interrupts.start(functools.partial(_ran, rows.slice(k, 1))) for k in range(len(rows))]
+    return pa.array(numbers, pa.int64())
+
+
+def _task_starter(call: pa.Array) -> pa.Array:
+    rows = _whole(call)
+    numbers = [interrupts.start(functools.partial(_done, rows.slice(k, 1))) for k in range(len(rows))]
+    return pa.array(numbers, pa.int64())
+
+
+def _jobs(call: pa.Array) -> list[int]:
+    numbers: list[int] = _whole(call).field("job").to_pylist()
+    return numbers
 
 
 def _opener(call: pa.Array) -> pa.Array:
@@ -213,22 +230,24 @@ def _drawer(name: str) -> Answers:
 
 
 def _task(entry: Task) -> tuple[Answers, str]:
-    """The function that runs a task, and its type: one struct of its error or its rows for each call."""
+    """The function that hands over what a task returned, and its type: one struct of its error or its rows a call."""
     columns = ", ".join(f"{ident(name)} {kind}" for name, kind in entry.returns.items())
     row = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in entry.returns.items()])
     shape = pa.struct([("error", pa.string()), ("rows", pa.list_(row))])
 
-    def doer(call: pa.Array) -> pa.Array:
-        whole = _whole(call)
-        return pa.array([_done(entry, whole.slice(k, 1)) for k in range(len(whole))], shape)
+    def ended(call: pa.Array) -> pa.Array:
+        return pa.array([interrupts.result(n) for n in _jobs(call)], shape)
 
-    return doer, f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
+    return ended, f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
 
 
-def _done(entry: Task, call: pa.StructArray) -> dict[str, Any]:
-    """Do the work of one call on a connection of its own; errors travel as text."""
-    facts = ("told", "database", "schema", "asker", "instance", "planned")
-    told, database, schema, asker, number, planned = (call.field(name)[0].as_py() for name in facts)
+def _done(call: pa.StructArray) -> dict[str, Any]:
+    """Do the work of a task on a connection of its own; errors travel as text."""
+    facts = ("function", "told", "database", "schema", "asker", "instance")
+    function, told, database, schema, asker, number = (call.field(name)[0].as_py() for name in facts)
+    entry = _BY_NAME[function]
+    if not isinstance(entry, Task):
+        raise TypeError(f"{function} is no task")
     rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
     con = _cursor(number, asker)[0] if entry.database == "callers" else duckdb.connect()
     try:
@@ -236,7 +255,7 @@ def _done(entry: Task, call: pa.StructArray) -> dict[str, Any]:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
             place(con, database, schema)
-        with interrupts.interrupting(load(con), (number, asker), interrupts.begun(planned)):
+        with interrupts.passing_on(load(con), stop_flag()):
             return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
         return {"error": of_function(entry.name, error), "rows": None}
@@ -276,14 +295,12 @@ def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any], number: int) -> str:
-    entry, flag = _BY_NAME[call["function"]], call_flag()
+    entry = _BY_NAME[call["function"]]
     try:
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes, number)
         catalog.rows.expect(call["arguments"].values())
-        # a call inside another one is stopped with it
-        with nullcontext() if flag is None or cursor is None else interrupts.passing_on(cursor, flag):
-            text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
         if isinstance(entry, Query):
             error_context.keep(text)
         return text
@@ -295,17 +312,14 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any], 
 
 def _cursor(number: int, asker: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:
     """A fresh cursor, and whether it is of the caller's own connection: who closes another one may find it busy."""
-    known = _CONNECTIONS.get(number, [])
-    if (own := interrupts.connection_at((number, asker))) is not None:
-        with suppress(duckdb.Error):
-            return connection_hooks.plain(own), True
-    for reference in list(known):
+    known = _CONNECTIONS.get(number, {})
+    own = known.get(asker)
+    others = [reference for number_there, reference in list(known.items()) if number_there != asker]
+    for reference in [*([own] if own else []), *others]:
         con = reference()
         if con is not None:
-            with suppress(duckdb.ConnectionException):
-                return connection_hooks.plain(con), False
-        with suppress(ValueError):  # another thread was sooner
-            known.remove(reference)
+            with suppress(duckdb.Error):
+                return con.cursor(), reference is own
     return None, False
 
 
@@ -317,21 +331,16 @@ def _ran(call: pa.StructArray) -> pa.Array:
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    numbers = [call.field(n).field("feed")[0].as_py() for n in names if n.startswith("t")]
-    numbers += [call.field("feed")[0].as_py()] if "feed" in names else []
-    began = [input_scan.since(n) for n in numbers] + [interrupts.begun(extra.get("planned"))]
-    since = min((moment for moment in began if moment is not None), default=None)
     statement, fed = (number, 0, 0), None
     if "feed" in names:
-        statement, fed = input_scan.taken(numbers[-1])
+        statement, fed = input_scan.taken(call.field("feed")[0].as_py())
 
     def tables() -> list[runner.Rows]:
         return [fed] if fed is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
 
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
-    place = (number, call.field("asker")[0].as_py())
-    return runner.run_call(entry, text, tables, trees, counted, place, statement, since)
+    return runner.run_call(entry, text, tables, trees, counted, statement)
 
 
 def _table(fed: pa.StructArray) -> input_scan.FedTable:

@@ -21,7 +21,6 @@ from duckdb_anon.bi.answering import Answering, run
 from duckdb_anon.bi.bounded import unbounded
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.engine.error_context import with_step
-from duckdb_anon.engine.interrupts import stop_running
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.sql_functions import load
@@ -79,11 +78,6 @@ class AnonConnection(DuckDbConnection):
             raise HarlequinQueryError(msg=str(error), title="The release does not answer this query") from error
         except HarlequinQueryError as error:
             raise HarlequinQueryError(msg=unbounded(explained(error.msg, query)), title=error.title) from error
-
-    def cancel(self) -> None:
-        """Stop the running query, kernels included."""
-        stop_running()
-        super().cancel()
 
 
 class AnonAdapter(DuckDbAdapter):

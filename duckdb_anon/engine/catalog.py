@@ -7,7 +7,6 @@ when the planned SQL runs; for those the caller names the columns.
 from __future__ import annotations
 
 import re
-import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +16,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine import interrupts
 from duckdb_anon.engine.catalog_rows import PART, QUALIFIED, CatalogRows
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
@@ -106,7 +104,7 @@ class Catalog:
             instance: number of the database instance, where what was found in it may be kept.
         """
         self._unplaced, self._placed = cursor, cursor is None
-        self.takes, self._begun = takes, time.monotonic()
+        self.takes = takes
         self.database, self.schema, self.instance = database, schema, instance
         self.rows = CatalogRows(cursor, database, schema)
 
@@ -148,10 +146,10 @@ class Catalog:
         finally:
             cursor.rollback()
 
-    def told_of_run(self) -> dict[str, int | None]:
-        """What a planned call says of how it is run: DuckDB's threads, and by which number its planning is known."""
+    def settings(self) -> dict[str, int | None]:
+        """DuckDB's settings that a kernel heeds."""
         found = self.cursor.execute("select current_setting('threads')").fetchone() if self.cursor else None
-        return {"threads": int(found[0]) if found else None, "planned": interrupts.planned(self._begun)}
+        return {"threads": int(found[0]) if found else None}
 
     def relation(self, function: str, parameter: str, given: object) -> Relation:
         """Resolve a `table` argument: name, file, or SELECT in parentheses.

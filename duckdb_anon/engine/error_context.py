@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 
 import duckdb
 
-from duckdb_anon.engine import connection_hooks
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.rewrite.written_steps import written_steps
 
@@ -72,7 +71,7 @@ def with_step(con: duckdb.DuckDBPyConnection, texts: list[str], message: str) ->
     kind = message.split(":", 1)[0]
     if kind == "INTERRUPT Error" or _AFTER in message or not texts:
         return message
-    cursor = connection_hooks.plain(con)
+    cursor = con.cursor()
     try:
         with suppress(duckdb.Error):  # a transaction that failed answers nothing
             home = con.execute("select current_database(), current_schema()").fetchall()[0]

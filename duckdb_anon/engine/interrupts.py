@@ -1,45 +1,37 @@
-"""Ctrl-C and `con.interrupt()` during a long kernel.
+"""Ctrl-C and `con.interrupt()` while a kernel runs.
 
-DuckDB notices an interrupt only when a Python function returns, may run that function on a thread of its own, where
-no KeyboardInterrupt arrives, and tells Python functions nothing of `interrupt()`. So every running call has a flag
-(`model.progress`), and here are the ways to set it:
+DuckDB stops a query between two chunks of rows, and tells Python functions nothing of an interrupt. So a kernel runs on
+a thread of its own, and the planned SQL asks again and again whether it is done (`sql_quoting.polled`); between two
+questions DuckDB stops as it does in any query. A call about which nobody asks any more is stopped by its flag
+(`model.progress`). Ctrl-C sets the flags of all calls at once, by a handler chained before the one in place.
 
-* Ctrl-C sets those of all calls: a handler is chained before the one in place on the main thread.
-* `con.interrupt()` sets those of the calls that run on `con`, which DuckDB's number of the connection tells. For
-  that the method of DuckDB's connections is wrapped once: it does what it did, and sets flags.
+Limits: an interrupt that comes while a statement is planned is lost, as DuckDB forgets it when it starts to run.
+Cost: two threads a call, a question every 50 ms.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
+import secrets
 import signal
 import threading
-import time
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from duckdb_anon.model.coded_table import IntArray
-from duckdb_anon.model.progress import Interrupted as Interrupted
-from duckdb_anon.model.progress import new_flag, stopped_by
-from duckdb_anon.model.progress import tick as tick
+from duckdb_anon.model.progress import Interrupted, new_flag, stopped_by, tick
 
-Place = tuple[int, int]
-"""Number of the database instance and, within it, of the connection."""
+_POLL = 0.05  # seconds
+_PATIENCE = 60
+"""Rounds of `_POLL` without a question after which a call counts as abandoned."""
 
-_POLL = 0.1  # seconds
-_running: dict[int, tuple[Place | None, IntArray]] = {}
-_calls = itertools.count()
-_stopped: dict[Place | None, float] = {}
-_planned: dict[int, float] = {}
-_MOST_PLANNED = 1000  # a statement that was planned and never run leaves its number behind
+_flags: dict[int, IntArray] = {}
 _pressed = [0]
-_places: list[tuple[weakref.ref[duckdb.DuckDBPyConnection], Place]] = []
 
 
 def install() -> None:
@@ -68,103 +60,99 @@ def pressed() -> int:
     return _pressed[0]
 
 
-def listen(con: duckdb.DuckDBPyConnection, instance: int) -> None:
-    """Have `con.interrupt()` stop the kernels that run on `con`, a connection to database instance `instance`."""
-    row = con.execute("select current_connection_id()").fetchone()
-    _places[:] = [(seen, place) for seen, place in _places if seen() is not None and seen() is not con]
-    _places.append((weakref.ref(con), (instance, int(row[0]) if row else -1)))
-    plain = duckdb.DuckDBPyConnection.interrupt
-    if getattr(plain, "stops_duckdb_anon", False):
-        return
-
-    @functools.wraps(plain)
-    def interrupt(self: duckdb.DuckDBPyConnection) -> None:
-        for seen, place in list(_places):
-            if seen() is self:
-                stop_running(place)
-        plain(self)
-
-    interrupt.stops_duckdb_anon = True  # type: ignore[attr-defined]
-    duckdb.DuckDBPyConnection.interrupt = interrupt  # type: ignore[method-assign]
-
-
-def connection_at(place: Place) -> duckdb.DuckDBPyConnection | None:
-    """The loaded connection that has a number in a database instance; None where it is not known or gone.
-
-    Args:
-        place: number of the instance, and of the connection in it.
-    """
-    return next((con for seen, where in list(_places) if where == place and (con := seen()) is not None), None)
-
-
-def stop_running(place: Place | None = None) -> None:
-    """Make the running kernels stop at their next tick: all, or those of one connection."""
-    _stopped[place] = time.monotonic()
-    for where, flag in list(_running.values()):
-        if place is None or where == place:
-            flag[0] = 1
-
-
-def planned(begun: float) -> int:
-    """Note when the planning of a call began, by `time.monotonic`; return the number that `begun` knows it by.
-
-    DuckDB forgets an interrupt that comes while it binds a statement: it clears its own flag when it starts to run.
-    """
-    number = next(_calls)
-    _planned[number] = begun
-    for old in list(_planned)[:-_MOST_PLANNED]:
-        _planned.pop(old, None)
-    return number
-
-
-def begun(number: int | None) -> float | None:
-    """When a call's planning began; None where it ran before: a prepared statement is planned once."""
-    return None if number is None else _planned.pop(number, None)
+def stop_running() -> None:
+    """Make all running kernels stop at their next tick."""
+    for flag in list(_flags.values()):
+        flag[0] = 1
 
 
 @contextmanager
-def watching(place: Place | None = None, since: float | None = None) -> Iterator[IntArray]:
-    """Give the call that this thread works on a flag, until the block ends.
-
-    Args:
-        place: the connection the call came by.
-        since: when its statement began, by `time.monotonic`: who has stopped it since has stopped this call. An
-            interrupt that comes while DuckDB binds it, or hands over the last rows, is lost otherwise.
-    """
-    number, flag = next(_calls), new_flag()
-    if since is not None and max(_stopped.get(place, since), _stopped.get(None, since)) > since:
-        flag[0] = 1
-    _running[number] = place, flag
+def watching() -> Iterator[IntArray]:
+    """Give the call that this thread works on a flag, until the block ends."""
+    flag = new_flag()
+    _flags[id(flag)] = flag
     try:
         with stopped_by(flag):
             yield flag
     finally:
-        del _running[number]
+        del _flags[id(flag)]
 
 
-@contextmanager
-def interrupting(
-    con: duckdb.DuckDBPyConnection, place: Place | None = None, since: float | None = None
-) -> Iterator[None]:
-    """As `watching`, for a call that works on a connection of its own: what stops it also stops what runs there.
+@dataclass
+class _Job:
+    """A kernel that runs on a thread of its own."""
 
-    Args:
-        con: that connection.
-        place: the connection the call came by.
-        since: as for `watching`.
+    questions: int = 0
+    ended: threading.Event = field(default_factory=threading.Event)
+    fetched: threading.Event = field(default_factory=threading.Event)
+    answer: pa.Array | None = None
+    error: BaseException | None = None
+
+
+_jobs: dict[int, _Job] = {}
+
+
+def start(work: Callable[[], pa.Array]) -> int:
+    """Run `work` on a thread of its own; return the number by which SQL asks about it."""
+    number, job = 1 + secrets.randbits(62), _Job()  # nobody guesses the number of another one's call
+    _jobs[number] = job
+    begun = threading.Event()
+
+    def run() -> None:
+        with watching() as flag:
+            threading.Thread(target=_watch, args=(number, job, flag), name="anon watch", daemon=True).start()
+            begun.set()
+            try:
+                job.answer = work()
+            except BaseException as error:
+                job.error = error
+            finally:
+                job.ended.set()
+
+    threading.Thread(target=run, name="anon call", daemon=True).start()
+    begun.wait()
+    return number
+
+
+def is_done(number: int) -> bool:
+    """Whether a call has ended; waits a moment for it."""
+    job = _jobs.get(number)
+    if job is None:
+        raise Interrupted("interrupted")
+    job.questions += 1
+    return job.ended.wait(_POLL)
+
+
+def result(number: int) -> pa.Array:
+    """What a call that has ended returned; it is handed over once.
+
+    Raises:
+        BaseException: what it raised.
     """
-    with watching(place, since) as flag, passing_on(con, flag):
-        yield
+    job = _jobs.pop(number, None)
+    if job is None:
+        raise Interrupted("interrupted")
+    job.fetched.set()
+    if job.error is not None:
+        raise job.error
+    return job.answer
+
+
+def _watch(number: int, job: _Job, flag: IntArray) -> None:
+    """Stop and forget a call about which nobody asks any more."""
+    idle, seen = 0, 0
+    while idle < _PATIENCE:
+        if job.fetched.wait(_POLL):
+            return
+        idle = idle + 1 if job.questions == seen else 0
+        seen = job.questions
+    flag[0] = 1
+    _jobs.pop(number, None)
 
 
 @contextmanager
 def passing_on(con: duckdb.DuckDBPyConnection, flag: IntArray) -> Iterator[None]:
-    """Interrupt what runs on `con` as soon as `flag` is set, until the block ends.
-
-    Args:
-        con: a connection on which a running call works.
-        flag: of that call.
-    """
+    """Interrupt what runs on `con`, on which a call works, as soon as the call's `flag` is set."""
     done = threading.Event()
 
     def watch() -> None:
@@ -183,7 +171,7 @@ def passing_on(con: duckdb.DuckDBPyConnection, flag: IntArray) -> Iterator[None]
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let an interrupt end the call, not only the statement it met: whoever goes on after errors goes on after it too.
+    """Let an interrupt end the call, not only the statement it met: a caller that survives errors ends as well.
 
     Raises:
         Interrupted: the call was stopped before the block, or a statement inside it was.
@@ -191,10 +179,8 @@ def stoppable() -> Iterator[None]:
     tick()
     try:
         yield
-    except (duckdb.Error, RuntimeError) as error:
-        # a RuntimeError is how DuckDB's client says that Ctrl-C stopped a query
-        text = str(error).split("\n")[0].lower()
-        stopped = isinstance(error, duckdb.InterruptException) or text.endswith(": interrupted")
-        if stopped or (not isinstance(error, duckdb.Error) and "interrupt" in text):
-            raise Interrupted("interrupted") from error
+    except duckdb.InterruptException as error:
+        raise Interrupted("interrupted") from error
+    except (duckdb.Error, RuntimeError):
+        tick()
         raise

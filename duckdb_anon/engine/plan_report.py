@@ -18,7 +18,7 @@ from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.runner import to_json
 from duckdb_anon.engine.sent import sent_together
-from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.engine.statement import fed_table, opened_feed, run_ctes, trees_of
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import (
@@ -41,8 +41,9 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         params: checked parameters of the call.
     """
     if not entry.tables:
-        call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.told_of_run()})
-        run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {ASKER}}}) as r)"
+        call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
+        start = f"_anon_start({{call: {literal(call)}, {ASKER}}})"
+        run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
         return f"with {run},\n{_report_select(entry, ())}"
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
@@ -89,14 +90,15 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         )
     types = [relation.columns if relation.visible else None for relation in relations]
     own = wanted | set(roles.identifier)  # columns with a role are the original's, read or not
-    extra = {"trees": trees, "types": types, "labelled": sorted(own), **context.catalog.told_of_run()}
+    extra = {"trees": trees, "types": types, "labelled": sorted(own), **context.catalog.settings()}
     call = to_json(entry.name, roles, params, extra)
     values = sent_together(entry.name, context.catalog, relations, wanted)
     feeds = "".join(f"{opened_feed(f'_anon_fed{k}')},\n" for k in range(len(relations)))
     fed = "".join(
         f", t{k}: {_fed(f'_anon_fed{k}', r, wanted, context.catalog, values[k])}" for k, r in enumerate(relations)
     )
-    run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}}) as r)"
+    start = f"_anon_start({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}})"
+    run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
     return f"with {feeds}{run},\n{_report_select(entry, ())}"
 
 

@@ -29,7 +29,7 @@ from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import coded_table
 from duckdb_anon.engine.sent import sent
 from duckdb_anon.engine.sliced_classes import classes_of_slices, unsliced
-from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.engine.statement import coded_infos, every_info, run_ctes
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, planning
@@ -274,13 +274,12 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     told, lists = entry.plan(context, params)
     place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    planned = context.catalog.told_of_run()["planned"]
-    call = f"{{{place}, {ASKER}, planned: {planned}::bigint, told: {literal(json.dumps(told))}{rows}}}"
+    call = f"{{function: {literal(entry.name)}, {place}, {ASKER}, told: {literal(json.dumps(told))}{rows}}}"
     shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
     return (
-        f"with _anon_done as materialized (select {task_function(entry)}({call}) as r)\n"
+        f"with _anon_ended as materialized {polled(f'_anon_start_task({call})', task_function(entry))}\n"
         f"select {shown} from (select unnest(case when r.error is not null then error(r.error) else r.rows end) "
-        "as _anon_row from _anon_done)"
+        "as _anon_row from _anon_ended)"
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine import held, interrupts
+from duckdb_anon.engine import held
 from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
 from duckdb_anon.engine.arrow import decoded
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered
@@ -92,9 +92,7 @@ def run_call(
     rows_of_tables: Callable[[], Sequence[Rows]],
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
-    place: interrupts.Place | None = None,
     statement: held.Statement = (0, 0, 0),
-    since: float | None = None,
 ) -> pa.Array:
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
 
@@ -104,13 +102,11 @@ def run_call(
         rows_of_tables: gives the rows of each table; what takes time in it can be stopped.
         trees: rows of each hierarchy table by its name.
         counted: row `rn` and number of rows `n` of each combination a method has asked for.
-        place: the connection whose interrupt stops the call.
         statement: the one that draws the released rows off.
-        since: when it began to run, see `interrupt.watching`.
     """
     _, roles, params, extra = from_json(call)
     try:
-        with interrupts.watching(place, since), progress.running(entry.name), thread_pool.allowed(extra.get("threads")):
+        with progress.running(entry.name), thread_pool.allowed(extra.get("threads")):
             tables = rows_of_tables()
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):

@@ -11,7 +11,7 @@ from duckdb_anon.engine.layout import layout_told
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import ASKED_BY, to_json
 from duckdb_anon.engine.sent import guards, sent
-from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
     ColumnPlan,
@@ -82,18 +82,20 @@ def run_ctes(
     own: dict[str, object] = {} if part is None else {"part": part}
     if context.arguments.get(ASKED_BY) is not None:
         own[ASKED_BY] = context.arguments[ASKED_BY]
-    call = to_json(entry.name, roles, params, {**told, **own, **context.catalog.told_of_run()})
+    call = to_json(entry.name, roles, params, {**told, **own, **context.catalog.settings()})
     number = f"row_number() over () - 1 as {partition_context.NUMBER}" if part is None else partition_context.NUMBER
     source = relation.sql
     if params.get(edges.PARAMETER.name) is not None:
         source, number = edges.SOURCE, partition_context.NUMBER
     counted = _combinations(entry, roles, params, values)
+    start = (
+        f"_anon_start({{call: {_guarded(entry.name, coded, call)}, {ASKER}, feed: (from _anon_fed), "
+        f"rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}})){counted}{tree_sql}}})"
+    )
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"
         f"{opened_feed('_anon_fed')},\n"
-        f"_anon_run as not materialized (select _anon_run({{call: {_guarded(entry.name, coded, call)}, {ASKER}, "
-        f"feed: (from _anon_fed), rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}}))"
-        f"{counted}{tree_sql}}}) as r from {_ON_ONE_THREAD})"
+        f"_anon_run as not materialized {polled(start, '_anon_run', f'from {_ON_ONE_THREAD}')}"
     )
 
 

@@ -17,7 +17,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine import connection_hooks
 from duckdb_anon.engine.call_text import Recorded
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.hierarchy_io import read_tree
@@ -248,7 +247,7 @@ class Original:
 
     def _catalog(self) -> Catalog:
         database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
-        return Catalog(connection_hooks.plain(self.con), database, schema)
+        return Catalog(self.con.cursor(), database, schema)
 
     def _store_values(self, k: int, info: ColumnInfo, key: str) -> int:
         """Table v{k}: each value of a column, its key, its code, and its rows; return how many."""

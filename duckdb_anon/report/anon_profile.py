@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.function_specs import Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
@@ -52,9 +52,10 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     relation = context.relation("tbl")
     require_visible(context.function, relation)
     columns = list(relation.columns)
-    counted = "".join(
-        f", count({ident(c)}) as n{k}, count(distinct {ident(c)}) as d{k}, (select count(*) from (select 1 from "
-        f"{relation.sql} where {ident(c)} is not null group by {ident(c)} having count(*) = 1)) as u{k}"
+    counts = "count(*)::bigint as d, coalesce(sum(_n), 0)::bigint as n, count(*) filter (where _n = 1)::bigint as u"
+    facts = " union all ".join(
+        f"select {k}::bigint as k, {counts} from "
+        f"(select count(*) as _n from {relation.sql} where {ident(c)} is not null group by {ident(c)})"
         for k, c in enumerate(columns)
     )
     row = ", ".join(f"c{k}: {ident(c)}::varchar" for k, c in enumerate(columns))
@@ -65,22 +66,24 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
         "columns": [[name, kind, relation.comments.get(name) or ""] for name, kind in relation.columns.items()],
         "country": country_of(context.function, params["country"]),
     }
-    facts = f"(select list(_anon_f) from (select count(*) as n{counted} from {relation.sql}) as _anon_f)"
-    return told, {"facts": facts, "sample": f"(select list({{{row}}}) from {sampled})"}
+    lists = {
+        "rows": f"(select [count(*)] from {relation.sql})",
+        "facts": f"(select list(_anon_f order by k) from ({facts}) as _anon_f)",
+    }
+    return told, {**lists, "sample": f"(select list({{{row}}}) from {sampled})"}
 
 
 def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Facts, Suggestion, float]]:
     """Facts, suggestion and addition to uniqueness of each column."""
-    facts, sample = rows["facts"].to_pylist()[0], rows["sample"]
+    number, facts, sample = rows["rows"][0].as_py(), rows["facts"].to_pylist(), rows["sample"]
     found = []
     for k, (name, kind, _) in enumerate(told["columns"]):
-        number = facts["n"]
         values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []
         real = is_number(kind) and not is_integer(kind)
         kind_seen, share = ("", 0.0) if real else looks_like(values, told["country"])
         one = Facts(
-            name, kind, number, facts[f"d{k}"], 1 - facts[f"n{k}"] / number if number else 0.0,
-            facts[f"u{k}"] / number if number else 0.0, hinted(name), kind_seen, share,
+            name, kind, number, facts[k]["d"], 1 - facts[k]["n"] / number if number else 0.0,
+            facts[k]["u"] / number if number else 0.0, hinted(name), kind_seen, share,
         )  # fmt: skip
         found.append((one, suggested(one)))
     codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
@@ -97,19 +100,33 @@ def _additions(codes: Sequence[IntArray], chosen: Sequence[bool]) -> list[float]
     """Share of the rows that a column tells apart beside the chosen ones."""
     if not codes:
         return [0.0] * len(chosen)
-
-    def alone(columns: list[int]) -> float:
-        if not columns:
-            return 1.0 if len(codes[0]) == 1 else 0.0
-        key = keys_of([codes[k] for k in columns]).of_row
-        return float((np.bincount(key)[key] == 1).mean())
-
+    nothing = np.zeros(len(codes[0]), dtype=np.int64)
     quasi = [k for k, is_quasi in enumerate(chosen) if is_quasi]
-    every = alone(quasi)
+    later = [nothing]  # number of a row by the quasi-identifiers after each, from the last
+    for k in reversed(quasi):
+        later.append(_numbered(later[-1], codes[k]))
+    every = _alone(later.pop())
+    additions, before = [], nothing
+    for k, is_quasi in enumerate(chosen):
+        if is_quasi:
+            additions.append(every - _alone(_numbered(before, later.pop())))
+            before = _numbered(before, codes[k])
+        else:
+            additions.append(0.0)
     return [
-        every - alone([other for other in quasi if other != k]) if is_quasi else alone([*quasi, k]) - every
-        for k, is_quasi in enumerate(chosen)
+        addition if is_quasi else _alone(_numbered(before, codes[k])) - every
+        for k, (addition, is_quasi) in enumerate(zip(additions, chosen, strict=True))
     ]
+
+
+def _numbered(one: IntArray, other: IntArray) -> IntArray:
+    """Numbers of the combinations of two numbers of each row."""
+    return compact(joint([one, other])).astype(np.int32)
+
+
+def _alone(number: IntArray) -> float:
+    """Share of the rows whose number no other row has."""
+    return float((np.bincount(number)[number] == 1).mean())
 
 
 def hierarchy_call(table: str, column: str, suggestion: Suggestion) -> str | None:

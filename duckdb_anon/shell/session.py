@@ -88,11 +88,13 @@ class Session:
         """
         if is_blank(text):
             return
+        at = text
         try:
             for statement in self.con.extract_statements(text):
+                at = statement.query
                 self.stoppable(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
-            self.fail(own_position(explained(str(error), text), text))
+            self.fail(own_position(explained(str(error), at), at))
 
     def stoppable(self, work: Callable[[], None]) -> None:
         """Do `work`, which uses the connection, showing how far it has come; Ctrl-C ends it."""

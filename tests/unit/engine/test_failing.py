@@ -113,7 +113,7 @@ def test_steps_inside_a_step_come_first_and_see_those_around_them(con: duckdb.Du
 
 
 def test_the_shell_shows_the_step(con: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]) -> None:
-    session = Session(con.cursor(), out=io.StringIO())
+    session = Session(duckdb_anon.load(con.cursor()), out=io.StringIO())
     quoted = PLANTED[1][0].replace("'", "''")
     with pytest.raises(StopScript):
         session.run_text(f"from estimate('{quoted}', 'boxes', original := 'people', {ROLES});")

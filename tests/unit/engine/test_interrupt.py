@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -54,9 +55,32 @@ def test_ctrl_c_stops_a_long_call_and_leaves_the_database_usable() -> None:
     assert signal.getsignal(signal.SIGINT) is not None
 
 
-def test_who_was_stopped_while_rows_were_read_is_stopped_when_the_kernel_begins() -> None:
-    begun = time.monotonic()
-    interrupts.stop_running((7, 1))
-    for place, since, stopped in (((7, 1), begun, True), ((7, 2), begun, False), ((7, 1), time.monotonic(), False)):
-        with interrupts.watching(place, since) as flag:
-            assert bool(flag[0]) is stopped
+def test_a_call_that_nobody_asks_about_is_stopped_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "_PATIENCE", 3)
+    stopped = threading.Event()
+
+    def work() -> None:
+        try:
+            while True:
+                interrupts.tick()
+                time.sleep(0.01)
+        except interrupts.Interrupted:
+            stopped.set()
+
+    number = interrupts.start(work)
+    assert stopped.wait(10)
+    time.sleep(0.1)
+    with pytest.raises(interrupts.Interrupted):
+        interrupts.is_done(number)
+
+
+def test_a_call_that_is_asked_about_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "_PATIENCE", 3)
+    finish = threading.Event()
+    number = interrupts.start(lambda: (finish.wait(10) and interrupts.tick()) or 7)
+    for _ in range(10):
+        assert not interrupts.is_done(number)
+    finish.set()
+    while not interrupts.is_done(number):
+        pass
+    assert interrupts.result(number) == 7

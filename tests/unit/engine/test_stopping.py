@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -73,9 +72,11 @@ def _in_background(con: duckdb.DuckDBPyConnection) -> tuple[threading.Thread, li
 
 def test_interrupt_of_the_connection_stops_a_compiled_kernel(endless: duckdb.DuckDBPyConnection) -> None:
     thread, raised = _in_background(endless)
+    begun = time.monotonic()
     endless.interrupt()
     thread.join(60)
-    assert not thread.is_alive()
+    assert time.monotonic() - begun < 2
+    assert isinstance(raised[0], duckdb.InterruptException)
     assert "interrupt" in str(raised[0]).lower()
     assert endless.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
     assert endless.execute("select sum(x) from t").fetchone() == (3,)
@@ -107,35 +108,12 @@ def test_a_flag_outside_a_call_is_never_set() -> None:
     progress.tick()
 
 
-@pytest.mark.parametrize("call", ["muco('p', 0.5, {})", "k_marginal('p', 'p', columns := ['a'])", "recommend('p', {})"])
-def test_an_interrupt_while_a_call_is_planned_stops_it(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    con.execute("create table p as select i % 5 as a, i % 3 as s from range(60) t(i)")
-    statement = "select count(*) from " + call.format("qi := ['a'], sensitive := 's'")
-    plan = sql_functions.plan
-
-    def planning(*given: Any) -> str:
-        con.interrupt()
-        return plan(*given)
-
-    monkeypatch.setattr(sql_functions, "plan", planning)
-    with pytest.raises((duckdb.Error, RuntimeError), match=r"(?i)interrupt"):
-        con.execute(statement)
-    monkeypatch.undo()
-    con.execute("from muco('p', 0.5, qi := ['a'], sensitive := 's')").fetchall()
-
-
 def test_a_prepared_statement_is_not_stopped_by_what_stopped_its_connection_before_it_ran() -> None:
     con = duckdb_anon.connect()
     con.execute("create table t as select i % 7 as a, i % 3 as s from range(40) as r(i)")
     con.execute("create table r as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1, row_id := true)")
     con.execute("prepare released as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1)")
     con.execute("prepare measured as from linkage_risk('t', 'r', qi := ['a'], sensitive := 's', seed := 1)")
-    con.interrupt()  # while nothing runs; each EXECUTE is planned anew
+    con.interrupt()  # while nothing runs
     assert len(con.execute("execute released").fetchall()) == 40
     assert con.execute("execute measured").fetchall()
-    con.execute("begin")
-    con.execute("prepare again as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1)")
-    con.interrupt()
-    assert len(con.execute("execute again").fetchall()) == 40
