@@ -23,7 +23,6 @@ import duckdb
 from duckdb_anon.engine.bucket_kinds import kinds_comment
 from duckdb_anon.engine.call_text import Recorded, recording
 from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.memory_estimate import seen_of
 from duckdb_anon.engine.one_call import function_called
 from duckdb_anon.engine.partition_context import planned_only
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -118,7 +117,7 @@ def _release_in_parts(
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
     coded = len(found.roles.qi) + len(found.roles.sensitive)
-    bounds = Bounds.of(part_rows, memory, coded, seen_of(con, found.relation, found.roles, found.layout, found.params))
+    bounds = Bounds.of(part_rows, memory, coded)
     place = Place(con, place_of(con, name, is_file))
     keep = False
     try:

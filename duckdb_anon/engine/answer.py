@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.memory_estimate import MOST_ENTRIES
+from duckdb_anon.engine.memory_estimate import MOST_ROWS
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import RequirementError
 
@@ -64,9 +64,9 @@ def answer(function: str, count: int, lists: AnswerLists, rows: int = 0) -> pa.A
         RequirementError: there are more entries than a list can have.
     """
     most = max(sum(len(a) for a in lists.i), sum(len(a) for a in lists.d), *(len(v) for _, v in lists.l), 0)
-    if most > MOST_ENTRIES:
+    if most > MOST_ROWS:
         raise RequirementError(
-            f"{function}: the answer has {most:,} entries and DuckDB's lists hold {MOST_ENTRIES:,}; work in parts "
+            f"{function}: the answer has {most:,} entries and DuckDB's lists hold {MOST_ROWS:,}; work in parts "
             "(duckdb-anon release ... --part-rows 1000000, or duckdb_anon.release(..., part_rows=1000000)), or name "
             "fewer columns"
         )

@@ -7,7 +7,9 @@ Arrow has seen. Cost: a pass over the values that are changed.
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -145,3 +147,12 @@ def owning(function: Answers) -> Answers:
         return owned(function(*columns))
 
     return copying
+
+
+def give_back() -> None:
+    """Give what was freed back to the system: DuckDB, whose turn is next, allocates by itself and cannot reuse it."""
+    pa.default_memory_pool().release_unused()
+    # glibc keeps arrays of many megabytes once some were freed
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine import held
-from duckdb_anon.engine.memory import give_back
+from duckdb_anon.engine.arrow import give_back
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.partition.sort_count import order_by
 from duckdb_anon.kernels.thread_pool import side_by_side

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine.different_cells import FRAMED
-from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
@@ -54,48 +51,22 @@ def layout_from(told: Sequence[Mapping[str, Any]]) -> tuple[ColumnPlan, ...]:
     )
 
 
-def looked_up(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo], values: Mapping[str, str]) -> tuple[str, ...]:
+def looked_up(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo]) -> tuple[str, ...]:
     """Coded columns that are released as they are, and whose codes say all of a value: no join need bring it back.
 
     Args:
         layout: the released columns.
         infos: the coded columns.
-        values: what is sent of each of them.
     """
     plans = [part for plan in layout for part in (plan, *plan.fields) if part.cells is not c.Struct]
     changed = {plan.column or plan.name for plan in plans if plan.cells is not c.Source}
     return tuple(
         info.name
         for info in infos
-        if info.name not in changed and values[info.name] == ident(info.name) and not info.hierarchy
+        if info.name not in changed and not info.hierarchy
         # 0.0 and -0.0 have one code; of other types a code may stand for several texts
         if is_integer(info.type) or is_moment(info.type) or is_text(info.type) or is_boolean(info.type)
     )
-
-
-def cells_apart(layout: Sequence[ColumnPlan], looked_up: Sequence[str]) -> tuple[ColumnPlan, ...] | None:
-    """The layout of a table whose values repeat, of which several threads decode rows; None where they cannot.
-
-    Each thread copies what cells are looked up in once for every 2048 rows it reads, so cells that groups share are
-    listed once: no column shares its frame. There may be no list with an entry for every few rows, as of new values,
-    of ends that were drawn, and of counts of buckets, and no row of the source, which a join brings back and a sort
-    follows.
-
-    Args:
-        layout: the released columns.
-        looked_up: coded columns that are released as they are by their codes.
-    """
-    for part in (part for plan in layout for part in (plan, *plan.fields)):
-        of_source = part.cells is c.Source and (part.column or part.name) not in looked_up
-        if of_source or part.cells in (c.Value, c.Counts) or part.name == EDGES.key:
-            return None
-    return tuple(_apart(plan) for plan in layout)
-
-
-def _apart(plan: ColumnPlan) -> ColumnPlan:
-    if plan.cells in FRAMED:
-        return replace(plan, frame=f"cells of {plan.name}", different=True)
-    return replace(plan, fields=tuple(_apart(part) for part in plan.fields))
 
 
 def length(cells: Any) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.answer import LIST_OF
 from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.column_roles import (
     column_of,
     require_free_names,
@@ -17,7 +17,6 @@ from duckdb_anon.engine.person_checks import check_described
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.runner import to_json
-from duckdb_anon.engine.sent import sent_together
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.engine.statement import fed_table, opened_feed, run_ctes, trees_of
 from duckdb_anon.model.errors import ColumnError
@@ -92,10 +91,9 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     own = wanted | set(roles.identifier)  # columns with a role are the original's, read or not
     extra = {"trees": trees, "types": types, "labelled": sorted(own), **context.catalog.settings()}
     call = to_json(entry.name, roles, params, extra)
-    values = sent_together(entry.name, context.catalog, relations, wanted)
     feeds = "".join(f"{opened_feed(f'_anon_fed{k}')},\n" for k in range(len(relations)))
     fed = "".join(
-        f", t{k}: {_fed(f'_anon_fed{k}', r, wanted, context.catalog, values[k])}" for k, r in enumerate(relations)
+        f", t{k}: {_fed(entry.name, f'_anon_fed{k}', r, wanted, context.catalog)}" for k, r in enumerate(relations)
     )
     start = f"_anon_start({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}})"
     run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
@@ -109,7 +107,7 @@ def _require_plain_person(function: str, relation: Relation, roles: Roles) -> No
             raise ColumnError(f"{function}: column '{name}' is {kind}; a person is a number, a date or a text")
 
 
-def _fed(feed: str, relation: Relation, wanted: set[str], catalog: Catalog, values: Mapping[str, str]) -> str:
+def _fed(function: str, feed: str, relation: Relation, wanted: set[str], catalog: Catalog) -> str:
     """Subquery that feeds what a measure reads: labelled names, slices that hold some, and shape columns."""
     folded = {fold(w) for w in wanted}
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
@@ -128,8 +126,11 @@ def _fed(feed: str, relation: Relation, wanted: set[str], catalog: Catalog, valu
     ]
     if not any(not may_carry(name) or fold(name) in folded for name in names):
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
-    pairs = ", ".join(f"{ident(name)}: {values.get(name, ident(name))}" for name in names)
-    return fed_table(feed, f"{{_anon_rn: _anon_rn, {pairs}}}", numbered)
+    infos = [ColumnInfo(name, relation.columns[name]) for name in names if fold(name) in folded]
+    check_types(function, infos)
+    pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
+    row = f"{{_anon_rn: _anon_rn, {pairs}}}"
+    return fed_table(feed, row, numbered, guard(function, infos, relation.sql))
 
 
 def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:

@@ -14,6 +14,7 @@ from duckdb_anon.engine import partition_context
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.call_text import Recorded, begin, note
 from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.collation import check_types
 from duckdb_anon.engine.column_roles import (
     ROLE_PARAMETERS,
     column_of,
@@ -21,13 +22,12 @@ from duckdb_anon.engine.column_roles import (
 )
 from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.identifier_lineage import identifiers_read
-from duckdb_anon.engine.layout import cells_apart, layout_of, looked_up
+from duckdb_anon.engine.layout import layout_of, looked_up
 from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.person_checks import check_described, refusing, with_persons
 from duckdb_anon.engine.plan_report import plan_report
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import coded_table
-from duckdb_anon.engine.sent import sent
 from duckdb_anon.engine.sliced_classes import classes_of_slices, unsliced
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.engine.statement import coded_infos, every_info, run_ctes
@@ -139,15 +139,13 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
     roles, layout = _typed(entry, roles, params)
-    repeating = require_fit(entry, context.catalog, relation, roles, context.arguments, layout, params)
+    require_fit(entry, context.catalog, relation, roles, context.arguments)
     note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
         before, relation = edges.edged(entry.name, relation, roles, fewest)
     coded = coded_infos(roles)
-    as_they_are = looked_up(layout, coded, sent(entry.name, context.catalog, relation, coded))
-    apart = cells_apart(layout, as_they_are) if repeating else None
-    layout, decoder = apart or layout, Decoder(as_they_are, beside=apart is not None)
+    decoder = Decoder(looked_up(layout, coded))
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
     columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
     declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
@@ -195,8 +193,8 @@ def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -
         for infos in (roles.qi, roles.sensitive)
     )
     infos = plain + sensitive
-    values = sent(entry.name, context.catalog, relation, infos)
-    row = "".join(f", {values[info.name]} as c{k}" for k, info in enumerate(infos))
+    check_types(entry.name, infos)
+    row = "".join(f", {ident(info.name)} as c{k}" for k, info in enumerate(infos))
     rows = context.catalog.every_nth_row(relation, f"_anon_rn as rn{row}")
     return coded_table(entry.name, Roles(plain, sensitive), rows, {}, canonical=False)[0]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from duckdb_anon.engine.beside import Beside
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
+from duckdb_anon.engine.collation import collated
 from duckdb_anon.engine.column_roles import (
     ROLE_PARAMETERS,
     labels_of,
@@ -16,7 +17,6 @@ from duckdb_anon.engine.column_roles import (
 from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
 from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.release_looks import looks_at
-from duckdb_anon.engine.sent import collated
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
@@ -128,9 +128,7 @@ class Context:
             hierarchies={n: TableInfo(t.unnamed, tuple(t.columns.items())) for n, t in trees.items()},
             given=relation.given,
             kinds={i.name: i.kind for i in infos if i.kind},
-            collated=frozenset(
-                fold(name) for name in collated(self.function, self.catalog, relation, [i.name for i in infos])
-            ),
+            collated=frozenset(map(fold, collated(self.catalog, relation, [info.name for info in infos]))),
         )
 
     def _trees(self, named: Mapping[str, str]) -> dict[str, Relation]:

@@ -22,10 +22,10 @@ from duckdb_anon.engine.beside import Beside
 from duckdb_anon.engine.bucket_counts import counts_on_every_row
 from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.collation import collated
 from duckdb_anon.engine.known import require_known_values, texts_compared
 from duckdb_anon.engine.known_numbers import require_known_numbers, require_weights, require_whole_counts
 from duckdb_anon.engine.release_labels import is_described
-from duckdb_anon.engine.sent import collated
 from duckdb_anon.engine.shown_cells import found_by, shown_values, whole
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
@@ -128,9 +128,9 @@ class ReleaseLooks:
 
     def recollated(self, read: Collection[str]) -> frozenset[str]:
         """Columns among `read` with a collation that only one of the tables has."""
-        function, catalog = self.pair.function, self.pair.catalog
+        catalog = self.pair.catalog
         one, other = (
-            {fold(name) for name in collated(function, catalog, table, [c for c in table.columns if fold(c) in read])}
+            {fold(name) for name in collated(catalog, table, [c for c in table.columns if fold(c) in read])}
             for table in (self.pair.original, self.pair.release)
         )
         return frozenset(one ^ other)

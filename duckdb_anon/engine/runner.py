@@ -19,13 +19,12 @@ import pyarrow as pa
 
 from duckdb_anon.engine import held
 from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
-from duckdb_anon.engine.arrow import decoded
+from duckdb_anon.engine.arrow import decoded, give_back
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.drawn_off import ReleasedRows, in_buckets
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import FedTable, Feed
 from duckdb_anon.engine.layout import layout_from, length
-from duckdb_anon.engine.memory import give_back
 from duckdb_anon.engine.packing import Packer, prepared
 from duckdb_anon.engine.partition_context import WholeTable, rows_of_part, whole_of
 from duckdb_anon.engine.person_checks import check_coded, check_persons

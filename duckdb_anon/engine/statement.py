@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from duckdb_anon.engine import partition_context
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.layout import layout_told
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import ASKED_BY, to_json
-from duckdb_anon.engine.sent import guards, sent
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
@@ -69,8 +69,8 @@ def run_ctes(
     coded = coded_infos(roles)
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{_without_unused(n, relation, kept_enums)}, " for n in names)
-    values = sent(entry.name, context.catalog, relation, coded)
-    row = "".join(f", c{k}: {values[info.name]}" for k, info in enumerate(coded))
+    check_types(entry.name, coded)
+    row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
     asked = getattr(entry, "conditions", None)
     conditions = asked(roles, params) if asked else {}
     for k, condition in enumerate(conditions.values()):
@@ -87,9 +87,10 @@ def run_ctes(
     source = relation.sql
     if params.get(edges.PARAMETER.name) is not None:
         source, number = edges.SOURCE, partition_context.NUMBER
-    counted = _combinations(entry, roles, params, values)
+    counted = _combinations(entry, roles, params)
+    guarded = guard(entry.name, coded, "_anon_src")
     start = (
-        f"_anon_start({{call: {_guarded(entry.name, coded, call)}, {ASKER}, feed: (from _anon_fed), "
+        f"_anon_start({{call: if({guarded}, {literal(call)}, null), {ASKER}, feed: (from _anon_fed), "
         f"rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}})){counted}{tree_sql}}})"
     )
     return (
@@ -106,31 +107,25 @@ def opened_feed(name: str) -> str:
     return f"{name} as materialized (select {asked} as _feed)"
 
 
-def fed_table(feed: str, row: str, source: str) -> str:
+def fed_table(feed: str, row: str, source: str, guarded: str = "true") -> str:
     """Subquery that puts the rows of a table into a feed; an empty list tells the type of a row where there are none.
 
     Args:
         feed: the CTE of `opened_feed`.
         row: SQL of a row as a struct.
         source: what follows FROM.
+        guarded: condition that is checked before a row is read, see `collation.guard`.
     """
-    put = f"sum(_anon_feed({{feed: (from {feed}), row: {row}}}))"
+    put = f"sum(_anon_feed({{feed: if({guarded}, (from {feed}), null), row: {row}}}))"
     return f"(select {{feed: (from {feed}), rows: {put}, row: list({row}) filter (where false)}} from {source})"
 
 
-def _guarded(function: str, infos: Sequence[ColumnInfo], call: str) -> str:
-    cases = guards(function, infos, "_anon_src")
-    return f"case{cases} else {literal(call)} end" if cases else literal(call)
-
-
-def _combinations(entry: Method | Report, roles: Roles, params: Params, values: Mapping[str, str]) -> str:
+def _combinations(entry: Method | Report, roles: Roles, params: Params) -> str:
     """Field of the call that lists a row and the number of rows of each combination of values a method asks for."""
     asked = getattr(entry, "combinations", None)
     if asked is None:
         return ""
-    keys = []
-    for info in asked(roles, params):
-        keys.append(values[info.name])
+    keys = [ident(info.name) for info in asked(roles, params)]
     counted = f"(select min(_anon_rn) as rn, count(*) as n from _anon_src group by {', '.join(keys)})"
     return f", f: (select list(_anon_f) from {counted} as _anon_f)"
 

@@ -23,8 +23,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine.call_text import Recorded
 from duckdb_anon.engine.calls import call_on, seed_of_part
-from duckdb_anon.engine.memory import needed, rows_within, size_of, written
-from duckdb_anon.engine.memory_estimate import NOTHING_SEEN, Seen
+from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
 from duckdb_anon.engine.partition_context import NUMBER
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -66,14 +65,13 @@ class Bounds:
     memory: int | None
 
     @staticmethod
-    def of(part_rows: int | None, memory: str | int | None, columns: int, seen: Seen = NOTHING_SEEN) -> Bounds:
+    def of(part_rows: int | None, memory: str | int | None, columns: int) -> Bounds:
         """Check what was asked for, and fill in what was not.
 
         Args:
             part_rows: most rows of a part, as asked for.
             memory: of the process, as asked for.
             columns: columns that are coded.
-            seen: what is known of its values.
 
         Raises:
             ParameterError: no number of rows, no amount of memory, or too little of it.
@@ -83,12 +81,12 @@ class Bounds:
             raise ParameterError(f"release: part_rows := {part_rows} is too few; give {_FEWEST} or more")
         if size is not None and size < 400_000_000:
             raise ParameterError(f"release: memory := {memory!r} is too little; give '400MB' or more")
-        within = PART_ROWS if size is None else rows_within(max(size - 250_000_000, 0) // 2, columns, **seen.told())
+        within = PART_ROWS if size is None else rows_within(max(size - 250_000_000, 0) // 2, columns)
         rows = part_rows or min(PART_ROWS, max(_FEWEST, within))
         if part_rows is not None and part_rows > within and size is not None:
             raise ParameterError(
                 f"release: parts of {part_rows:,} rows take about "
-                f"{written(needed(part_rows, columns, **seen.told()))}, and memory := "
+                f"{written(needed(part_rows, columns))}, and memory := "
                 f"{memory!r} leaves room for {within:,}; leave part_rows out, or give more memory"
             )
         return Bounds(rows, size)

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from duckdb_anon.engine.call_text import Recorded
 from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.memory import written
+from duckdb_anon.engine.memory_estimate import written
 from duckdb_anon.engine.partition_context import NUMBER
-from duckdb_anon.engine.sent import sent
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
@@ -70,15 +70,16 @@ class Original:
             raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
         progress.say("reading")
         self._check_disk(rows)
-        keys = self._keys()
+        check_types(self.name, self.coded)
+        self.ask(f"select {guard(self.name, self.coded, self.recorded.relation.sql)}")
         for k, info in enumerate(self.coded):
-            many = self._store_values(k, info, keys[info.name])
+            many = self._store_values(k, info)
             exact = info.type != "" and equal_is_same(info.type)
-            if many <= _FEW and keys[info.name] == ident(info.name) and exact:
+            if many <= _FEW and exact:
                 self.looked_up[info.name] = k
         joins = "".join(
             f" left join (select _key as _anon_key{k}, code as {CODE}{k} from {DATABASE}.v{k}) "
-            f"on {keys[info.name]} is not distinct from _anon_key{k}"
+            f"on {ident(info.name)} is not distinct from _anon_key{k}"
             for k, info in enumerate(self.coded)
         )
         codes = "".join(f", {CODE}{k}" for k in range(len(self.coded)))
@@ -241,20 +242,16 @@ class Original:
                 f"{written(least)} or more while they are worked on; free some space, or write to another disk"
             )
 
-    def _keys(self) -> dict[str, str]:
-        """SQL of what is sent to the kernels of each coded column, of a table called _anon_s."""
-        return sent(self.name, self._catalog(), self.recorded.relation, self.coded)
-
     def _catalog(self) -> Catalog:
         database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
         return Catalog(self.con.cursor(), database, schema)
 
-    def _store_values(self, k: int, info: ColumnInfo, key: str) -> int:
+    def _store_values(self, k: int, info: ColumnInfo) -> int:
         """Table v{k}: each value of a column, its key, its code, and its rows; return how many."""
         person = self.recorded.roles.person
         many = f"count(distinct {ident(person.name)})" if person is not None else "count(*)"
         column = ident(info.name)
-        read = f"{column}, {key} as _anon_key" + (f", {ident(person.name)}" if person is not None else "")
+        read = f"{column}, {column} as _anon_key" + (f", {ident(person.name)}" if person is not None else "")
         self.con.execute(
             f"create or replace table {DATABASE}.raw as select *, row_number() over () - 1 as place from (select "
             f"any_value({column}) as value, _anon_key as _key, {many} as n from "

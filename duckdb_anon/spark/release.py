@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine.calls import call_on
 from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.memory import needed, written
+from duckdb_anon.engine.memory_estimate import needed, written
 from duckdb_anon.engine.partition_context import NUMBER
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident

@@ -47,44 +47,38 @@ def test_minus_infinity_in_a_date_is_the_earliest(con: duckdb.DuckDBPyConnection
 COLLATED = """create table c(a integer, q varchar collate {0}, s varchar collate {0}, p varchar collate {0})"""
 
 
-@pytest.mark.parametrize(
-    ("collation", "one", "other"),
-    [("nocase", "flu", "FLU"), ("noaccent", "grippe", "grìppe"), ("nfc", "grìppe", "gri\u0300ppe"),
-     ("nocase.noaccent", "flu", "FLÚ")],
-)  # fmt: skip
-def test_two_spellings_of_one_value_are_one(
-    con: duckdb.DuckDBPyConnection, collation: str, one: str, other: str
-) -> None:
+@pytest.mark.parametrize("collation", ["nocase", "noaccent", "nfc", "nocase.noaccent"])
+def test_a_collated_column_is_refused_with_the_way_out(con: duckdb.DuckDBPyConnection, collation: str) -> None:
     con.execute(COLLATED.format(collation))
-    con.execute(
-        "insert into c select i % 4, 'x', case when i % 2 = 0 then ? else ? end, i from range(40) r(i)", [one, other]
-    )
-    assert con.execute("select count(*) from (select s from c group by s)").fetchone() == (1,)
+    con.execute("insert into c select i % 4, 'x', case when i % 2 = 0 then 'flu' else 'FLU' end, i from range(40) r(i)")
     roles = "qi := ['a'], sensitive := 's'"
     for call in (
-        f"mondrian('c', l := 2, {roles})", f"incognito('c', l := 2, {roles})", f"anatomy('c', 2, {roles})",
-        f"slicing('c', 2, {roles})", f"merging('c', 2, {roles})", f"muco('c', 0.5, {roles})",
+        f"mondrian('{{}}', k := 2, {roles})", f"anatomy('{{}}', 2, {roles})", f"muco('{{}}', 0.5, {roles})",
+        "distribution_distance('{}', '{}', columns := ['s'])",
     ):  # fmt: skip
-        with pytest.raises(duckdb.Error, match=r"l = 2 is asked|not possible|l can be at most|largest"):
-            con.execute(f"create table r as from {call}").fetchall()
-    assert con.execute(f"from l_diversity('c', {roles})").fetchone() == ("distinct", 1.0)
+        with pytest.raises(duckdb.Error, match=r"'s' has a collation.*Write \(select \* replace \(lower\(") as caught:
+            con.execute(f"create table r as from {call.replace('{}', 'c')}").fetchall()
+        way_out = str(caught.value).partition("Write ")[2].replace("from ...", "from c").strip()
+        plain = f"(select * replace (s || a as s) from {way_out})".replace("'", "''")
+        assert con.execute(f"from {call.replace('{}', plain)}").fetchall()
 
 
-def test_classes_and_diversity_go_by_the_equality_of_the_column(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_collated_column_that_is_only_kept_is_no_matter(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(COLLATED.format("nocase"))
+    con.execute("insert into c select i % 4, 'x', case when i % 2 = 0 then 'flu' else 'FLU' end, i from range(40) r(i)")
+    con.execute("create table r as from mondrian('c', k := 5, qi := ['a'], keep := ['s'])")
+    assert con.execute("select count(*) from r where s = 'flu'").fetchone() == (40,)
+
+
+def test_plain_checks_go_by_the_equality_of_the_column(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(COLLATED.format("nocase"))
     con.execute(
         """insert into c select 0, case when i % 2 = 0 then 'north' else 'NORTH' end,
         ['flu', 'FLU', 'cough', 'Cough'][1 + i % 4], i from range(12) r(i)"""
     )
     assert con.execute("from k_anonymity('c', qi := ['q'])").fetchone() == (12,)
-    assert con.execute("select class_size from equivalence_classes('c', qi := ['q'])").fetchall() == [(12,)]
-    assert con.execute("select classes from class_statistics('c', qi := ['q'])").fetchone() == (1,)
-    assert con.execute("select highest from reidentification_risk('c', qi := ['q'])").fetchone() == (1 / 12,)
     found = dict(con.execute("from l_diversity('c', qi := ['q'], sensitive := 's')").fetchall())
     assert found["distinct"] == found["frequency"] == 2
-    con.execute("create table r as from mondrian('c', k := 12, qi := ['q'], sensitive := 's')")
-    assert con.execute("select max(len(q)), count(*) from r").fetchone() == (1, 12)
-    assert con.execute("select count(distinct s) from anatomy('c', 2, qi := ['q'], sensitive := 's')").fetchone()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +99,7 @@ def test_a_collation_is_seen_wherever_it_was_said(con: duckdb.DuckDBPyConnection
     )
     con.execute(made)
     assert con.execute("select count(*) from (select s from c group by s)").fetchone() == (1,)
-    with pytest.raises(duckdb.Error, match="can meet is 1"):  # one value, however it is spelled, is not two
+    with pytest.raises(duckdb.Error, match="'s' has a collation"):
         con.execute("from mondrian('c', l := 2, qi := ['a'], sensitive := 's')").fetchall()
     con.execute("set default_collation = ''")
     assert len(con.execute("from mondrian('plain', l := 2, qi := ['a'], sensitive := 's')").fetchall()) == 40
@@ -125,27 +119,6 @@ def test_a_collation_in_a_table_the_planner_cannot_see_is_refused(con: duckdb.Du
     con.execute("insert into c values (1, 'flu'), (1, 'FLU')")
     with pytest.raises(duckdb.Error, match="'s' has a collation"):
         con.execute("from anatomy('c', 2, qi := ['a'], sensitive := 's')").fetchall()
-
-
-def test_a_collated_column_with_a_hierarchy_is_refused(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(COLLATED.format("nocase"))
-    con.execute("insert into c values (1, 'x', 'flu', 'a'), (1, 'x', 'FLU', 'b')")
-    con.execute("create table h as from (values ('flu', '*'), ('FLU', '*')) v(leaf, root)")
-    with pytest.raises(duckdb.Error, match="a collation and a hierarchy"):
-        con.execute("from mondrian('c', k := 2, qi := ['s'], sensitive := 'p', hierarchies := {'s': 'h'})").fetchall()
-
-
-def test_measures_see_what_collated_columns_of_release_and_original_take_for_equal(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
-    con.execute(COLLATED.format("nocase"))
-    con.execute("insert into c select 0, 'x', case when i % 2 = 0 then 'flu' else 'FLU' end, i from range(8) r(i)")
-    con.execute("create table r as select * replace (upper(s) as s) from c")
-    call = "from distribution_distance('c', 'r', columns := ['s'])"
-    assert con.execute(f"select hellinger {call}").fetchone()[0] == 0
-    con.execute("create table lists as select a, [s] as s from c")
-    with pytest.raises(duckdb.Error, match="has a collation"):
-        con.execute("from distribution_distance('c', 'lists', columns := ['s'])").fetchall()
 
 
 LABELS = [
@@ -260,12 +233,6 @@ def test_values_that_would_arrive_as_others_are_refused_by_name(con: duckdb.Duck
             assert "300000000000000000000000000000000000000" not in str(error.value)
 
 
-def test_small_numbers_of_128_bits_are_covered_by_their_boxes(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table u as select i::uhugeint as x, i as s from range(40) r(i)")
-    con.execute("create table r as from mondrian('u', k := 4, qi := ['x'], sensitive := 's')")
-    assert con.execute("select count(*) from r where s between x.lower and x.upper").fetchone() == (40,)
-
-
 def test_a_sensitive_column_may_have_a_hierarchy_where_columns_are_found(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "create table t as select i % 7 as a, i // 10 as b, ['flu', 'cough', 'cold'][1 + i % 3] as s from range(60) r(i)"
@@ -293,14 +260,3 @@ def test_every_part_of_a_forced_cell_has_k_rows(con: duckdb.DuckDBPyConnection, 
     name = con.execute("select column_name from (describe r) where column_type like '%age%'").fetchone()[0]
     fewest = con.execute(f'select min(n) from (select count(*) as n from r group by bucket, "{name}")').fetchone()
     assert fewest is not None and fewest[0] >= k
-
-
-def test_counts_of_a_randomized_collated_column_are_those_of_its_values(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(COLLATED.format("nocase"))
-    con.execute("insert into c select i % 4, 'x', (['flu', 'FLU', 'cold', 'Cold'])[1 + i % 4], i from range(40) r(i)")
-    con.execute("create table r as from rr_distort('c', p := 1, qi := ['a'], sensitive := 's')")
-    found = con.execute("select lower(s), estimate from rr_reconstruct('r', ['s']) order by 1").fetchall()
-    assert [(value, pytest.approx(count)) for value, count in found] == [("cold", 20), ("flu", 20)]
-    call = "relative_error('select s, count(*) as n from c group by s', 'c', 'r', qi := ['a'], sensitive := 's')"
-    found = con.execute(f"select original, estimate from {call}").fetchall()
-    assert [(original, pytest.approx(original)) for original, _ in found] == found

@@ -101,7 +101,7 @@ def test_two_calls_in_one_statement_do_not_mix(con: duckdb.DuckDBPyConnection) -
 def test_more_entries_than_a_list_can_hold_are_refused(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(answer, "MOST_ROWS", 100)
     con.execute("create table t as select range as x from range(200)")
     with pytest.raises(
         duckdb.Error, match=r"mondrian: the answer has .* entries and DuckDB's lists hold 100; work in parts"
@@ -149,7 +149,7 @@ def test_columns_released_as_they_are_keep_what_codes_do_not_tell(con: duckdb.Du
     )
     kept = "i, d, m, t, b, f, e::varchar as e, n, h, c, w"
     con.execute(
-        "create table r as from anatomy('t', 5, qi := ['i', 'd', 'm', 't', 'b', 'f', 'e', 'n', 'h', 'c', 'w'], sensitive := 's')"
+        "create table r as from anatomy('t', 5, qi := ['i', 'd', 'm', 't', 'b', 'f', 'e', 'h', 'c', 'w'], keep := 'n', sensitive := 's')"
     )
     for one, other in (("t", "r"), ("r", "t")):
         texts = f"select columns(*)::varchar || typeof(columns(*)) from (select {kept} from {{}})"

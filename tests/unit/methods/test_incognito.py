@@ -131,17 +131,6 @@ def test_duckdb_counts_the_combinations_the_search_starts_from(
         assert counted == Counter(rows)
 
 
-@pytest.mark.parametrize(("capitals", "published"), [(3, [["A"]]), (2, [["A"]])])
-def test_texts_a_collation_takes_for_equal_are_one_value(
-    con: duckdb.DuckDBPyConnection, capitals: int, published: list[list[str]]
-) -> None:
-    con.execute("create table t (a varchar collate nocase, s integer)")
-    con.execute(f"insert into t select case when i < {capitals} then 'A' else 'a' end, i from range(8) r(i)")
-    con.execute("create table r as from incognito('t', k := 3, qi := 'a', sensitive := 's')")
-    sets = {tuple(row[0]) for row in con.execute("select a from r").fetchall()}  # DISTINCT would merge them again
-    assert sorted(map(list, sets)) == published
-
-
 def test_a_search_of_too_many_nodes_is_refused_before_it_starts(con: duckdb.DuckDBPyConnection) -> None:
     columns = ", ".join(f"(hash(i, {k}) % 3)::varchar as q{k}" for k in range(20))
     con.execute(f"create table wide as select {columns}, i % 5 as s from range(600) r(i)")
