@@ -44,7 +44,7 @@ import numpy as np
 from duckdb_anon.kernels.guarantees import every_column, joined
 from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
 from duckdb_anon.kernels.partition.person_level import diverse_persons
-from duckdb_anon.kernels.permutation import permuted, repaired, shown
+from duckdb_anon.kernels.permutation import permuted, permuted_codes, repaired
 from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.thread_pool import side_by_side
 from duckdb_anon.methods import muco_lp
@@ -212,7 +212,7 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
         source = repaired(table.qi, table.sensitive, groups, source, rng)
 
     def taken(q: int) -> CodeArray:
-        codes = shown(table.qi[q].codes, source[q], groups)
+        codes = permuted_codes(table.qi[q].codes, source[q], groups)
         if codes is None:
             raise RequirementError(
                 "muco: a column left its groups; nothing is released. This is an error of the package, not of the call"

@@ -1,17 +1,15 @@
-"""Marginals of three columns repaired by exchanging cells inside groups.
+"""Calibration of three-way marginals by exchanging values inside groups.
 
-Permuting columns inside groups keeps every histogram and blurs what columns tell together. So cells of two rows of a
-group are exchanged, at random, where that brings the published counts of all triples of columns nearer to their
-targets: the sum of |published - target| must not rise. Columns are read in bins. A group's histograms stay exact.
+Permuting columns inside groups preserves every histogram and blurs associations between columns. Here values of two
+rows of a group are exchanged, at random, where the published counts of all triples of columns do not move away from
+their targets: the sum of |published - target| must not rise. Columns are binned. A group's histograms stay exact.
 
-What it gives away: exchanges are steered by counts of the table. The targets are the counts rounded at random to
-multiples of `BASE` (up with the probability that makes the rounding right on average), and cells of fewer than
-`LEAST_COUNT` rows steer nothing, so that no exact and no small count does. Still a release after it is no longer
-equally likely under every assignment inside a group: the insider's chance rose by .002 to .016 on four tables.
-In tables of `_LARGE` rows or more, two parts are exchanged side by side, neither of which sees what the other does in
-the same step: the sum may rise where both mend the same cell. Over all steps it falls as far as one after the other (a
-million rows: to .24 of what permuting left, .25 one after the other).
-Cost: `ROUNDS` proposals a cell of the table, each linear in the pairs of other columns.
+What it reveals: exchanges are steered by counts of the table, rounded at random to multiples of `BASE` (unbiased), and
+cells of fewer than `LEAST_COUNT` rows steer nothing, so no exact and no small count does. Still a release is no longer
+equally likely under every assignment inside a group; the insider's probability of a correct match rose by .002 to .016
+on four tables. In tables of `_LARGE` rows or more two parts are exchanged in parallel, each blind
+to what the other does in the same step, so that the result does not depend on the number of threads.
+Cost: `ROUNDS` proposals a value of the table, each linear in the pairs of other columns.
 """
 
 from __future__ import annotations
@@ -51,14 +49,13 @@ def repaired(
     source: IntArray,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Exchange cells inside groups.
+    """Exchange values inside groups.
 
     Args:
         qi: the columns that were permuted, n codes each.
         sensitive: columns that stayed with their rows.
         group_of_row: group of each row, shape (n,).
-        source: row whose value each row takes, shape (quasi-identifiers, n). It is changed: a copy of it would be a
-            tenth of the memory of a call.
+        source: row whose value each row takes, shape (quasi-identifiers, n); changed in place to save memory.
         rng: source of randomness.
 
     Returns:
@@ -67,8 +64,8 @@ def repaired(
     columns = [*qi, *sensitive]
     if len(columns) < 2 or len(qi) == 0:
         return source
-    each = side_by_side(_binned, columns)
-    bins = np.stack(each, axis=1)
+    bins_of_column = side_by_side(_binned, columns)
+    bins = np.stack(bins_of_column, axis=1)
     tables = _Marginals.of(bins)
     counts = tables.counted(bins)
     above = rng.random(len(counts)) * BASE < counts % BASE
@@ -77,13 +74,13 @@ def repaired(
     published, result = bins, np.empty((len(rows), len(qi)), dtype=source.dtype)
 
     def in_groups(low: int, high: int) -> None:
-        own = rows[low:high]
+        block = rows[low:high]
         for c in range(len(columns)):
             tick()
-            taken = source[c][own] if c < len(qi) else own
+            taken = source[c][block] if c < len(qi) else block
             if c < len(qi):
                 result[low:high, c] = taken
-            published[low:high, c] = each[c][taken]
+            published[low:high, c] = bins_of_column[c][taken]
 
     in_blocks(in_groups, len(rows))
     dev = np.where(target >= LEAST_COUNT, tables.counted(published) - target, _LEFT_ALONE)
@@ -108,9 +105,9 @@ def _exchange_all(
 ) -> None:
     """One round of proposals in all groups, which changes `published`, `result` and `dev`.
 
-    In a large table `_LANES` parts of it go side by side, `_STEPS` times: each starts from the same counts and sees
-    only its own changes, which are added up after each step. So what comes out does not depend on the threads. Parts
-    of one step are far apart: neighbours are alike and would mend the same cells.
+    In a large table `_LANES` parts go in parallel, `_STEPS` times: each starts from the same counts and sees only its
+    changes, which are added up after each step. Parts of a step are far apart: neighbours are alike and would repair the
+    same cells.
     """
     stop, rows = stop_flag(), len(published)
     steps, lanes = (_STEPS, _LANES) if rows >= _LARGE else (1, 1)
@@ -122,8 +119,8 @@ def _exchange_all(
 
         def exchange(lane: int, step: int = step, seen: list[IntArray] = seen) -> None:
             part = step + lane * steps
-            own = starts[bounds[part] : bounds[part + 1] + 1]
-            _exchange(own, published, result, of_column, seen[lane], seeds[part : part + 1], stop)
+            groups = starts[bounds[part] : bounds[part + 1] + 1]
+            _exchange(groups, published, result, of_column, seen[lane], seeds[part : part + 1], stop)
 
         side_by_side(exchange, range(lanes))
         if lanes > 1:
@@ -137,7 +134,7 @@ class _Marginals:
     Attributes:
         tables: columns of each table and the steps a value makes along each, shape (tables, 3, 2).
         first: where each table starts, and the end of the last, shape (tables + 1,).
-        of_column: for each column the tables it is in: first cell, own step, another column, its step, the
+        of_column: for each column the tables it is in: first cell, step of the column, another column, its step, the
             third column, its step; shape (columns, tables of a column, 6).
     """
 
@@ -149,32 +146,19 @@ class _Marginals:
     def of(bins: BinArray) -> _Marginals:
         """Lay out the tables of some binned columns, shape (n, columns)."""
         widths = [int(column.max(initial=0)) + 1 for column in bins.T]
-        many = range(len(widths))
-        # a table of two columns is one of three whose third has the step 0
-        chosen = (
-            list(combinations(many, 3))
-            if 3 <= len(widths) <= _MOST_FOR_TRIPLES
-            else [(a, b, a) for a, b in combinations(many, 2)]
-        )
+        triples = 3 <= len(widths) <= _MOST_FOR_TRIPLES
         tables, first = [], [0]
-        of_column: list[list[tuple[int, ...]]] = [[] for _ in many]
-        for columns in chosen:
-            three = len(set(columns)) == 3
-            steps, cells = [], 1
-            for column in columns if three else columns[:2]:
-                steps.append(cells)
-                cells *= widths[column]
-            steps += [0] * (3 - len(steps))
-            tables.append(list(zip(columns, steps, strict=True)))
-            for own in set(columns):
-                place = columns.index(own)
-                (b, step_b), (c, step_c) = (
-                    [pair for k, pair in enumerate(tables[-1]) if k != place]
-                    if three or place == 0
-                    else [tables[-1][0], (own, 0)]
-                )
-                of_column[own].append((first[-1], steps[place], b, step_b, c, step_c))
-            first.append(first[-1] + cells)
+        of_column: list[list[tuple[int, ...]]] = [[] for _ in widths]
+        for columns in combinations(range(len(widths)), 3 if triples else 2):
+            steps = np.cumprod([1, *(widths[column] for column in columns)]).tolist()
+            entries = list(zip(columns, steps[:-1], strict=True))
+            if not triples:
+                entries.append((columns[0], 0))  # a table of two columns is one of three whose third has the step 0
+            for place, column in enumerate(columns):
+                (b, step_b), (c, step_c) = entries[:place] + entries[place + 1 :]
+                of_column[column].append((first[-1], steps[place], b, step_b, c, step_c))
+            tables.append(entries)
+            first.append(first[-1] + steps[-1])
         return _Marginals(np.array(tables), np.array(first), np.array(of_column))
 
     def counted(self, bins: BinArray) -> IntArray:
@@ -227,7 +211,7 @@ def _count(bins: Array, tables: Array, first: Array, counts: Array, stop: Array)
 def _exchange(
     starts: Array, published: Array, result: Array, of_column: Array, dev: Array, seed: Array, stop: Array
 ) -> None:
-    """As many proposals as there are cells, group after group; see the module."""
+    """Propose as many exchanges as there are values, group after group."""
     state = seed[0]
     columns = result.shape[1]
     tables = of_column.shape[1]
@@ -240,31 +224,31 @@ def _exchange(
         for proposal in range(size * columns):
             if proposal % 65536 == 0 and stop[0] != 0:
                 return
-            # Marsaglia's xorshift (13, 7, 17); the upper half of the product of two numbers picks one below `size`
+            # Marsaglia's xorshift (13, 7, 17); the upper half of the product of two numbers picks left below `size`
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            one = lo + np.int64(((state & _HALF) * np.uint64(size)) >> np.uint64(32))
-            two = lo + np.int64(((state >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))
+            left = lo + np.int64(((state & _HALF) * np.uint64(size)) >> np.uint64(32))
+            right = lo + np.int64(((state >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
             q = np.int64(((state & _HALF) * np.uint64(columns)) >> np.uint64(32))
-            was_one, was_two = published[one, q], published[two, q]
-            if was_one == was_two:
+            old_left, old_right = published[left, q], published[right, q]
+            if old_left == old_right:
                 continue
             gain = np.int64(0)
             k = 0
             for t in range(tables):
                 first, step = of_column[q, t, 0], of_column[q, t, 1]
                 b, step_b, c, step_c = of_column[q, t, 2], of_column[q, t, 3], of_column[q, t, 4], of_column[q, t, 5]
-                rest_one = first + published[one, b] * step_b + published[one, c] * step_c
-                rest_two = first + published[two, b] * step_b + published[two, c] * step_c
-                if rest_one == rest_two:
+                rest_left = first + published[left, b] * step_b + published[left, c] * step_c
+                rest_right = first + published[right, b] * step_b + published[right, c] * step_c
+                if rest_left == rest_right:
                     continue
                 for place in range(4):
-                    rest = rest_one if place < 2 else rest_two
-                    now = rest + (was_one if place % 2 == 0 else was_two) * step
+                    rest = rest_left if place < 2 else rest_right
+                    now = rest + (old_left if place % 2 == 0 else old_right) * step
                     change = -1 if place == 0 or place == 3 else 1
                     if dev[now] != _LEFT_ALONE:
                         gain += abs(dev[now] + change) - abs(dev[now])
@@ -276,5 +260,5 @@ def _exchange(
                         dev[cell[j]] += 1 if dev[cell[j]] != _LEFT_ALONE else 0
                     else:
                         dev[-1 - cell[j]] -= 1 if dev[-1 - cell[j]] != _LEFT_ALONE else 0
-                published[one, q], published[two, q] = was_two, was_one
-                result[one, q], result[two, q] = result[two, q], result[one, q]
+                published[left, q], published[right, q] = old_right, old_left
+                result[left, q], result[right, q] = result[right, q], result[left, q]

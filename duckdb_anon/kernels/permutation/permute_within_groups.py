@@ -1,8 +1,8 @@
 """Each column permuted inside each group, every permutation equally likely and independent of all others.
 
-Guarantee: whoever knows the groups and every original value learns nothing of which released row is whose: given the
-release, each of a group's rows is a member's own with probability 1 / |group|. A group's values stay the
-group's, so that its histograms are exact. Cost: linear.
+Guarantee: an adversary who knows the groups and every original value does not learn which released row belongs to
+whom: given the release, each of a group's rows is a member's with probability 1 / |group|. The histograms of every
+group stay exact. Cost: linear.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     return source
 
 
-def shown(codes: CodeArray, source: IntArray, group_of_row: IntArray) -> CodeArray | None:
-    """The codes of one column after it was permuted, or None where that did not stay inside the groups.
+def permuted_codes(codes: CodeArray, source: IntArray, group_of_row: IntArray) -> CodeArray | None:
+    """Return the codes of a column after it was permuted, or None where that did not stay inside the groups.
 
     Args:
-        codes: of each row, shape (n,).
+        codes: codes of the column, shape (n,).
         source: row whose code each row takes, shape (n,).
         group_of_row: group of each row, shape (n,).
 
-    >>> shown(np.array([7, 8, 9], np.int32), np.array([2, 1, 0]), np.array([0, 1, 0])).tolist()
+    >>> permuted_codes(np.array([7, 8, 9], np.int32), np.array([2, 1, 0]), np.array([0, 1, 0])).tolist()
     [9, 8, 7]
-    >>> shown(np.array([7, 8, 9], np.int32), np.array([1, 0, 2]), np.array([0, 1, 0])) is None
+    >>> permuted_codes(np.array([7, 8, 9], np.int32), np.array([1, 0, 2]), np.array([0, 1, 0])) is None
     True
     """
     tick()
@@ -77,7 +77,7 @@ def shown(codes: CodeArray, source: IntArray, group_of_row: IntArray) -> CodeArr
 
 @compiled_in_place
 def _taken(codes: Array, source: Array, group: Array, seen: Array, taken: Array) -> bool:
-    """Take each row's code from its source; tell whether every row was one once, and of its own group."""
+    """Take each row's code from its source; return whether every row was a source once, in its group."""
     for i in range(len(source)):
         row = source[i]
         if seen[row] or group[row] != group[i]:

@@ -42,7 +42,7 @@ def swapped_within(rows: IntArray, reach: int, rng: np.random.Generator) -> IntA
 
 @compiled
 def _pair(partner: Array, reach: int, seed: Array, stop: Array) -> None:
-    """Partner of each rank, its own where none was left; `partner` comes in as -1 everywhere."""
+    """Find a partner of each rank, the rank itself where none was left; `partner` comes in as -1 everywhere."""
     state = seed[0]
     n = len(partner)
     for i in range(n):
