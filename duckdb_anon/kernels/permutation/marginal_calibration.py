@@ -106,8 +106,8 @@ def _exchange_all(
     """One round of proposals in all groups, which changes `published`, `result` and `dev`.
 
     In a large table `_LANES` parts go in parallel, `_STEPS` times: each starts from the same counts and sees only its
-    changes, which are added up after each step. Parts of a step are far apart: neighbours are alike and would repair the
-    same cells.
+    changes, which are added up after each step. Parts of a step are far apart: neighbours are alike and would repair
+    the same cells.
     """
     stop, rows = stop_flag(), len(published)
     steps, lanes = (_STEPS, _LANES) if rows >= _LARGE else (1, 1)
