@@ -1,0 +1,188 @@
+"""Machine code on disk: shared by processes that come at any moment, and never a reason for a call to fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckdb_anon.kernels import code_cache
+from duckdb_anon.kernels.code_cache import cache_folder
+from duckdb_anon.kernels.jit import compiled
+
+MODULE = """
+import json, sys
+from numba.core import event
+from duckdb_anon.kernels.jit import compiled
+
+@compiled
+def squared(value):
+    return value * value
+
+with event.install_recorder("numba:compile") as recorder:
+    answers = [squared(7), squared(0.5)]
+count = sum(each.data["dispatcher"].py_func.__name__ == "squared" for _, each in recorder.buffer if each.is_start)
+print(json.dumps([answers, count]))
+"""
+
+
+def run(module: Path, cache: Path) -> list[Any]:
+    env = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run([sys.executable, str(module)], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "kernel.py"
+    path.write_text(MODULE)
+    return path
+
+
+def test_a_second_process_finds_what_the_first_compiled(module, tmp_path):
+    cache = tmp_path / "cache"
+    assert run(module, cache) == [[49, 0.25], 2]
+    assert run(module, cache) == [[49, 0.25], 0]
+    assert all(len(list(folder.rglob("*.nbc"))) == 1 for folder in cache.glob("compiled-*"))
+
+
+@pytest.mark.parametrize("ending", [".nbc", ".nbi"])
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"nothing of numba's"])
+def test_what_cannot_be_read_is_compiled_anew(tmp_path, monkeypatch, ending, content):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert compiled(added)(1, 2) == 3
+    for file in tmp_path.rglob(f"*{ending}"):
+        file.write_bytes(content)
+    assert compiled(added)(1, 2) == 3
+    assert compiled(added)(1, 2) == 3
+
+
+def added(value: int, more: int) -> int:
+    return value + more
+
+
+def test_what_cannot_be_written_is_not_cached(tmp_path, monkeypatch):
+    def full(*arguments: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.mkstemp", full)
+    monkeypatch.setattr("os.replace", full)
+    assert compiled(added)(1, 2) == 3
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_the_users_folder_serves_where_the_package_cannot_be_written_to(tmp_path, monkeypatch):
+    blocked = tmp_path / "package"
+    blocked.write_text("a file where the folder would be")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(code_cache, "_KERNELS", blocked)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    folder = cache_folder([added], "1")
+    assert folder is not None and folder.parent == tmp_path / "user" / "duckdb_anon"
+
+
+def test_without_a_folder_functions_still_compile(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
+    assert cache_folder([added], "1") is None
+    assert compiled(added)(1, 4) == 5
+
+
+def test_a_function_without_a_file_is_not_cached(tmp_path, monkeypatch):
+    """The next one typed at a prompt may have its name and its line."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for text, answer in (("more + value", 3), ("more - value", 1)):
+        names: dict[str, Any] = {"__name__": "typed"}
+        exec(f"def typed(value, more):\n    return {text}\n", names)
+        assert compiled(names["typed"])(1, 2) == answer
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_differ_by_versions_and_by_what_is_called(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    folders = {
+        cache_folder(functions, versions)
+        for functions in ([added], [added, run], [run])
+        for versions in ("numba 1, int64", "numba 2, int64", "numba 1, int32")
+    }
+    assert len(folders) == 9
+
+
+@pytest.mark.campaign
+def test_a_change_of_what_is_called_compiles_the_caller_anew(tmp_path):
+    called, caller, cache = tmp_path / "called.py", tmp_path / "caller.py", tmp_path / "cache"
+    head = "from duckdb_anon.kernels.jit import compiled\n"
+    caller.write_text(
+        f"import json\nfrom called import shifted\n{head}"
+        "@compiled\ndef twice(value):\n    return 2 * shifted(value)\nprint(json.dumps([twice(1)]))\n"
+    )
+    answers = []
+    for shift in (1, 2):
+        called.write_text(head + f"@compiled\ndef shifted(value):\n    return value + {shift}\n")
+        os.utime(called, (1, 1))
+        answers += run(caller, cache)
+    assert answers == [4, 6]
+
+
+@pytest.mark.parametrize("age, stays", [(0.0, True), (8 * 24 * 3600.0, False)])
+def test_what_was_not_used_for_a_week_is_removed(tmp_path, monkeypatch, age, stays):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    other = tmp_path / "compiled-0123456789abcdef"
+    other.mkdir()
+    stamp = time.time() - age
+    os.utime(other, (stamp, stamp))
+    assert cache_folder([added], "1") is not None
+    assert other.exists() == stays
+
+
+CALLS = {
+    "equal": "t := 0.3, sensitive := 'ill'",
+    "ordered": "t := 0.3, sensitive := 'n'",
+    "tree": "t := 0.3, sensitive := 'ill', hierarchies := {'ill': 'tree'}",
+    "frequency": "l := 2.5, sensitive := 'n'",
+    "size": "k := 4",
+}
+PROCESS = f"""
+import hashlib, json, sys
+import duckdb_anon
+calls = {CALLS!r}
+con = duckdb_anon.connect()
+con.execute("set enable_progress_bar = false")
+con.execute("create table people as select i * 7 % 61 as age, ['f', 'm'][1 + i // 3 % 2] as sex, i * i % 7 as n, "
+            "['a', 'b', 'c', 'd'][1 + i * i % 4] as ill from range(400) t(i)")
+con.execute("create table tree as from (values ('a', 'x', '*'), ('b', 'x', '*'), ('c', 'y', '*'), ('d', 'y', '*'))")
+for name in sys.argv[1:]:
+    text = f"from mondrian('people', qi := ['age', 'sex'], {{calls[name]}})"
+    rows = sorted(map(str, con.execute(text).fetchall()))
+    print(name, hashlib.sha256(str(rows).encode()).hexdigest())
+"""
+
+
+@pytest.mark.campaign
+def test_processes_that_keep_code_for_one_another_release_what_each_would_alone(tmp_path: Path) -> None:
+    """A method's kernel has variants by what is asked; the code of each is kept by whichever process made it first."""
+
+    def released(cache: str, *names: str) -> list[list[str]]:
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        (tmp_path / cache).mkdir(exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", PROCESS, *names], capture_output=True, text=True, env=env, check=True
+        )
+        return [line.split() for line in done.stdout.splitlines()]
+
+    alone = {name: digest for name, digest in released("alone", *CALLS)}
+    assert len(set(alone.values())) >= 4
+    for names in (
+        ["ordered"], ["tree", "ordered"], ["equal"], ["frequency", "equal", "ordered", "tree"],
+        ["size", "frequency", "ordered", "equal", "tree"],
+    ):  # fmt: skip
+        assert released("shared", *names) == [[name, alone[name]] for name in names]
