@@ -13,7 +13,7 @@ import numpy as np
 from duckdb_anon.kernels.guarantees.verify_release import recheck
 from duckdb_anon.kernels.partition import Requirement, boxes
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
-from duckdb_anon.kernels.slicing.fake_records import taken
+from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
 from duckdb_anon.methods.partition_params import CUTS, cut_groups
 from duckdb_anon.model.coded_table import CodedTable, IntArray
@@ -78,7 +78,7 @@ def boxed_groups(
     Raises:
         RequirementError: the records as one group fail; the message says what they could meet.
     """
-    qi = tuple(taken(a, rows) for a in table.qi)
+    qi = tuple(of_records(a, rows) for a in table.qi)
     sensitive = table.sensitive[0].codes[rows]
     group = cut_groups(function, qi, sensitive, requirement, params)
     published = with_edges(table, boxes(qi, group), params, table.repeated_person)

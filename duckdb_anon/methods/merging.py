@@ -31,22 +31,18 @@ import numpy as np
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.partition.person_level import diverse_persons
 from duckdb_anon.kernels.partition.privacy_models import All, BoolArray, FrequencyDiversity, KAnonymity
-from duckdb_anon.kernels.slicing.bucket_permutation import shuffled_slots
-from duckdb_anon.kernels.slicing.cell_generalization import SlicedTable, repair, still_violated
-from duckdb_anon.kernels.slicing.covers import Cover, as_cells
-from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, taken, with_fakes
-from duckdb_anon.kernels.slicing.rule_text import parse_rules, rule_of
-from duckdb_anon.kernels.slicing.slice_checks import (
+from duckdb_anon.kernels.slicing.bucket_permutation import (
     check_columns,
-    check_covers,
     check_diversity,
-    check_parts,
+    shuffled_slots,
     sliced_cells,
+    swapped,
 )
-from duckdb_anon.kernels.slicing.slice_layout import Grouping, checked_grouping
-from duckdb_anon.kernels.slicing.sliced_columns import COLUMNS, sliced_layout
-from duckdb_anon.kernels.slicing.swapping import swapped
-from duckdb_anon.kernels.slicing.validity_rules import ValidityRules, unseen_pairs
+from duckdb_anon.kernels.slicing.cell_generalization import SlicedTable, check_repaired, repair
+from duckdb_anon.kernels.slicing.covers import Cover
+from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, of_records, with_fakes
+from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_grouping, sliced_layout
+from duckdb_anon.kernels.slicing.validity_rules import ValidityRules, parse_rules, rule_of, unseen_pairs
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting, whole_persons_by
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
@@ -83,7 +79,7 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
     try:
         return cut_groups(
             NAME,
-            tuple(taken(attribute, records.qi_row) for attribute in table.qi),
+            tuple(of_records(attribute, records.qi_row) for attribute in table.qi),
             table.sensitive[0].codes[records.sensitive_row],
             All((KAnonymity(params["min_bucket"]), diverse)) if params["min_bucket"] > 1 else diverse,
             params,
@@ -173,7 +169,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     rows = {name: records.qi_row[order] for order, c in zip(orders, grouping.qi, strict=False) for name in c}
     rows[sensitive.name] = records.sensitive_row[orders[-1]]
     kept = shuffled_slots(bucket, rng)
-    printed = with_edges(table, {name: as_cells(cover) for name, cover in covers.items()}, params)
+    printed = with_edges(table, {name: cover.cells for name, cover in covers.items()}, params)
     cells = sliced_cells(grouping, slots.bucket, rows, printed, insensitive_rows(records, bucket, rng)[kept], rng)
     cells[SOURCE.key] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
     return cells
@@ -224,12 +220,7 @@ def _generalized(
     columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
     sliced = SlicedTable(table.qi, columns, slots.codes, slots.sensitive, slots.bucket, params["k"], forced)
     covers = repair(sliced, rules)
-    check_covers(NAME, covers, slots.codes)
-    for column in forced:
-        check_parts(NAME, [covers[q] for q in columns[column]], slots.bucket, params["k"])
-    left = len(still_violated(rules, covers, *rules.violated(slots.codes, slots.sensitive)))
-    if left:
-        raise RequirementError(f"merging: {left} rows still contradict a rule; nothing is released")
+    check_repaired(sliced, rules, covers)
     return {a.name: cover for a, cover in zip(table.qi, covers, strict=True) if a.name in boxed}
 
 

@@ -1,10 +1,10 @@
-"""Fake tuples: rows that nobody has, hidden among the others.
+"""Fake tuples: rows of nobody, hidden among the others.
 
-Hasan, Jiang, Chen and Wang (2018, section 4.1.1) add "n fake tuples with the same QI values as in the
-original table" whose sensitive values follow the table's distribution. Whether n is a total or counts per
-record is not said; both are offered. The insensitive values of a fake are those of a record of its bucket drawn at
-random, not of the row it copies: a nearly unique one that stands there twice would tell whom the fake copies. It still
-tells that the bucket holds a fake, though not which of its cells are; leave such columns out where that matters.
+Hasan, Jiang, Chen and Wang (2018, section 4.1.1) add "n fake tuples with the same QI values as in the original table"
+whose sensitive values follow the table's distribution. Whether n is a total or counts per record is not said; both are
+offered. The insensitive values of a fake are those of a random record of its bucket, not of the row it copies: a nearly
+unique value that occurs twice would reveal whom the fake copies. It still reveals that the bucket has a fake, though
+not which of its cells are fake; leave such columns out where that matters.
 """
 
 from __future__ import annotations
@@ -32,38 +32,24 @@ class Records(NamedTuple):
 
 
 def with_fakes(rows: int, fake: int, per_record: bool, rng: np.random.Generator) -> Records:
-    """Add fake records.
-
-    Args:
-        rows: number of source rows.
-        fake: number of fakes, in total or for each record.
-        per_record: whether every row gets `fake` fakes of its own; otherwise they copy rows drawn with
-            replacement.
-        rng: source of randomness.
-    """
-    own = np.arange(rows, dtype=np.int64)
-    copied = np.repeat(own, fake) if per_record else rng.integers(0, rows, fake)
-    borrowed = rng.integers(0, rows, len(copied))
-    return Records(np.concatenate([own, copied]), np.concatenate([own, borrowed]), rows)
+    """Add fake records: `fake` copies of every row, or in total of rows drawn with replacement."""
+    real = np.arange(rows, dtype=np.int64)
+    copied = np.repeat(real, fake) if per_record else rng.integers(0, rows, fake)
+    sensitive = rng.integers(0, rows, len(copied))
+    return Records(np.concatenate([real, copied]), np.concatenate([real, sensitive]), rows)
 
 
 def insensitive_rows(records: Records, bucket: IntArray, rng: np.random.Generator) -> IntArray:
-    """Source row that gives each record its insensitive values; -1 (NULL) for a fake among fakes only.
-
-    Args:
-        records: real records and fakes.
-        bucket: bucket of each record.
-        rng: draws a real record of its bucket for each fake.
-    """
+    """Return the source row of each record's insensitive values; -1 (NULL) for a fake among fakes only."""
     real, fakes = bucket[: records.real], bucket[records.real :]
     count = np.bincount(real, minlength=int(bucket.max(initial=-1)) + 1)
     order = np.argsort(real, kind="stable")
     first = np.cumsum(count) - count
     drawn = first[fakes] + np.floor(rng.random(len(fakes)) * count[fakes]).astype(np.int64)
-    lent = np.where(count[fakes] > 0, order[np.minimum(drawn, len(order) - 1)], -1)
-    return np.concatenate([records.qi_row[: records.real], lent]).astype(np.int64)
+    row_of_fake = np.where(count[fakes] > 0, order[np.minimum(drawn, len(order) - 1)], -1)
+    return np.concatenate([records.qi_row[: records.real], row_of_fake]).astype(np.int64)
 
 
-def taken(attribute: Attribute, rows: IntArray) -> Attribute:
-    """The attribute with one code a record, taken from source rows; `first_row` keeps meaning source rows."""
+def of_records(attribute: Attribute, rows: IntArray) -> Attribute:
+    """Return the attribute with one code a record, taken from source rows; `first_row` still means source rows."""
     return replace(attribute, codes=attribute.codes[rows])

@@ -1,8 +1,4 @@
-"""Which columns a generalized release has, known before any row is read.
-
-A box a quasi-identifier, then rows with their sensitive values, or noisy counts of them. Cost: none that depends on
-the table.
-"""
+"""Planned columns of a generalized release: a box a quasi-identifier, then sensitive values or their noisy counts."""
 
 from __future__ import annotations
 
@@ -32,13 +28,7 @@ def box_plans(function: str, infos: Sequence[ColumnInfo]) -> tuple[ColumnPlan, .
 
 
 def record_layout(function: str, roles: Roles, constants: Sequence[str] = ()) -> tuple[ColumnPlan, ...]:
-    """Plan a release of one row a record: boxes, sensitive columns, insensitive ones, constants.
-
-    Args:
-        function: SQL function, for messages.
-        roles: columns by role.
-        constants: names of constant columns.
-    """
+    """Plan a release of one row a record: boxes, sensitive columns, insensitive ones, constant columns."""
     return (
         *box_plans(function, roles.qi),
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),

@@ -1,10 +1,9 @@
-"""The general test of slicing's l-diversity: every record against every bucket it matches.
+"""The bound on record linkage of a sliced table: every record against every bucket it may come from.
 
-See `diversity` for the definition (Li, Li, Zhang and Molloy 2012, section 5) and for the quick tests that
-suffice while a table is being cut. This one takes any buckets, and generalized cells: a record's part
-matches a cell that covers it (Hasan, Jiang, Chen and Wang 2018 do not say; coverage is the plain reading).
-Cost: proportional to the buckets that show the rarest part of each distinct record, in chunks of bounded
-memory.
+The general test of slicing's l-diversity (Li, Li, Zhang and Molloy 2012, section 5; see `diversity` for the definition
+and for the quick test while a table is being cut). It takes any buckets, and generalized cells: a record's part matches
+a cell that covers it (Hasan, Jiang, Chen and Wang 2018 do not say; coverage is the plain reading). Cost: proportional
+to the buckets that show the rarest part of each distinct record, in chunks of bounded memory.
 """
 
 from __future__ import annotations

@@ -1,16 +1,33 @@
-"""The columns of a sliced table: given by the user or found by association.
+"""The columns of a sliced table: given by the user or found by association, and planned before any row is read.
 
-Cost: `related_columns` when they are to be found, nothing otherwise.
+A release has `bucket`, then one STRUCT a column of the table; a field keeps its attribute's type, or is a box where its
+cells may be generalized. Cost: none that depends on the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from duckdb_anon.kernels.slicing.generalized_layout import box_plans
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.released_columns import Source, Struct, Whole
+
+COLUMNS = (
+    Parameter(
+        "columns",
+        "attributes that stay together, [['age', 'sex'], ['zip']]; by default found by association (k-medoids on "
+        "1 - phi squared)",
+    ),
+    Parameter("column_count", "number of columns to find", "integer", 2, low=1),
+    Parameter(
+        "bins", "intervals an ordered attribute is cut into when measuring association", "integer", 10, low=1, high=1000
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -18,7 +35,7 @@ class Grouping:
     """Which attributes share a column.
 
     Attributes:
-        qi: names of the quasi-identifiers of each column that does not hold the sensitive attribute.
+        qi: names of the quasi-identifiers of each column that does not have the sensitive attribute.
         partners: quasi-identifiers that share the sensitive attribute's column.
         sensitive: name of the sensitive attribute.
     """
@@ -75,10 +92,38 @@ def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: st
     wrong = [name for name in qi if every.count(name) != 1] + [sensitive] * (every.count(sensitive) > 1)
     if wrong:
         raise ColumnError(f"{function}: columns := must name {listed(wrong)} exactly once")
-    with_sensitive = [column for column in columns if sensitive in column]
-    partners = tuple(name for column in with_sensitive for name in column if name != sensitive)
+    partners = tuple(name for column in columns if sensitive in column for name in column if name != sensitive)
     if alone and partners:
         raise ColumnError(
             f"{function}: the sensitive column '{sensitive}' must be alone in its column, not with {listed(partners)}"
         )
     return Grouping(tuple(column for column in columns if sensitive not in column), partners, sensitive)
+
+
+def sliced_layout(
+    function: str, roles: Roles, grouping: Grouping, boxed: Collection[str] = ()
+) -> tuple[ColumnPlan, ...]:
+    """Plan the columns of a sliced release.
+
+    Args:
+        function: SQL function, for messages.
+        roles: columns by role.
+        grouping: which attributes share a column.
+        boxed: attributes whose cells may be generalized.
+
+    Raises:
+        ColumnError: the kind of a boxed attribute is not visible to the planner.
+    """
+    infos = {info.name: info for info in roles.qi + roles.sensitive}
+    plans = [ColumnPlan(BUCKET.key, Whole)]
+    for name, column in grouping.named().items():
+        fields = tuple(_field(function, infos[a], name, a in boxed) for a in column)
+        plans.append(ColumnPlan(name, Struct, fields=fields))
+    return (*plans, *(ColumnPlan(info.name, Source, frame="keep") for info in roles.keep))
+
+
+def _field(function: str, info: ColumnInfo, column: str, boxed: bool) -> ColumnPlan:
+    if not boxed:
+        return ColumnPlan(info.name, Source, frame=f"column {column}")
+    (box,) = box_plans(function, [info])
+    return replace(box, frame=f"attribute {info.name}")

@@ -10,9 +10,16 @@ import pytest
 
 from duckdb_anon.kernels.partition.privacy_models import BoolArray
 from duckdb_anon.kernels.row_keys import compact
-from duckdb_anon.kernels.slicing.cell_generalization import SlicedTable, repair, still_violated
-from duckdb_anon.kernels.slicing.cell_parts import CellRows, parts_of_cells
-from duckdb_anon.kernels.slicing.covers import EXACT, Cover, as_cells, covers_codes
+from duckdb_anon.kernels.slicing.cell_generalization import (
+    CellRows,
+    SlicedTable,
+    check_repaired,
+    median_parts,
+    parts_of_cells,
+    repair,
+    still_violated,
+)
+from duckdb_anon.kernels.slicing.covers import EXACT, Cover
 from duckdb_anon.kernels.slicing.validity_rules import PairRule, ValidityRule, ValidityRules, unseen_pairs
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.released_columns import Interval, Node, ValueSet
@@ -21,7 +28,7 @@ from tests.reference.merging import FEMALE_DISEASES, HOSPITAL_A, HOSPITAL_B, att
 
 def _printed(cover: Cover, values: list[object]) -> list[str]:
     """The printed value of each slot as the paper writes it."""
-    cells = as_cells(cover)
+    cells = cover.cells
     if isinstance(cells, Node):
         return [cells.labels[cells.node[g]] for g in cells.index]
     if isinstance(cells, ValueSet):
@@ -144,15 +151,16 @@ def test_random_tables_are_repaired_wherever_a_repair_exists() -> None:
                 repair(sliced, rules)
             continue
         covers = repair(sliced, rules)
-        assert all(covers_codes(c, a.codes).all() for c, a in zip(covers, qi, strict=True))
-        printed = [[covers_codes(c, np.full(n, v)) for v in range(c.attribute.domain)] for c in covers]
+        check_repaired(sliced, rules, covers)
+        assert all(c.contains(a.codes).all() for c, a in zip(covers, qi, strict=True))
+        printed = [[c.contains(np.full(n, v)) for v in range(c.attribute.domain)] for c in covers]
         for row, s in enumerate(sensitive.tolist()):
             shown = [{v for v, covered in enumerate(values) if covered[row]} for values in printed]
             assert all(possible(shown, s, group) for group in groups)
         sizes = np.bincount(bucket)
         for column in ((0, 1), (2,)):
             boxed = np.any([covers[q].generalized for q in column], axis=0)
-            key = np.stack([covers[q].index for q in column] + [bucket])
+            key = np.stack([covers[q].cells.index for q in column] + [bucket])
             _, group, count = np.unique(key, axis=1, return_inverse=True, return_counts=True)
             assert np.all(count[group.ravel()][boxed] >= np.minimum(k, sizes[bucket[boxed]]))
     assert 0 < refused < 60
@@ -180,3 +188,34 @@ def test_a_value_that_a_part_had_hidden_is_not_printed_again() -> None:
     covers = repair(sliced, rules)
     assert len(still_violated(rules, covers, *rules.violated(codes, secret))) == 0
     assert covers[2].generalized.all()
+
+
+def test_parts_have_k_items_and_stay_inside_their_set() -> None:
+    rng = np.random.default_rng(0)
+    for k in (1, 2, 3, 5):
+        sets = compact(rng.integers(0, 9, 80))
+        axes = [rng.integers(0, 6, 80).astype(float), rng.random(80)]
+        part = median_parts(sets, axes, [5.0, 1.0], k)
+        sizes, whole = np.bincount(part), np.bincount(sets)
+        for p in range(len(sizes)):
+            owners = np.unique(sets[part == p])
+            assert len(owners) == 1
+            assert sizes[p] >= min(k, whole[owners[0]])
+
+
+def test_equal_items_are_never_separated() -> None:
+    values = np.array([1.0, 1, 1, 2, 2, 3])
+    part = median_parts(np.zeros(6, dtype=np.int64), [values], [2.0], 2)
+    assert part[0] == part[1] == part[2]
+    assert part[3] == part[4]
+
+
+def test_the_relatively_widest_attribute_is_cut_first() -> None:
+    narrow, wide = np.array([0.0, 1, 0, 1]), np.array([0.0, 0, 9, 9])
+    part = median_parts(np.zeros(4, dtype=np.int64), [narrow, wide], [10.0, 10.0], 2)
+    assert part.tolist() == [0, 0, 1, 1]
+
+
+def test_nothing_to_cut_gives_one_part() -> None:
+    assert median_parts(np.zeros(4, dtype=np.int64), [np.ones(4)], [0.0], 2).tolist() == [0, 0, 0, 0]
+    assert median_parts(np.zeros(0, dtype=np.int64), [np.ones(0)], [0.0], 2).tolist() == []
