@@ -39,7 +39,7 @@ from duckdb_anon.engine.sql_quoting import ident, planned
 from duckdb_anon.model.errors import AnonError, of_function, unexpected
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
-from duckdb_anon.registry import ENTRIES, PURE_FILES
+from duckdb_anon.registry import ENTRIES
 
 # DuckDB ends the process when a registered function is collected while the database lives, and nothing tells how long
 # it does: the one function that each has of its own stays, the others are one set for all.
@@ -48,7 +48,6 @@ _CONNECTIONS: dict[int, dict[int, weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _REGISTERING = threading.Lock()  # a web server opens its connections at the same time
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
-_METHODS = {entry.name: entry for entry in ENTRIES if isinstance(entry, Method)}
 
 
 def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -88,7 +87,7 @@ def macros(*, temporary: bool = True) -> Iterator[tuple[str, str]]:
     """
     wrapped = {entry.name for entry in ENTRIES if isinstance(entry, PureSql)}
     statements = [
-        *((f"_anon_{name}" if name in wrapped else name, sql) for name, sql in macro_statements(PURE_FILES, wrapped)),
+        *((f"_anon_{name}" if name in wrapped else name, sql) for name, sql in macro_statements(wrapped)),
         *((entry.name, _macro(entry)) for entry in ENTRIES),
     ]
     for name, sql in statements:
@@ -300,7 +299,7 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any], 
         takes = [p.name for p in parameters_of(entry)]
         catalog = Catalog(cursor, call["database"], call["schema"], takes, number)
         catalog.rows.expect(call["arguments"].values())
-        text = plan(entry, Context(entry.name, catalog, call["arguments"], _METHODS))
+        text = plan(entry, Context(entry.name, catalog, call["arguments"], _BY_NAME))
         if isinstance(entry, Query):
             error_context.keep(text)
         return text

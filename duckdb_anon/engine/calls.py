@@ -29,7 +29,7 @@ def call_on(
         trees: names of the hierarchies where it will run, by the names the call knows them by.
     """
     arguments = {**recorded.arguments, **(settled or {})}
-    if recorded.entry.settle is not None and "columns" in recorded.params:
+    if recorded.entry.resolve_params is not None and "columns" in recorded.params:
         arguments.setdefault("columns", recorded.params["columns"])
         arguments["columns"] = recorded.params["columns"]
     given = [value_text(table), *(f"{name} := {argument_text(value)}" for name, value in arguments.items())]

@@ -17,13 +17,6 @@ from duckdb_anon.model.function_specs import Entry, Method
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats import Contents
 
-METHODS_OF_PERSONS = (
-    "muco", "mondrian", "incognito", "anatomy", "slicing", "merging", "one_to_m_generalize", "rmr"
-)  # fmt: skip
-"""Methods that protect persons, as messages name them."""
-MEASURES_OF_PERSONS = ("linkage_risk", "attribute_risk", "kl_diversity", "km_anonymity", "fragment_risk")
-"""Measures of risk that count persons, as messages name them."""
-
 
 def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> None:
     """Make sure that an entry may read a table whose rows belong to persons.
@@ -133,6 +126,6 @@ def _takes_rows(entry: Entry) -> str:
 
 def _instead(entry: Entry) -> str:
     """What to use in its place."""
-    known = METHODS_OF_PERSONS if isinstance(entry, Method) else MEASURES_OF_PERSONS
-    verb = "protect" if isinstance(entry, Method) else "count"
-    return f"{', '.join(known)} {verb} persons (or give a table with one row a person)"
+    verb = "protects" if isinstance(entry, Method) else "counts"
+    others = f"use {' or '.join(entry.instead)}, which {verb} persons, or " if entry.instead else ""
+    return f"{others}give a table with one row a person"

@@ -135,15 +135,15 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     roles = context.roles(relation, needs=entry.needs)
     if not params["force"]:
         require_no_identifier(entry.name, relation, roles, identifiers_read(context.catalog, relation))
-    if entry.settle is not None:
-        params = {**params, **entry.settle(roles, params, lambda: _sample(entry, context, relation, roles))}
+    if entry.resolve_params is not None:
+        params = {**params, **entry.resolve_params(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
     roles, layout = _typed(entry, roles, params)
     require_fit(entry, context.catalog, relation, roles, context.arguments)
     note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
-        before, relation = edges.edged(entry.name, relation, roles, fewest)
+        before, relation = edges.edged(entry, relation, roles, fewest)
     coded = coded_infos(roles)
     decoder = Decoder(looked_up(layout, coded))
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]

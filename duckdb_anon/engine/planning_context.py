@@ -20,6 +20,7 @@ from duckdb_anon.engine.release_looks import looks_at
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
+    Entry,
     Method,
     Roles,
 )
@@ -30,12 +31,17 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 
 @dataclass(frozen=True)
 class Context:
-    """What a planner can ask: relations, roles, the raw arguments of the call, and the methods there are by name."""
+    """What a planner can ask: relations, roles, the raw arguments of the call, and the package's entries by name."""
 
     function: str
     catalog: Catalog
     arguments: Mapping[str, Any]
-    methods: Mapping[str, Method] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    @property
+    def methods(self) -> dict[str, Method]:
+        """The methods by name."""
+        return {name: entry for name, entry in self.entries.items() if isinstance(entry, Method)}
 
     def relation(self, parameter: str, given: object = None) -> Relation:
         """Resolve the table argument `parameter` (or `given` in its place)."""

@@ -41,8 +41,6 @@ FUNCTION = "_anon_edges"
 REST = "other"
 SOURCE = "_anon_given"
 _TEXT = ("VARCHAR", "ENUM(")
-OWN_NODES = ("one_to_m_generalize", "rmr")
-"""Methods whose own k gives every published node of a sensitive hierarchy its carriers."""
 
 
 def takes_edges(entry: Method) -> bool:
@@ -50,11 +48,11 @@ def takes_edges(entry: Method) -> bool:
     return all(parameter.name != "epsilon" for parameter in entry.parameters)
 
 
-def edged(function: str, relation: Relation, roles: Roles, k: int) -> tuple[str, Relation]:
+def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str, Relation]:
     """The table with coarser sensitive values.
 
     Args:
-        function: SQL function, for messages.
+        entry: the method.
         relation: the source.
         roles: its columns.
         k: fewest carriers of a value.
@@ -66,6 +64,7 @@ def edged(function: str, relation: Relation, roles: Roles, k: int) -> tuple[str,
     Raises:
         ColumnError: a sensitive column has a hierarchy, or a type that is unknown or has no order and no names.
     """
+    function = entry.name
     if partition_context.current() is not None:
         raise ColumnError(
             f"{function}: sensitive_edges := {k} would count carriers in each part of the table on its own; release it "
@@ -80,7 +79,7 @@ def edged(function: str, relation: Relation, roles: Roles, k: int) -> tuple[str,
     ctes = f"_anon_whole as materialized (select *, row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
     replaced, joins, columns = [], [], dict(relation.columns)
     for number, info in enumerate(roles.sensitive):
-        _check(function, relation, info, k)
+        _check(entry, relation, info, k)
         text = info.type.startswith(_TEXT)
         value = f"{ident(info.name)}{'::varchar' if text else ''}"
         columns[info.name] = "VARCHAR" if text else columns[info.name]
@@ -91,9 +90,10 @@ def edged(function: str, relation: Relation, roles: Roles, k: int) -> tuple[str,
     return ctes, replace(relation, columns=columns)
 
 
-def _check(function: str, relation: Relation, info: ColumnInfo, k: int) -> None:
+def _check(entry: Method, relation: Relation, info: ColumnInfo, k: int) -> None:
+    function = entry.name
     if info.hierarchy:
-        if function in OWN_NODES:
+        if "persons" in entry.formats:
             raise ColumnError(
                 f"{function}: sensitive_edges := {k} is for methods that publish sensitive values as they are; here "
                 f"each published node of '{info.name}' is had by k persons or more, so leave it out and say k := {k}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -23,23 +23,22 @@ def sql_folder() -> Path:
 
 
 @cache
-def macros_of(file: str) -> tuple[tuple[str, str], ...]:
-    """(name, statement) of each macro of a file, in order."""
-    text = (sql_folder() / file).read_text(encoding="utf-8")
+def _macros() -> tuple[tuple[str, str], ...]:
+    """(name, statement) of each macro of every file, in order."""
     found = []
-    for statement in duckdb.extract_statements(text):
-        sql = statement.query.strip()
-        start = sql.index(_OPENING) + len(_OPENING)
-        found.append((sql[start : sql.index("(", start)], sql[sql.index(_OPENING) :]))
+    for file in sorted(sql_folder().glob("*.sql")):
+        for statement in duckdb.extract_statements(file.read_text(encoding="utf-8")):
+            sql = statement.query.strip()
+            start = sql.index(_OPENING) + len(_OPENING)
+            found.append((sql[start : sql.index("(", start)], sql[sql.index(_OPENING) :]))
     return tuple(found)
 
 
-def macro_statements(files: Iterable[str], wrapped: set[str]) -> Iterator[tuple[str, str]]:
+def macro_statements(wrapped: set[str]) -> Iterator[tuple[str, str]]:
     """Statements that create every macro; those in `wrapped` get the name `_anon_NAME`.
 
     A wrapped macro keeps its own name in the stock shell; here that name belongs to the function that fills
     in the columns from their roles.
     """
-    for file in files:
-        for name, sql in macros_of(file):
-            yield name, sql.replace(f"{_OPENING}{name}(", f"{_OPENING}_anon_{name}(", 1) if name in wrapped else sql
+    for name, sql in _macros():
+        yield name, sql.replace(f"{_OPENING}{name}(", f"{_OPENING}_anon_{name}(", 1) if name in wrapped else sql

@@ -34,7 +34,7 @@ from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
 from duckdb_anon.methods.partition_params import whole_persons_by
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import ROWS, Cells, Counts, Source, Whole
@@ -145,7 +145,9 @@ METHOD = Method(
     summary="exact quasi-identifiers; sensitive values as counts of buckets of l different ones or more",
     paper="Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation",
     example="CREATE TABLE buckets AS FROM anatomy('people', 5)",
-    smallest="2",
+    smallest="l := 2",
+    trials=("l := 1", "l := 3", "l := 2, groups := 'sse'"),
+    formats=("buckets",),
     parameters=(
         Parameter("l", "sensitive values in each bucket, at least; whole, 1 or more", "integer", REQUIRED, low=1),
         Parameter(
@@ -157,7 +159,7 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive"),
     unit="person",
-    ladders=(Ladder("l := {l}", (2, 5, 10)),),
+    sweeps=(Sweep("l := {l}", (2, 5, 10)),),
     parts=parts,
     finished=("rows", "buckets"),
 )  # fmt: skip

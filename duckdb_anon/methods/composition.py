@@ -94,7 +94,10 @@ METHOD = Method(
     summary="a generalized sample against the composition attack (a reading of the abstract, not the original)",
     paper="after Baig, Li, Liu, Ding & Wang (2012), DASFAA: (rho, alpha)-anonymization",
     example="CREATE TABLE sampled AS FROM composition('people', 5)",
-    smallest="2",
+    smallest="k := 2",
+    trials=("k := 1, rho := 1.0", "k := 3, rho := 1.0", "k := 5, rho := 0.5"),
+    formats=("boxes", "sampled"),
+    instead=("merging",),
     parameters=parameters(
         Parameter("rho", "share of the rows that is released, in (0, 1], or 'auto': the largest possible", "any", 0.5),
         Parameter("alpha", "largest belief that a shared value is the victim's own", "number", 0.5, above=0, high=1),

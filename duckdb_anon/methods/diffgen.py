@@ -228,7 +228,14 @@ METHOD = Method(
     summary="epsilon-differentially private generalization with noisy counts",
     paper="Mohammed, Chen, Fung & Yu (2011), KDD, section 4",
     example="CREATE TABLE noisy AS FROM diffgen('people', 1.0, domain := 'observed')",
-    smallest="5.0, domain := 'observed'",
+    smallest="epsilon := 5.0, domain := 'observed'",
+    trials=(
+        "epsilon := 0.1, domain := 'observed', specializations := 0",
+        "epsilon := 5.0, domain := 'observed', specializations := 2",
+    ),
+    formats=("boxes", "counts"),
+    differentially_private=True,
+    instead=("mondrian", "one_to_m_generalize"),
     parameters=(
         *SPENDING,
         Parameter("utility", "score of a specialization", "text", "max", ("max", "infogain")),

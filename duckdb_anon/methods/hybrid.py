@@ -74,7 +74,10 @@ METHOD = Method(
     summary="sampling, generalization and perturbed sensitive values (a reading of the abstract)",
     paper="after Li, Baig, Sattar, Ding, Liu & Vincent (2016), Information Sciences 367-368",
     example="CREATE TABLE mixed AS FROM hybrid('people', 5)",
-    smallest="2",
+    smallest="k := 2",
+    trials=("k := 1, q := 1.0", "k := 3, q := 0.8", "k := 2, q := 0.0"),
+    formats=("boxes", "sampled", "retained"),
+    instead=("merging",),
     parameters=parameters(
         Parameter("rho", "share of the rows that is released", "number", 0.8, above=0, high=1),
         Parameter("q", "probability with which a sensitive value is kept", "number", 0.8, low=0, high=1),

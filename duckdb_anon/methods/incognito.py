@@ -39,10 +39,11 @@ from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
 from duckdb_anon.kernels.partition import All, DistinctDiversity, Groups, KAnonymity, OfColumn, PersonShare, Requirement
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.slicing.generalized_layout import box_plans
+from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats import SUPPRESSED
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
@@ -181,6 +182,14 @@ METHOD = Method(
     paper="LeFevre, K., DeWitt, D. J., Ramakrishnan, R. (2005), Incognito: efficient full-domain k-anonymity",
     example="CREATE TABLE levels AS FROM incognito('people', 5, l := 2)",
     smallest="k := 2, l := 1",
+    trials=(
+        *GUARANTEE_TRIALS,
+        "t := 0.3, distance := 'equal'",
+        "k := 3, max_suppression := 0.2",
+        "k := 2, l := 2, max_suppression := 0.2",
+        "k := 2, branching := 2",
+    ),
+    formats=("boxes", "suppressed"),
     parameters=(
         *parameters_of_guarantee("entropy"),
         Parameter(
@@ -201,5 +210,5 @@ METHOD = Method(
     refine=refine,
     combinations=combinations,
     unit="person",
-    ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
+    sweeps=(Sweep("k := {n}, l := {l}", (5, 10, 25)),),
 )  # fmt: skip

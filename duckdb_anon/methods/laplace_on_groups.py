@@ -71,7 +71,10 @@ METHOD = Method(
     summary="noisy counts in unprotected k-anonymous groups; NOT differentially private, see diffgen",
     paper="the epsilon-DP curve of Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5",
     example="CREATE TABLE counted AS FROM laplace_on_groups('people', 5, 1.0)",
-    smallest="2, 1.0",
+    smallest="k := 2, epsilon := 1.0",
+    trials=("k := 1, epsilon := 0.1", "k := 3, epsilon := 5.0"),
+    formats=("boxes", "counts"),
+    instead=("mondrian", "one_to_m_generalize"),
     parameters=parameters(
         Parameter("epsilon", "budget of the counts, given the groups", "number", REQUIRED, above=0),
         Parameter(

@@ -47,7 +47,7 @@ from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting, whol
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, nearest
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.released_columns import Cells, Source
@@ -224,7 +224,7 @@ def _generalized(
     return {a.name: cover for a, cover in zip(table.qi, covers, strict=True) if a.name in boxed}
 
 
-def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
+def resolve_params(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
     if params["columns"] is None:
         roles.one_sensitive(NAME)
@@ -288,7 +288,14 @@ METHOD = Method(
     summary="slicing with fake tuples and generalized cells, against the composition attack",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2 (with readings)",
     example="CREATE TABLE merged AS FROM merging('people', 3)",
-    smallest="2",
+    smallest="l := 2",
+    trials=(
+        "l := 1",
+        "l := 3",
+        "l := 2, k := 3, fake := 3",
+        "l := 1, k := 2, unseen_pairs := true, min_expected := 0.5",
+    ),
+    formats=("sliced",),
     parameters=(
         Parameter("l", "no sensitive value has a share above 1/l in a bucket", "number", REQUIRED, low=1),
         Parameter(
@@ -319,9 +326,9 @@ METHOD = Method(
     layout=layout,
     release=release,
     needs=("qi", "sensitive"),
-    settle=settle,
+    resolve_params=resolve_params,
     conditions=conditions,
     unit="person",
-    ladders=(Ladder("l := {l}", (2, 5, 10), finds_columns=True),),
+    sweeps=(Sweep("l := {l}", (2, 5, 10), finds_columns=True),),
     parts=parts,
 )

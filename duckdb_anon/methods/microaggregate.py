@@ -23,7 +23,7 @@ from duckdb_anon.kernels.partition.mdav import mdav_groups
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source, Value
 
@@ -108,7 +108,10 @@ METHOD = Method(
     summary="groups of k similar rows published with their means and modes; release has the original's types",
     paper="Domingo-Ferrer, J., Mateo-Sanz, J. M. (2002), Practical data-oriented microaggregation; MDAV (2005)",
     example="CREATE TABLE means AS FROM microaggregate('people', 5, row_id := true)",
-    smallest="2",
+    smallest="k := 2",
+    trials=("k := 1", "k := 3", "k := 5", "k := 3, groups := 'mdav'"),
+    formats=("rows",),
+    instead=("mondrian", "muco"),
     parameters=(
         Parameter("k", "rows in each group, at least; 1 or more", "integer", REQUIRED, low=1),
         Parameter(
@@ -119,7 +122,7 @@ METHOD = Method(
     layout=layout,
     release=release,
     moves_values=True,
-    ladders=(Ladder("k := {n}", (5, 10, 25)),),
+    sweeps=(Sweep("k := {n}", (5, 10, 25)),),
     parts=parts,
     finished=("rows", "classes"),
 )  # fmt: skip

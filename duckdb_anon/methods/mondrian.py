@@ -36,9 +36,10 @@ from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.partition import boxes, partition
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
+from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
@@ -109,6 +110,14 @@ METHOD = Method(
     paper="LeFevre, K., DeWitt, D. J., Ramakrishnan, R. (2006), Mondrian multidimensional k-anonymity",
     example="CREATE TABLE boxes AS FROM mondrian('people', 5, l := 3, row_id := true)",
     smallest="k := 2",
+    trials=(
+        *GUARANTEE_TRIALS,
+        "t := 0.3, distance := 'equal'",
+        "k := 2, mode := 'relaxed'",
+        "k := 2, cut := 'median'",
+        "k := 3, l := 2, cut := 'median', width := 'spread'",
+    ),
+    formats=("boxes",),
     parameters=(
         *parameters_of_guarantee("frequency"),
         Parameter(
@@ -136,7 +145,7 @@ METHOD = Method(
     release=release,
     refine=refine,
     unit="person",
-    ladders=(Ladder("k := {n}, l := {l}", (5, 10, 25)),),
+    sweeps=(Sweep("k := {n}, l := {l}", (5, 10, 25)),),
     parts=parts,
     finished=("rows", "classes", "diverse"),
 )  # fmt: skip

@@ -56,12 +56,12 @@ from duckdb_anon.model.function_specs import (
     REQUIRED,
     ColumnPlan,
     Cutting,
-    Ladder,
     Method,
     Parameter,
     Params,
     Report,
     Roles,
+    Sweep,
 )
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_comment import argument_text
@@ -251,7 +251,12 @@ METHOD = Method(
     summary="quasi-identifiers permuted inside groups of similar rows; release has the original's types",
     paper=PAPER + ", sections 3-4",
     example="CREATE TABLE release AS FROM muco('people', 0.2, row_id := true)",
-    smallest="0.2",
+    smallest="delta := 0.2",
+    trials=(
+        "delta := 1.0", "delta := 0.34, l := 1", "delta := 0.2, l := 3", "delta := 0.5, repair := false",
+        "delta := 0.5, tables := 'linear'", "delta := 0.34, l := 3, tables := 'linear'",
+    ),
+    formats=("rows",),
     parameters=(
         *GROUPING,
         Parameter(
@@ -268,7 +273,7 @@ METHOD = Method(
     moves_values=True,
     refine=refine,
     unit="person",
-    ladders=(Ladder("delta := 1/{n}", (5, 10, 20)),),
+    sweeps=(Sweep("delta := 1/{n}", (5, 10, 20)),),
     parts=parts,
     finished=("rows", "values"),
 )  # fmt: skip
@@ -278,6 +283,9 @@ TABLES = Report(
     summary="the random output tables muco would draw from; for the data holder, never for publication",
     paper=PAPER + ", section 3, definition 1",
     example="FROM muco_tables('people', 0.2) LIMIT 10",
+    section="Preparing a call",
+    smallest="delta := 0.5",
+    instead=("muco",),
     parameters=GROUPING,
     returns={
         "group_id": "BIGINT",

@@ -50,7 +50,7 @@ from duckdb_anon.kernels.set_valued.person_sets import (
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.released_columns import Cells
 
 NAME = "one_to_m_generalize"
@@ -131,7 +131,9 @@ METHOD = Method(
     summary="a row a person: boxes on the quasi-identifiers, a list of hierarchy nodes for the sensitive values",
     paper="Gong, Q., Luo, J., Yang, M., Ni, W., Li, X.-B. (2017), Knowledge-Based Systems 115, algorithm 1",
     example="CREATE TABLE persons AS FROM one_to_m_generalize('visits', 2, 2, row_id := true)",
-    smallest="2, 2",
+    smallest="k := 2, l := 2",
+    trials=("k := 1, l := 1", "k := 3, l := 1", "k := 5, l := 2"),
+    formats=("persons", "boxes"),
     parameters=(
         Parameter("k", "persons who share each list of nodes, at least; 1 or more", "integer", REQUIRED, low=1),
         Parameter("l", "diversity of lists in each class of equal boxes, 1 or more", "number", REQUIRED, low=1),
@@ -151,7 +153,7 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive", "person"),
     unit="person",
-    ladders=(Ladder("k := {n}, l := {l}", (2, 5, 10), OF_PERSONS),),
+    sweeps=(Sweep("k := {n}, l := {l}", (2, 5, 10), OF_PERSONS),),
     parts=parts,
     finished=("lists",),
 )

@@ -30,6 +30,18 @@ CUTS = (
     ),
 )
 
+GUARANTEE_TRIALS = (
+    "k := 1",
+    "k := 3",
+    "k := 5, l := 1.5",
+    "l := 2",
+    "l := 3, diversity := 'distinct'",
+    "l := 1.5, diversity := 'entropy'",
+    "k := 2, l := 2, t := 0.6, distance := 'equal'",
+    "t := 0.3, distance := 'equal'",
+)
+"""Trials of methods with k, l and t."""
+
 
 def cutting(params: Params, requirement: Requirement, codes: CodeArray | None = None) -> Cutting:
     """How a table too large for one call is cut into parts: as the groups are.

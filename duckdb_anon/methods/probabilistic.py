@@ -56,7 +56,10 @@ METHOD = Method(
     summary="generalization in which d values survive an intersection by chance (a reading of the abstract)",
     paper="after Sattar, Li, Liu, Heatherly & Malin (2014), Knowledge-Based Systems 67: (d, alpha)-linkable",
     example="CREATE TABLE second AS FROM probabilistic('people', 5)",
-    smallest="2",
+    smallest="k := 2",
+    trials=("k := 1, d := 1", "k := 3, d := 2", "k := 5, d := 1"),
+    formats=("boxes",),
+    instead=("merging",),
     parameters=parameters(
         Parameter("d", "values that must survive an intersection", "integer", 2, low=1, high=1000),
         Parameter("alpha", "probability with which they do", "number", 0.9, low=0, high=1),

@@ -18,7 +18,7 @@ import numpy as np
 
 from duckdb_anon.kernels.permutation.rank_swap import swapped_within
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
@@ -70,7 +70,10 @@ METHOD = Method(
     summary="each value exchanged with one whose rank is at most p percent away; release has the original's types",
     paper="Moore, R. A. (1996), Controlled data-swapping techniques for masking public use microdata sets",
     example="CREATE TABLE swapped AS FROM rank_swap('people', 5)",
-    smallest="5",
+    smallest="p := 5",
+    trials=("p := 1", "p := 100"),
+    formats=("rows",),
+    instead=("muco",),
     parameters=(
         Parameter(
             "p", "largest difference of ranks, in percent of the rows; above 0, at most 100", "number", REQUIRED,
@@ -80,7 +83,7 @@ METHOD = Method(
     layout=layout,
     release=release,
     moves_values=True,
-    ladders=(Ladder("p := {n}", (2, 10, 25)),),
+    sweeps=(Sweep("p := {n}", (2, 10, 25)),),
     parts=parts,
     finished=("rows", "values"),
 )  # fmt: skip

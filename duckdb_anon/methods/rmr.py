@@ -35,7 +35,7 @@ from duckdb_anon.kernels.set_valued.person_sets import (
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.released_columns import Cells
 
 NAME = "rmr"
@@ -123,7 +123,9 @@ METHOD = Method(
     summary="a row a person: boxes of clusters, and inside each box lists of nodes that are k^m-anonymous",
     paper="Poulis, G., Loukides, G., Gkoulalas-Divanis, A., Skiadopoulos, S. (2013), RMERGE_R",
     example="CREATE TABLE clusters AS FROM rmr('visits', 2)",
-    smallest="2",
+    smallest="k := 2",
+    trials=("k := 1, m := 1", "k := 3, m := 2", "k := 5, m := 1"),
+    formats=("persons", "boxes"),
     parameters=(
         Parameter("k", "persons of a class, and of each set of m nodes in it, at least", "integer", REQUIRED, low=1),
         Parameter("m", "sensitive values an attacker may know, 1 to 4", "integer", 2, low=1, high=4),
@@ -141,7 +143,7 @@ METHOD = Method(
     release=release,
     needs=("qi", "sensitive", "person"),
     unit="person",
-    ladders=(Ladder("k := {n}", (2, 5, 10), OF_PERSONS),),
+    sweeps=(Sweep("k := {n}", (2, 5, 10), OF_PERSONS),),
     parts=parts,
     finished=("classes",),
 )  # fmt: skip

@@ -38,7 +38,7 @@ from duckdb_anon.kernels.thread_pool import side_by_side
 from duckdb_anon.model import released_columns
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Cutting, Ladder, Method, Params, Roles
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Cutting, Method, Params, Roles, Sweep
 from duckdb_anon.model.release_formats import CHANNELS
 from duckdb_anon.model.release_formats.duckdb_types import is_enum
 from duckdb_anon.model.released_columns import Cells
@@ -113,13 +113,16 @@ METHOD = Method(
     paper=f"{PAPER}, sections III-IV",
     example="CREATE TABLE randomized AS FROM rr_distort('people', p := 0.8)",
     smallest="p := 0.8",
+    trials=("p := 0.9", "p := 1", "l := 2", "l := 1.5, domain := 'observed'"),
+    formats=("randomized",),
+    instead=("muco",),
     parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
     layout=layout,
     release=release,
     moves_values=True,
     needs=(),
     refine=refine,
-    ladders=(Ladder("p := {n}", (0.9, 0.7, 0.6)),),
+    sweeps=(Sweep("p := {n}", (0.9, 0.7, 0.6)),),
     parts=parts,
     finished=("rows",),
 )

@@ -36,7 +36,7 @@ from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting, whole_persons_by
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Ladder, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.released_columns import Cells
 
 NAME = "slicing"
@@ -113,7 +113,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return sliced_cells(grouping, np.sort(bucket), rows, {}, shuffled_slots(bucket, rng), rng)
 
 
-def settle(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
+def resolve_params(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
     if params["columns"] is None:
         roles.one_sensitive(NAME)
@@ -145,7 +145,9 @@ METHOD = Method(
     summary="columns of related attributes, permuted independently inside l-diverse buckets",
     paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), sections 3-5",
     example="CREATE TABLE sliced AS FROM slicing('people', 3, sensitive_column := 'alone')",
-    smallest="2",
+    smallest="l := 2",
+    trials=("l := 1", "l := 3", "l := 2, sensitive_column := 'alone'"),
+    formats=("sliced",),
     parameters=(
         Parameter(
             "l",
@@ -167,9 +169,9 @@ METHOD = Method(
     layout=layout,
     release=release,
     needs=("qi", "sensitive"),
-    settle=settle,
+    resolve_params=resolve_params,
     unit="person",
-    ladders=(Ladder("l := {l}, sensitive_column := 'alone'", (2, 5, 10), finds_columns=True),),
+    sweeps=(Sweep("l := {l}, sensitive_column := 'alone'", (2, 5, 10), finds_columns=True),),
     parts=parts,
     finished=("rows",),
 )

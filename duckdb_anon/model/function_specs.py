@@ -1,16 +1,12 @@
-"""What a registry entry says about a function: its parameters, what it reads and what it gives back.
+"""Entries: what the package knows of each of its SQL functions.
 
-Five kinds of entry, all plain frozen dataclasses:
+There are five kinds, plain frozen dataclasses: `Method` releases a table with a pure kernel (coded table in, columns
+out); `Report` has a fixed schema and a kernel over coded tables; `Query` writes the SQL of its answer and nothing else
+runs; `Task` does its work when the call runs, with the package's functions on a connection; `PureSql` is a macro of
+`sql/` whose column lists are filled in from the columns' roles.
 
-* `Method`: a table function that releases a table. Its kernel is pure (coded table in, cells out).
-* `Report`: a table function with a fixed schema, computed by a kernel over one or more coded tables.
-* `Query`: a function whose planner writes SQL and nothing else runs.
-* `Task`: a function whose work is done when the call runs, with the package's own functions on a connection.
-* `PureSql`: a macro of `sql/` whose column lists are filled in from the columns' roles.
-
-An entry is whole: all that is told of a function (`anon_functions`, the page, `recommend`) stands in it. `example` is a
-statement on the tables that tests/contract makes: `people`, the labelled table of README's example, `visits`, in which
-persons have several rows, and the releases that the methods' examples make of them.
+A module in `methods/`, `measures/` or `report/` declares its entries as module-level values, and `registry` finds them
+there. An entry is whole: SQL functions, help, function pages, `recommend`, contract tests and random calls read it.
 """
 
 from __future__ import annotations
@@ -27,9 +23,30 @@ from duckdb_anon.model.parameters import REQUIRED, Parameter, ParameterKind, Par
 from duckdb_anon.model.released_columns import Cells
 
 __all__ = [
-    "REQUIRED", "ColumnInfo", "ColumnPlan", "Cutting", "Entry", "Ladder", "Layout", "Method", "Parameter",
-    "ParameterKind", "Params", "Parts", "PureSql", "Query", "Release", "Report", "Roles", "Task", "Unit",
+    "REQUIRED",
+    "SECTIONS",
+    "ColumnInfo",
+    "ColumnPlan",
+    "Cutting",
+    "Entry",
+    "Function",
+    "Layout",
+    "Method",
+    "Parameter",
+    "ParameterKind",
+    "Params",
+    "Parts",
+    "PureSql",
+    "Query",
+    "Release",
+    "Report",
+    "Roles",
+    "Sweep",
+    "Task",
+    "Unit",
 ]  # fmt: skip
+SECTIONS = ("Methods", "Equivalence classes", "Risk", "Utility", "Queries", "Preparing a call", "Choosing", "Help")
+"""Headings of the function page, in order."""
 
 
 @dataclass(frozen=True)
@@ -91,18 +108,18 @@ class Roles:
 
 
 Unit = Literal["row", "person", "any"]
-"""Whom a function protects or measures.
+"""What a function protects or counts.
 
-'row': it takes each row for a person of its own, so a table in which somebody has several rows is refused; 'person':
-it counts persons wherever a column says whose row it is; 'any': nothing it says is about persons.
+'row': each row as one individual, so a table with several rows of one individual is refused; 'person': individuals,
+where a column has the role person; 'any': its answer is not about individuals.
 """
 
 
 Finished = Literal["rows", "values", "classes", "diverse", "buckets", "lists"]
-"""What holds of a whole release. 'rows': it has as many as the table. 'values': each quasi-identifier has the table's
-values as often as the table, where output tables (if there are any) are uniform. 'classes': at least k rows of each
-combination of quasi-identifiers. 'diverse': classes have the l and t that the call asks for. 'buckets': counts are of
-all rows of their buckets, none above 1 / l of them. 'lists': at least k rows of each list of sensitive values."""
+"""What holds of a whole release. 'rows': as many as the table has. 'values': each quasi-identifier has the table's
+values as often as the table. 'classes': at least k rows of each combination of quasi-identifiers. 'diverse': classes
+have the l and t that the call requires. 'buckets': counts are of all rows of their buckets, none above 1 / l of them.
+'lists': at least k rows of each list of sensitive values."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +160,11 @@ Release = Callable[[CodedTable, Params, np.random.Generator], dict[str, Cells]]
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Calls of one method that differ in strength, for `recommend` to climb.
+class Sweep:
+    """Calls of one method that differ in strength, which `recommend` tries from weak to strong.
 
-    A ladder is climbed until a step meets the largest risk, since a stronger one would only lose more, or cannot be
-    taken, since a stronger one asks for more.
+    It stops at the first call that meets the largest risk, since a stronger one only loses more, or that the table
+    cannot meet, since a stronger one asks for more.
 
     Attributes:
         arguments: with {n} for the strength and {l} for an l: the strength, but no more than the table can meet.
@@ -162,94 +179,113 @@ class Ladder:
     finds_columns: bool = False
 
     def calls(self, most: int) -> list[str]:
-        """Arguments of each step, weak to strong, where no l above `most` can be met; each once.
+        """Arguments of each call, weak to strong, where no l above `most` can be met; each once.
 
-        >>> Ladder("k := {n}, l := {l}", (5, 10, 25)).calls(8)
+        >>> Sweep("k := {n}, l := {l}", (5, 10, 25)).calls(8)
         ['k := 5, l := 5', 'k := 10, l := 8', 'k := 25, l := 8']
         """
         texts = [self.arguments.format(n=n, l=min(n, max(most, 2))) for n in self.strengths]
         return list(dict.fromkeys(texts))
 
 
-@dataclass(frozen=True)
-class Method:
-    """A method that releases a table.
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """What every entry says of its function.
 
     Attributes:
         name: SQL name.
-        summary: one line for `anon_functions()`.
+        summary: one line for `anon_functions()` and the function's page.
         paper: authors, year, section.
-        example: a statement `CREATE TABLE ... AS FROM ...`.
-        smallest: the arguments a call cannot do without, the weakest a tiny table can meet; roles are given beside
-            them. Contract tests call every method so.
-        parameters: own parameters; roles, `row_id` and `seed` are added to every method.
-        layout: released columns, from roles and parameters, before any row is read.
-        release: the kernel. It must shuffle nothing: the engine does.
-        needs: roles without which the method makes no sense.
-        refine: checks across parameters and fills derived defaults; runs when the call is planned.
-        settle: parameters the layout depends on but only rows can tell, as changes to the parameters; runs when
-            the call is planned. Its last argument codes (a systematic sample of) the table when called.
-        conditions: SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in
-            each row, 1 or 0.
-        combinations: columns whose combinations of values DuckDB counts for `CodedTable.combinations`.
-        ladders: what `recommend` tries of it; () where its figures would not say what it is for.
-        unit: whom it protects, see `Unit`.
-        parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
-        finished: what is asked in SQL of a whole release whose parts were put together, see `Finished`.
-        moves_values: whether quasi-identifiers come out as other values of their own types, so that running the call on
-            its own release shows what it does. Boxes, and values that stay, say so themselves.
+        example: a statement that runs on the tables of tests/contract and gives rows.
+        section: heading of the function page it stands under, one of `SECTIONS`.
+        smallest: named arguments that a call cannot do without besides its tables, as weak as a tiny table can meet.
+            In a measure {original} and {release} stand for tables, {number} and {text} for an ordered and a nominal
+            quasi-identifier, {sensitive} for the sensitive column.
+        trials: further named arguments that the random calls of tests/fuzz try.
+        parameters: its own parameters; tables, roles, `row_id` and `seed` are added, see `planner.parameters_of`.
+        unit: what it protects or counts, see `Unit`.
+        instead: functions that count individuals, offered where a table has several rows of one.
+        extra: the extra of the package that it needs.
     """
 
     name: str
     summary: str
     paper: str
     example: str
-    smallest: str
+    section: str
     parameters: tuple[Parameter, ...]
+    smallest: str = ""
+    trials: tuple[str, ...] = ()
+    unit: Unit = "any"
+    instead: tuple[str, ...] = ()
+    extra: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(Function):
+    """A method that releases a table.
+
+    Attributes:
+        layout: released columns, from roles and parameters, before any row is read.
+        release: the kernel. It must shuffle nothing: the engine does.
+        formats: formats of the release it makes, as `model.release_formats` names them.
+        differentially_private: whether the release as a whole is.
+        needs: roles without which the method makes no sense.
+        refine: checks across parameters and fills derived defaults; runs when the call is planned.
+        resolve_params: parameters the layout depends on but only rows can give, as changes to the parameters; runs
+            when the call is planned. Its last argument codes (a systematic sample of) the table when called.
+        conditions: SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in
+            each row, 1 or 0.
+        combinations: columns whose combinations of values DuckDB counts for `CodedTable.combinations`.
+        sweeps: what `recommend` tries of it; () where its figures would not say what it is for.
+        parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
+        finished: what SQL checks of a release put together from parts, see `Finished`.
+        moves_values: whether quasi-identifiers come out as other values of their own types, so that running the call on
+            its own release shows what it does. Boxes, and values that stay, say so themselves.
+    """
+
     layout: Layout
     release: Release
+    formats: tuple[str, ...]
+    section: str = "Methods"
+    unit: Unit = "row"
+    differentially_private: bool = False
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    settle: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
+    resolve_params: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
     combinations: Callable[[Roles, Params], Sequence[ColumnInfo]] | None = None
-    ladders: tuple[Ladder, ...] = ()
-    unit: Unit = "row"
+    sweeps: tuple[Sweep, ...] = ()
     parts: Parts | None = None
     finished: tuple[Finished, ...] = ()
     moves_values: bool = False
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class Report(Function):
     """A fixed-schema table function computed by a kernel.
 
     Attributes:
         returns: released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN); 'DOUBLE OR NULL' shows NaN so.
-        tables: names of the parameters that are tables, in order.
+        compute: (tables, params, generator) -> column arrays of equal length.
+        tables: names of the parameters that are tables, in order; those of releases begin with 'release'.
         labelled: the one of them that roles are resolved on; '' for the first one.
         optional: names of parameters that may be a further table; those given are read after `tables`.
         further: (planning context, roles, parameters) -> SELECTs in parentheses by name, whose rows are read last.
             `params['read']` lists the names of everything read.
         reads: 'coded': `compute` gets one `CodedTable` of the first table. 'tables': it gets a `ReadTable` for
             each table, coded on a common domain; of the tables after the first, the columns that bear the
-            name of a labelled column, and those that tell a release's shape, are read. `params['roles']`
+            name of a labelled column, and those that tell a release's format, are read. `params['roles']`
             holds the roles, `params['tables']` how SQL calls the tables.
-        answers: shapes of releases it is right on; any other is refused before it is computed. The tables after
-            the first, or a single one, are releases; where another one is `labelled`, all but that.
         literals: whether the domains carry the SQL text of their values (for functions that write queries).
-        compute: (tables, params, generator) -> column arrays of equal length.
-        unit: whose risk it measures, see `Unit`.
+        answers: formats of releases it is right on; any other is refused before it is computed. The tables after
+            the first, or a single one, are releases; where another one is `labelled`, all but that.
     """
 
-    name: str
-    summary: str
-    paper: str
-    example: str
-    parameters: tuple[Parameter, ...]
     returns: Mapping[str, str]
     compute: Callable[[Sequence[Any], Params, np.random.Generator], Mapping[str, Any]]
     tables: tuple[str, ...] = ("tbl",)
+    unit: Unit = "row"
     labelled: str = ""
     optional: tuple[str, ...] = ()
     further: Callable[[Any, Roles, Params], Mapping[str, str]] | None = None
@@ -258,7 +294,6 @@ class Report:
     answers: tuple[str, ...] = ("rows",)
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    unit: Unit = "row"
 
     def columns(self, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
         """Rows of the answer as `compute` gives them back: a list a column."""
@@ -266,32 +301,26 @@ class Report:
         return dict(zip(self.returns, map(list, columns), strict=True))
 
 
-@dataclass(frozen=True)
-class Query:
+@dataclass(frozen=True, kw_only=True)
+class Query(Function):
     """A function whose planner writes the SQL that answers it.
 
     Attributes:
         plan: (planning context, checked parameters) -> SQL text of one SELECT.
         scalar: true for a scalar function (the SQL text itself is the result), such as rewrite_query.
         tables: names of the parameters that are tables, given to `plan` resolved.
-        answers: shapes of releases it is right on; its plan refuses others, with `shapes.refuse` or query by query.
-        unit: whose risk it measures, see `Unit`; the rows of the first of `tables` are looked at when the call runs.
+        answers: formats of releases it is right on; its plan refuses others, with `release_formats.refuse` or query by
+            query.
     """
 
-    name: str
-    summary: str
-    paper: str
-    example: str
-    parameters: tuple[Parameter, ...]
     plan: Callable[[Any, Params], str]
     tables: tuple[str, ...] = ("tbl",)
     scalar: bool = False
     answers: tuple[str, ...] = ("rows",)
-    unit: Unit = "any"
 
 
-@dataclass(frozen=True)
-class Task:
+@dataclass(frozen=True, kw_only=True)
+class Task(Function):
     """A table function whose work is done when the call runs, with the other functions on a connection handed to it.
 
     Attributes:
@@ -302,39 +331,26 @@ class Task:
         database: 'callers': the connection is another one to the caller's database, in the caller's schema; it sees
             committed tables, and what it commits stays. 'own': to a database in memory that goes when the work is done.
         tables: names of the parameters that are tables.
-        unit: whose risk it measures, see `Unit`; told here, kept by the functions it calls.
     """
 
-    name: str
-    summary: str
-    paper: str
-    example: str
-    parameters: tuple[Parameter, ...]
     returns: Mapping[str, str]
     plan: Callable[[Any, Params], tuple[Mapping[str, Any], Mapping[str, str]]]
     work: Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Sequence[Mapping[str, Any]]]
     database: Literal["callers", "own"] = "callers"
     tables: tuple[str, ...] = ("tbl",)
-    unit: Unit = "any"
 
 
-@dataclass(frozen=True)
-class PureSql:
+@dataclass(frozen=True, kw_only=True)
+class PureSql(Function):
     """A table macro of sql/ with the signature (tbl, qi, [sensitive, ...]); roles fill what is not given.
 
-    It reads raw tables and releases of the shapes it `answers`; others are refused when the call is planned. `unit`
-    says whose risk it measures, see `Unit`; a macro that counts persons takes the column's name as `person`.
+    It reads raw tables and releases of the formats it `answers`; others are refused when the call is planned. A macro
+    that counts individuals takes the column's name as `person`.
     """
 
-    name: str
-    summary: str
-    paper: str
-    example: str
-    parameters: tuple[Parameter, ...]
-    file: str
+    unit: Unit = "person"
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
     answers: tuple[str, ...] = ("rows",)
-    unit: Unit = "person"
 
 
 Entry = Method | Report | Query | Task | PureSql

@@ -167,6 +167,7 @@ MEASURE = Task(
     summary="a row a column: what it looks like, how it singles people out, the role it should have and why",
     paper="Safe Harbor: 45 CFR 164.514(b)(2)(i)",
     example="FROM anon_profile('people')",
+    section="Preparing a call",
     parameters=OPTIONS,
     returns={
         "column_name": "VARCHAR",

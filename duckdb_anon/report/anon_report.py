@@ -44,6 +44,9 @@ MEASURE = Task(
     summary="writes the evidence page: risk, promises, utility of releases with charts, and a JSON; returns its path",
     paper="",
     example="FROM anon_report('people', ['release', 'boxes'], 'report.html')",
+    section="Choosing",
+    smallest="releases := ['{release}'], path := 'report.html'",
+    extra="report",
     parameters=(
         Parameter("releases", "names of the releases", "names", REQUIRED),
         Parameter("path", "HTML file to write", "text", REQUIRED),

@@ -1,4 +1,4 @@
-"""The trials of recommend: each step of a ladder released, attacked and queried in a database of its own."""
+"""The trials of recommend: each call released, attacked and queried in a database of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import Ladder, Method
+from duckdb_anon.model.function_specs import Method, Sweep
 from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 
 Step = dict[str, Any]
@@ -33,13 +33,41 @@ class Asked:
 
     tbl: str
     roles: str
-    methods: list[str] | None
     workload: str
     on_sensitive: bool
     max_risk: float
     p_match: float
     targets: int
     seed: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that may be tried.
+
+    Attributes:
+        name: its SQL name.
+        sweeps: calls of it, from weak to strong.
+        needs_person: whether it releases a row a person.
+        counts_persons: whether it protects individuals with several rows.
+        takes_edges: whether it has the parameter `sensitive_edges`.
+    """
+
+    name: str
+    sweeps: tuple[Sweep, ...]
+    needs_person: bool
+    counts_persons: bool
+    takes_edges: bool
+
+    @classmethod
+    def of(cls, method: Method) -> Candidate:
+        """What recommend needs of a method."""
+        return cls(method.name, method.sweeps, "person" in method.needs, method.unit == "person", takes_edges(method))
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Candidate:
+        """A candidate that was written as JSON by `dataclasses.asdict`."""
+        return cls(**{**told, "sweeps": tuple(Sweep(**sweep) for sweep in told["sweeps"])})
 
 
 @dataclass(frozen=True)
@@ -61,19 +89,15 @@ class Sample:
     edges: str = ""
 
 
-def try_ladders(
-    con: duckdb.DuckDBPyConnection,
-    methods: Sequence[Method],
-    told: Mapping[str, Any],
-    rows: Mapping[str, pa.StructArray],
+def try_candidates(
+    con: duckdb.DuckDBPyConnection, told: Mapping[str, Any], rows: Mapping[str, pa.StructArray]
 ) -> list[Step]:
-    """Climb every ladder and return the steps best first.
+    """Try the calls of every candidate and return the steps best first.
 
     Args:
         con: a loaded connection to an empty database, which is filled.
-        methods: the methods there are.
-        told: the fields of `Asked`; `labels`, column and comment of each column of the sample; `unseen`, whether
-            planning saw no types; `visible`, whether it saw columns.
+        told: the fields of `Asked`; `candidates`; `labels`, column and comment of each column of the sample; `unseen`,
+            whether planning saw no types; `visible`, whether it saw columns.
         rows: sample `t0`, hierarchies `h{k}`.
 
     Returns:
@@ -91,11 +115,12 @@ def try_ladders(
         sample = replace(sample, edges="")  # the recommended call would not see the type of the column
     if told["unseen"]:
         asked = replace(asked, roles=asked.roles + _kinds(con, told["labels"]))
-    ladders = ladders_for(methods, asked.methods, persons=sample.person is not None, repeated=sample.repeated)
+    candidates = _suited([Candidate.read(each) for each in told["candidates"]], sample)
+    sweeps = [(candidate, sweep) for candidate in candidates for sweep in candidate.sweeps]
     steps = []
-    for number, (method, ladder) in enumerate(ladders, start=1):
-        with progress.running(f"recommend ({number} of {len(ladders)})"):
-            steps += _climb(con, asked, method, ladder, sample)
+    for number, (candidate, sweep) in enumerate(sweeps, start=1):
+        with progress.running(f"recommend ({number} of {len(sweeps)})"):
+            steps += _swept(con, asked, candidate, sweep, sample)
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
@@ -152,35 +177,21 @@ def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> s
     return f", categorical := {literal(nominal)}" if nominal else ""
 
 
-def ladders_for(
-    methods: Sequence[Method], names: Sequence[str] | None, *, persons: bool, repeated: bool
-) -> list[tuple[Method, Ladder]]:
-    """The ladders to climb.
-
-    Args:
-        methods: the methods there are.
-        names: those to choose from; None: all.
-        persons: whether a column says whose row it is.
-        repeated: whether somebody has several rows, so that a row must not be taken for a person.
-    """
-    chosen = [m for m in methods if names is None or m.name in names]
-    suited = [m for m in chosen if persons or "person" not in m.needs]
-    suited = [m for m in suited if m.unit == "person" or not repeated]
-    return [(method, ladder) for method in suited for ladder in method.ladders]
+def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
+    """Those that need no person column the sample lacks, and protect individuals where they have several rows."""
+    able = [c for c in candidates if sample.person is not None or not c.needs_person]
+    return [c for c in able if c.counts_persons or not sample.repeated]
 
 
-def _of_persons(method: Method) -> bool:
-    """Whether a method releases a row a person; the others take each row for a person of its own."""
-    return "person" in method.needs
-
-
-def _climb(con: duckdb.DuckDBPyConnection, asked: Asked, method: Method, ladder: Ladder, sample: Sample) -> list[Step]:
-    """Steps of one ladder up to the first that meets the risk or cannot be taken."""
+def _swept(
+    con: duckdb.DuckDBPyConnection, asked: Asked, candidate: Candidate, sweep: Sweep, sample: Sample
+) -> list[Step]:
+    """Steps of one sweep up to the first that meets the risk or cannot be taken."""
     steps: list[Step] = []
-    edges = sample.edges if takes_edges(method) else ""
-    for arguments in (call + edges for call in ladder.calls(sample.most_l)):
-        progress.say(f"{method.name} {arguments}")
-        step, released = _step(con, asked, method, ladder, arguments, sample)
+    edges = sample.edges if candidate.takes_edges else ""
+    for arguments in (call + edges for call in sweep.calls(sample.most_l)):
+        progress.say(f"{candidate.name} {arguments}")
+        step, released = _step(con, asked, candidate, sweep, arguments, sample)
         steps.append(step)
         if step["meets_max_risk"] or not released:
             break
@@ -188,19 +199,19 @@ def _climb(con: duckdb.DuckDBPyConnection, asked: Asked, method: Method, ladder:
 
 
 def _step(
-    con: duckdb.DuckDBPyConnection, asked: Asked, method: Method, ladder: Ladder, arguments: str, sample: Sample
+    con: duckdb.DuckDBPyConnection, asked: Asked, candidate: Candidate, sweep: Sweep, arguments: str, sample: Sample
 ) -> tuple[Step, bool]:
     """Release, attack and query once; what cannot be done leaves its reason in `note`. Tell whether it released."""
-    step: Step = {"method": method.name, **dict.fromkeys(_FIGURES), "rows": sample.rows}
+    step: Step = {"method": candidate.name, **dict.fromkeys(_FIGURES), "rows": sample.rows}
     started = time.perf_counter()
     options = f"{arguments}, row_id := true, seed := {asked.seed}"
-    _, problem = _asked(con, f"create or replace table release as from {method.name}('sample', {options})")
-    columns = "" if problem or not ladder.finds_columns else f", columns := {literal(_columns_found(con))}"
-    step["call"] = f"FROM {method.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
-    notes = [problem] if problem else [ladder.note, EDGED if sample.edges and sample.edges in arguments else ""]
+    _, problem = _asked(con, f"create or replace table release as from {candidate.name}('sample', {options})")
+    columns = "" if problem or not sweep.finds_columns else f", columns := {literal(_columns_found(con))}"
+    step["call"] = f"FROM {candidate.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
+    notes = [problem] if problem else [sweep.note, EDGED if sample.edges and sample.edges in arguments else ""]
     if not problem:
-        notes.append(_attacked(con, asked, f"{method.name}({arguments}{columns})", sample, step))
-    for names, question in () if problem else _questions(asked, method):
+        notes.append(_attacked(con, asked, f"{candidate.name}({arguments}{columns})", sample, step))
+    for names, question in () if problem else _questions(asked, candidate):
         answer, reason = _asked(con, question)
         step.update(zip(names, answer, strict=False))
         notes.append(reason)
@@ -256,10 +267,10 @@ def _attacked(con: duckdb.DuckDBPyConnection, asked: Asked, call: str, sample: S
     return reason or (f"so far above max_risk that {targets} targets were enough" if targets < most else "")
 
 
-def _questions(asked: Asked, method: Method) -> list[tuple[tuple[str, ...], str]]:
+def _questions(asked: Asked, candidate: Candidate) -> list[tuple[tuple[str, ...], str]]:
     """What else is asked of each release, with the columns the answers go to."""
     # a release of a row a person answers for persons, and shows no plain sensitive value to ask for
-    sensitive = literal(asked.on_sensitive and not _of_persons(method))
+    sensitive = literal(asked.on_sensitive and not candidate.needs_person)
     return [
         (
             ("information_loss",),

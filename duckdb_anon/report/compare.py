@@ -168,6 +168,8 @@ MEASURE = Query(
     summary="releases of one table side by side: classes, the strongest attacker, information loss, query error",
     paper="see k_anonymity, l_diversity, linkage_risk, singling_out, information_loss and workload_error",
     example="FROM compare('people', ['release', 'boxes', 'buckets'], n := 100)",
+    section="Choosing",
+    smallest="releases := ['{release}'], n := 5, dims := 1",
     parameters=(
         Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
         Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED, repeated=True),

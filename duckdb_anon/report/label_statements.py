@@ -61,6 +61,7 @@ MEASURE = Task(
     summary="the roles anon_profile suggests as COMMENT statements, for the columns that have none yet",
     paper="see anon_profile",
     example="FROM label_statements('ages')",
+    section="Preparing a call",
     parameters=OPTIONS,
     returns={"statement": "VARCHAR", "reason": "VARCHAR"},
     plan=_plan,

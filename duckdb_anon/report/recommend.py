@@ -1,7 +1,7 @@
 """recommend: which method and parameters to take for a table, tried on the table itself.
 
-The ladders of the methods (where somebody has several rows: of those that protect persons), each climbed from weak to
-strong until a step meets `max_risk` or none stronger can be had, release a random sample of the table. Each release
+Calls of the methods (of those that protect individuals, where some have several rows), tried from weak to strong until
+one meets `max_risk` or none stronger can be had, release a random sample of the table. Each release
 meets the attackers of linkage_risk, who know its call, and answers the same random queries (workload_error, with a
 predicate on the sensitive column). The risk held against `max_risk` is the strongest attacker's: the greater of her
 mean `identity` and her `advantage`, by which she names sensitive values better than a model that has not seen the
@@ -15,7 +15,8 @@ caller's. Cost: steps times (the method twice + linkage_risk + workload) on `row
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
@@ -24,7 +25,7 @@ from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERRO
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.report.candidate_search import Step, try_ladders
+from duckdb_anon.report.candidate_search import Candidate, try_candidates
 
 RETURNS = {
     "method": "VARCHAR",
@@ -43,16 +44,15 @@ RETURNS = {
 }
 
 
-def plan_recommend(methods: Collection[str], context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Say what the trials need: a sample, hierarchies, roles and options.
+def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """Say what the trials need: methods, a sample, hierarchies, roles and options.
 
     Args:
-        methods: names of the methods that have a ladder.
         context: planning context of the call.
         params: checked parameters.
 
     Returns:
-        The fields of `ladder.Asked`, and the lists of rows: the sample `t0` and the hierarchies `h{k}`.
+        What `try_candidates` takes, and the lists of rows: the sample `t0` and the hierarchies `h{k}`.
 
     Raises:
         ColumnError: when no quasi-identifier or no sensitive column is labelled or named.
@@ -77,7 +77,7 @@ def plan_recommend(methods: Collection[str], context: Any, params: Params) -> tu
         "roles": _role_arguments(context.arguments),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
         "visible": relation.visible,
-        "methods": _chosen(methods, params["methods"]),
+        "candidates": [asdict(Candidate.of(method)) for method in _chosen(context.methods, params["methods"])],
         "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
         "workload": options,
         "on_sensitive": on_sensitive,
@@ -97,16 +97,17 @@ def _label(info: ColumnInfo, roles: Roles, trees: list[str | None]) -> str:
     return f"anon: {role}{' categorical' if info.kind == 'nominal' else ''}"
 
 
-def _chosen(methods: Collection[str], given: Sequence[str] | None) -> list[str] | None:
-    """The methods to try, checked."""
+def _chosen(methods: Mapping[str, Method], given: Sequence[str] | None) -> list[Method]:
+    """The methods to try, checked; all that have sweeps where none is named."""
+    able = {name: method for name, method in methods.items() if method.sweeps}
     if given is not None and not given:
         raise ParameterError("recommend: methods := [] names none; leave it out for all that suit the table")
-    unknown = [name for name in given or () if name not in methods]
+    unknown = [name for name in given or () if name not in able]
     if unknown:
         raise ParameterError(
-            f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], methods)}; it tries {listed(methods)}"
+            f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], able)}; it tries {listed(able)}"
         )
-    return list(given) if given is not None else None
+    return [method for name, method in able.items() if given is None or name in given]
 
 
 def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
@@ -139,40 +140,32 @@ def _role_arguments(arguments: Mapping[str, Any]) -> str:
     return text
 
 
-def recommending(methods: Sequence[Method]) -> Task:
-    """The entry of `recommend` over the ladders of `methods`."""
-    names = [method.name for method in methods if method.ladders]
-
-    def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
-        return plan_recommend(names, context, params)
-
-    def work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[Step]:
-        return try_ladders(con, methods, told, rows)
-
-    return Task(
-        name="recommend",
-        summary="tries methods and parameters on a sample: risk, query error and the SQL call of each, best first",
-        paper="see linkage_risk, information_loss and workload_error",
-        example="FROM recommend('people', max_risk := 0.02, methods := ['muco', 'anatomy'], rows := 2000)",
-        parameters=(
-            Parameter(
-                "max_risk",
-                "largest risk by the strongest attacker, in [0, 1]",
-                "number",
-                0.05,
-                low=0,
-                high=1,
-            ),
-            Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
-            Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
-            Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
-            Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 1.0, above=0, high=1),
-            Parameter("targets", "people an attacker is tried on", "integer", 1000, low=1),
-            *ROLE_PARAMETERS,
-            Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0, high=MOST_SEED),
+MEASURE = Task(
+    name="recommend",
+    summary="tries methods and parameters on a sample: risk, query error and the SQL call of each, best first",
+    paper="see linkage_risk, information_loss and workload_error",
+    example="FROM recommend('people', max_risk := 0.02, methods := ['muco', 'anatomy'], rows := 2000)",
+    section="Choosing",
+    smallest="methods := ['mondrian'], rows := 20",
+    parameters=(
+        Parameter(
+            "max_risk",
+            "largest risk by the strongest attacker, in [0, 1]",
+            "number",
+            0.05,
+            low=0,
+            high=1,
         ),
-        returns=RETURNS,
-        plan=plan,
-        work=work,
-        database="own",
-    )
+        Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
+        Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
+        Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
+        Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 1.0, above=0, high=1),
+        Parameter("targets", "people an attacker is tried on", "integer", 1000, low=1),
+        *ROLE_PARAMETERS,
+        Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0, high=MOST_SEED),
+    ),
+    returns=RETURNS,
+    plan=plan,
+    work=try_candidates,
+    database="own",
+)

@@ -42,7 +42,7 @@ def write_page(
     """
     if not (find_spec("altair") and find_spec("vl_convert")):
         raise AnonError("report: the charts need the report extra; pip install 'duckdb-anon[report]'")
-    from duckdb_anon.report.page import page  # needs the extra
+    from duckdb_anon.report.html.page import page  # needs the extra
 
     with check_releases(con, plan.original) as checks:
         report = gather(con, plan, checks, say)

@@ -67,7 +67,7 @@ def planned(
     con = connect()
     con.execute("set python_enable_replacements = false")
     # methods that find columns by association read a sample of the rows while they are planned
-    finds = getattr(_BY_NAME.get(fold(call.partition("(")[0].strip())), "settle", None) is not None
+    finds = getattr(_BY_NAME.get(fold(call.partition("(")[0].strip())), "resolve_params", None) is not None
     con.register("_anon_empty", df.orderBy(_rand()).limit(_SAMPLE).toArrow() if finds else df.limit(0).toArrow())
     con.execute(f"create table {TABLE} as from _anon_empty")
     for column in df.schema.fields:

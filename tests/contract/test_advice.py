@@ -10,8 +10,9 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine.planner import parameters_of
-from duckdb_anon.model.function_specs import REQUIRED, Entry, Method
+from duckdb_anon.model.function_specs import Entry
 from duckdb_anon.registry import ENTRIES
+from tests.reference.entry_calls import arguments, is_scalar, tables_of
 
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
 TABLES = ("plain", "labelled", "empty", "missing", "unseen", "person_rows", "odd", "(from labelled)", "/no/such.csv")
@@ -50,21 +51,14 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 def calls(entry: Entry) -> Iterator[str]:
     """Calls in which one thing after the other is wrong."""
     own = {p.name: p for p in parameters_of(entry)}
-    tables = [name for name in own if name in getattr(entry, "tables", ("tbl",))]
+    tables = [name for name in own if name in tables_of(entry)]
     least = {name: "'labelled'" for name in tables}
-    if isinstance(entry, Method):
-        parts = entry.smallest.split(", ")
-        needed = [p.name for p in entry.parameters if p.default is REQUIRED]
-        least |= dict(zip(needed, (part for part in parts if ":=" not in part), strict=False))
-        least |= dict(part.split(" := ") for part in parts if ":=" in part)
-    else:
-        some = {"number": "0.5", "fraction": "0.5", "integer": "2", "text": "'select count(*) from labelled'", "names": "['age']",
-                "any": "'labelled'", "mapping": "{'age': 2}", "boolean": "true"}  # fmt: skip
-        least |= {p.name: some[p.kind] for p in own.values() if p.default is REQUIRED and p.name not in least}
+    names = {"original": "labelled", "release": "labelled", "number": "age", "text": "sex", "sensitive": "disease"}
+    least |= arguments(entry.smallest.format(**names))
 
     def call(given: dict[str, str]) -> str:
-        told = ", ".join(f"{name} := {value}" for name, value in given.items())
-        return f"select {entry.name}({told})" if getattr(entry, "scalar", False) else f"from {entry.name}({told})"
+        named = ", ".join(f"{name} := {value}" for name, value in given.items())
+        return f"{'select' if is_scalar(entry) else 'from'} {entry.name}({named})"
 
     roles = {name: value for name, value in ROLES.items() if name in own and name != "person"}
     # tables that are held against one another have the types of one another

@@ -12,7 +12,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.model.function_specs import PureSql, Report
-from duckdb_anon.registry import MEASURES
+from duckdb_anon.registry import ENTRIES
 from tests.reference import linkage
 from tests.reference.tiny_releases import (
     NAMES,
@@ -27,7 +27,7 @@ from tests.reference.tiny_releases import (
     values_of,
 )
 
-ANSWERS = {entry.name: entry.answers for entry in MEASURES if isinstance(entry, (Report, PureSql))}
+ANSWERS = {entry.name: entry.answers for entry in ENTRIES if isinstance(entry, (Report, PureSql))}
 PEOPLE = [(1, "F"), (2, "F"), (2, "M"), (4, "F")]
 Score = Callable[[Row, str, Any], float]
 

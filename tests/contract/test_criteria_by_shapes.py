@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import duckdb_anon
-from duckdb_anon.registry import MEASURES
+from duckdb_anon.registry import ENTRIES
 from tests.reference import wp29
 from tests.reference.tiny_releases import NAMES, ORIGINAL, A, Row, cell, fill, printed, values_of
 
-SHAPES = next(entry for entry in MEASURES if entry.name == "singling_out").answers  # type: ignore[union-attr]
+SHAPES = next(entry for entry in ENTRIES if entry.name == "singling_out").answers  # type: ignore[union-attr]
 OTHERS = [(1, "F", "cold"), (2, "M", "flu"), (4, "F", "flu"), (4, "F", "cold"), (3, "M", "flu")]
 SPANS = [3.0, None, None]
 Plain = tuple[Any, ...]
@@ -225,6 +225,6 @@ def test_by_default_counts_of_a_bucket_are_left_out_or_refused_by_name(con: duck
 
 def test_the_criteria_answer_every_shape_in_which_rows_are_persons() -> None:
     for name in RIGHT:
-        answers = next(entry for entry in MEASURES if entry.name == name).answers  # type: ignore[union-attr]
+        answers = next(entry for entry in ENTRIES if entry.name == name).answers  # type: ignore[union-attr]
         assert set(NAMES) - set(answers) == {"counts"}
     assert set(A) == {row[0] for row in ORIGINAL}

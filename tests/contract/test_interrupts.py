@@ -19,7 +19,7 @@ from duckdb_anon.kernels.thread_pool import let_go
 from duckdb_anon.model import progress
 from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import METHODS
-from tests.reference.smallest_calls import smallest_call
+from tests.reference.entry_calls import smallest_call
 
 PACKAGE = Path(duckdb_anon.__file__).parent
 ONE_PASS = {

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.function_specs import PureSql, Report
-from duckdb_anon.registry import MEASURES
+from duckdb_anon.model.function_specs import Entry, PureSql, Report
+from duckdb_anon.registry import ENTRIES
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
+from tests.reference.entry_calls import Tables, reads_release
 
 TREE = {"x1": "X", "x2": "X", "y1": "Y", "y2": "Y"}
 VISITS = [
@@ -164,46 +165,19 @@ def test_compare_and_recommend_show_what_the_strongest_attacker_finds(visits: du
     assert found[0][0] == 0.5
 
 
-REFUSED = {
-    "l_diversity": f"('released', {ROLES})",
-    "t_closeness": f"('released', {ROLES})",
-    "correlation": f"('released', columns := ['a', 'd'], {ROLES})",
-    "distribution_distance": f"('visits', 'released', columns := ['a', 'd'], {ROLES})",
-    "disclosure": f"('single', 'released', {ROLES})",
-    "singling_out": f"('single', 'released', {ROLES})",
-    "linkability": f"('single', 'released', columns_a := ['a'], columns_b := ['d'], {ROLES})",
-    "inference": f"('single', 'released', {ROLES})",
-    "membership_risk": f"('single', 'released', holdout := 'single', {ROLES})",
-    "composition_risk": f"('released', 'released', 'single', {ROLES})",
-    "slicing_diversity": f"('single', 'released', {ROLES})",
-    "k_map": f"('released', 'single', {ROLES})",
-    "delta_presence": f"('released', 'single', {ROLES})",
-    "k_marginal": f"('single', 'released', {ROLES})",
-    "propensity": f"('single', 'released', permutations := 1, {ROLES})",
-    "unique_exact_matches": f"('single', 'released', {ROLES})",
-    "apparent_matches": f"('single', 'released', {ROLES})",
-    "correlation_comparison": f"('single', 'released', columns := ['a', 'd'], {ROLES})",
-    "regression_comparison": f"('single', 'released', 'a', {ROLES})",
-    "classification_accuracy": f"('single', 'released', 'd', {ROLES})",
-}
+TABLES = Tables(
+    "single", "released", number="a", text="d", sensitive="d", qi=("a",),
+    roles={"qi": "['a']", "sensitive": "'d'", "hierarchies": "{'d': 'tree'}"},
+)  # fmt: skip
+REFUSING = [
+    entry
+    for entry in ENTRIES
+    if isinstance(entry, (Report, PureSql)) and reads_release(entry) and not {"persons", "*"} & set(entry.answers)
+]
 
 
-def test_every_measure_is_right_on_persons_or_refused_here() -> None:
-    taking = {
-        entry.name: entry.answers
-        for entry in MEASURES
-        if isinstance(entry, PureSql)
-        or (isinstance(entry, Report) and entry.reads == "tables" and len(entry.tables) > 1)
-    }
-    here = {"k_anonymity", "class_statistics", "kl_diversity", "km_anonymity", "information_loss", "distortion_ratio"}
-    here |= {"sa_ncp", "fragment_risk", "workload_error", "reidentification_risk", "equivalence_classes"}
-    here |= {"linkage_risk", "attribute_risk"}
-    assert {name for name, answers in taking.items() if "persons" in answers or "*" in answers} == here
-    assert set(taking) - here <= set(REFUSED)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_measures_of_rows_refuse_releases_of_persons_by_name(visits: duckdb.DuckDBPyConnection, name: str) -> None:
+@pytest.mark.parametrize("entry", REFUSING, ids=lambda entry: entry.name)
+def test_measures_of_rows_refuse_releases_of_persons_by_name(visits: duckdb.DuckDBPyConnection, entry: Entry) -> None:
     visits.execute("create or replace table single as select a, min(d) as d from visits group by p, a")
-    with pytest.raises(duckdb.Error, match=f"{name}: .*has a row a person with a list of nodes.* does not read"):
-        visits.execute(f"from {name}{REFUSED[name]}").fetchall()
+    with pytest.raises(duckdb.Error, match=f"{entry.name}: .*has a row a person with a list of nodes.* does not read"):
+        visits.execute(TABLES.statement(entry)).fetchall()

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import duckdb_anon
 from duckdb_anon.model.function_specs import PureSql, Report
-from duckdb_anon.registry import MEASURES
+from duckdb_anon.registry import ENTRIES
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
 from tests.reference.tiny_releases import (
     NAMES,
@@ -32,7 +32,7 @@ from tests.reference.tiny_releases import (
     values_of,
 )
 
-ANSWERS = {entry.name: entry.answers for entry in MEASURES if isinstance(entry, (Report, PureSql))}
+ANSWERS = {entry.name: entry.answers for entry in ENTRIES if isinstance(entry, (Report, PureSql))}
 QI = ("a", "g")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.cli import main
-from duckdb_anon.report.style import DRAW
+from duckdb_anon.report.html.style import DRAW
 
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")

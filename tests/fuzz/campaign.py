@@ -21,15 +21,16 @@ import duckdb
 
 import duckdb_anon
 from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import ENTRIES
 from tests.fuzz import proofs
-from tests.fuzz.calls import COUNTS, Call, measure_call, method_call
+from tests.fuzz.calls import Call, measure_call, method_call
 from tests.fuzz.tables import SECRET, Table, quoted, random_table
 
+BY_NAME = {entry.name: entry for entry in ENTRIES}
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
 SHARES = re.compile(r"^(identity|attribute|linked|highest|risk|success|share|accuracy|ncp|iloss|hellinger|strongest)$")
 _ADVISED = re.compile(r"(?<![\w'\"])([a-z_]+) := ")
-_LOSSLESS = ("mondrian", "incognito", "microaggregate", "muco", "rank_swap", "probabilistic")
 
 
 @dataclass
@@ -81,7 +82,7 @@ def run(con: duckdb.DuckDBPyConnection, seed: int, number: int, tally: Tally, ve
     if not made:
         return
     for _ in range(rng.randint(2, 6)):
-        judged(con, table, measure_call(table, call, rng), tally, (seed, number), verbose, of=call)
+        judged(con, table, measure_call(table, rng), tally, (seed, number), verbose, of=call)
 
 
 def judged(
@@ -123,56 +124,47 @@ def refusal(con: duckdb.DuckDBPyConnection, table: Table, call: Call, message: s
     if "internal error" in told or named is None:
         raise Fault(f"not a refusal: {told}")
     # workload_error asks what workload would, and compare what several measures would
-    asked = {"compare": TAKES, "workload_error": ("workload",)}.get(call.function, ())
-    if named[1] != call.function and named[1] not in asked:
+    asks_others = BY_NAME[call.function].section == "Choosing"
+    if not (call.function.startswith(named[1]) or (asks_others and named[1] in TAKES)):
         raise Fault(f"another function refuses: {told}")
     if SECRET in told:
         raise Fault(f"a value is quoted: {told}")
     foreign = set(_ADVISED.findall(told)) - TAKES.get(named[1], set())
     if foreign:
         raise Fault(f"{named[1]} does not take {sorted(foreign)}: {told}")
-    if "fails the requirement" in told and not call.params.get("t") and call.function in ("mondrian", "incognito"):
-        asked = dict(call.params)
-        if call.function == "incognito" and "l" in asked:
-            asked.setdefault("diversity", "entropy")
-        if proofs.meets(con, table, asked):
+    if "fails the requirement" in told and "t" in TAKES[call.function] and not call.params.get("t"):
+        if proofs.meets(con, table, call.params):
             raise Fault(f"the whole table meets it: {told}")
     tally.refusals[f"{call.function}: " + re.sub(r"'[^']*'|[\d.,]+", "_", told.split(": ", 2)[-1])[:90]] += 1
 
 
 def prove(con: duckdb.DuckDBPyConnection, table: Table, call: Call) -> bool:
     """Prove what a method promises of `rel`."""
-    method, params = call.function, dict(call.params)
+    method, params = BY_NAME[call.function], call.params
+    assert isinstance(method, Method)
     types = proofs.copied(con, table, "rel")
-    if method in COUNTS:
-        proofs.noise(con, table, types, exact=method == "diffgen")
-    elif method in ("one_to_m_generalize", "rmr"):
-        proofs.persons(con, table, params, method)
-    elif method in ("slicing", "merging"):
-        proofs.sliced(con, table, "rel", params, method)
-    elif method == "anatomy":
-        proofs.rows_kept(con, types, "qx")
+    if "counts" in method.formats:
+        proofs.noise(con, table, types, exact=method.differentially_private)
+        return True
+    if "persons" in method.formats:
+        proofs.persons(con, table, params, by_class="classes" in method.finished)
+        return True
+    if "sliced" in method.formats:
+        proofs.sliced(con, table, "rel", params, with_fakes="fake" in params)
+        return True
+    changed = {"buckets": "qx", "retained": "x", "randomized": "x"}
+    proofs.rows_kept(con, types, next((changed[f] for f in method.formats if f in changed), "sx"))
+    if "rows" in method.finished:
         proofs.all_rows(con)
+    if "buckets" in method.formats:
         proofs.buckets(con, table, params)
-    elif method in ("muco", "rank_swap"):
-        proofs.rows_kept(con, types, "sx")
-        proofs.all_rows(con)
+    if "values" in method.finished:
         # the paper's tables are drawn from row by row; columns permuted or swapped keep their histograms
         proofs.same_histograms(con, "sx" if params.get("tables") == "linear" else "qsx", types)
-    elif method == "microaggregate":
-        proofs.rows_kept(con, types, "sx")
-        proofs.all_rows(con)
-        proofs.classes(con, table, {"k": params["k"]})
-    elif method == "rr_distort":
-        proofs.rows_kept(con, types, "x")
-        proofs.all_rows(con)
-    else:
-        proofs.rows_kept(con, types, "x" if method == "hybrid" else "sx")
-        if method in ("mondrian", "probabilistic"):
-            proofs.all_rows(con)
+    if "boxes" in method.formats:
         proofs.covered(con, table, types)
-        promised = params if method in ("mondrian", "incognito") else {"k": params["k"]}
-        proofs.classes(con, table, promised)
+    if "boxes" in method.formats or "classes" in method.finished:
+        proofs.classes(con, table, params)
     return True
 
 
@@ -186,7 +178,7 @@ def check(
                 value = row[header.index(name)]
                 if isinstance(value, float) and not (-1e-9 <= value <= 1 + 1e-9 or math.isnan(value)):
                     raise Fault(f"{name} is {value}")
-    plain = of is not None and of.function in _LOSSLESS
+    plain = of is not None and set(BY_NAME[of.function].formats) <= {"rows", "boxes", "suppressed"}
     measured = "o" if call.params["of"] == "original" else "r" if plain else ""
     qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
     if call.function in ("k_anonymity", "class_statistics") and measured and not table.of("person"):

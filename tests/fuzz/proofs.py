@@ -200,7 +200,9 @@ def _told(value: str, kind: str) -> str:
     return f"({value} + 0)::varchar" if kind in ("FLOAT", "DOUBLE") else f"{value}::varchar"
 
 
-def sliced(con: duckdb.DuckDBPyConnection, table: Table, release: str, params: Mapping[str, Any], method: str) -> None:
+def sliced(
+    con: duckdb.DuckDBPyConnection, table: Table, release: str, params: Mapping[str, Any], with_fakes: bool
+) -> None:
     """No sensitive value has a share above 1/l in what a record may have; fields keep their values (slicing)."""
     sensitive = table.of("sensitive")[0].name
     shown = [(row[0], row[1]) for row in con.execute(f"describe {release}").fetchall()]
@@ -218,7 +220,7 @@ def sliced(con: duckdb.DuckDBPyConnection, table: Table, release: str, params: M
     members: dict[Any, list[Any]] = {}
     for row in rows:
         members.setdefault(row[bucket], []).append(row)
-    if method == "merging":
+    if with_fakes:
         for number, held in members.items():
             counts: dict[str, int] = {}
             for row in held:
@@ -253,8 +255,8 @@ def sliced(con: duckdb.DuckDBPyConnection, table: Table, release: str, params: M
             raise Broken(f"a record is linked to a value with probability {max(chance.values()) / total}")
 
 
-def persons(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any], method: str) -> None:
-    """A row a person; classes of k persons (rmr); k persons with each list, and no list above 1/l in a class."""
+def persons(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any], by_class: bool) -> None:
+    """A row a person; classes of k persons (`by_class`), or k persons with each list and no list above 1/l in a class."""
     who = quoted(table.of("person")[0].name)
     none(
         con,
@@ -263,7 +265,7 @@ def persons(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
     )
     qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
     lists = ", ".join(f"s{k}" for k in range(len(table.of("sensitive"))))
-    if method == "rmr":
+    if by_class:
         none(con, f"select count(*) from (select count(*) as n from r group by {qi}) where n < {params['k']}", "k")
         return
     none(

@@ -77,7 +77,16 @@ def releasing(patch: pytest.MonkeyPatch) -> Released:
             made = numbers(attribute, attribute.scale_for("new_values"))
             return {attribute.name: Value(attribute.name, made, index), ROWS: Source(np.arange(coded.rows))}
 
-        entry = Method("new_values", "", "", example="", smallest="", parameters=(), layout=layout, release=release)
+        entry = Method(
+            name="new_values",
+            summary="",
+            paper="",
+            example="",
+            parameters=(),
+            formats=("rows",),
+            layout=layout,
+            release=release,
+        )
         patch.setitem(sql_functions._BY_NAME, entry.name, entry)
         con.execute(sql_functions._macro(entry))
         con.execute(f"create or replace table r as from new_values('{table}', qi := ['x'], keep := ['n'])")

@@ -12,8 +12,9 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import REQUIRED, Method, Parameter
+from duckdb_anon.model.function_specs import Method, Parameter
 from duckdb_anon.registry import ENTRIES, METHODS
+from tests.reference.entry_calls import arguments
 
 HUGE = (2**63, 2**64 - 1, 2**127 - 1, Decimal(2**127 - 1), -(2**127), Decimal("1e37"), 1e300)
 
@@ -79,14 +80,10 @@ def calls() -> list[tuple[Method, str]]:
             "number": ["1e9", "1e300", "0.5::decimal(3,2)"],
         }
         kinds["fraction"] = ["0.5::decimal(18,9)", "1e-300"]
-        places = [p.name for p in method.parameters]
-        required = [name for name, p in zip(places, method.parameters, strict=True) if p.default is REQUIRED]
-        by_name = dict(zip(required, (part for part in method.smallest.split(", ") if ":=" not in part), strict=False))
-        by_name |= dict(part.split(" := ") for part in method.smallest.split(", ") if ":=" in part)
         for parameter in method.parameters:
             for value in kinds.get(parameter.kind, ()):
-                arguments = {**by_name, parameter.name: value}
-                found.append((method, ", ".join(f"{name} := {each}" for name, each in arguments.items())))
+                given = {**arguments(method.smallest), parameter.name: value}
+                found.append((method, ", ".join(f"{name} := {each}" for name, each in given.items())))
     return found
 
 

@@ -6,10 +6,9 @@ what it costs.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.planner import parameters_of
@@ -18,35 +17,19 @@ from duckdb_anon.model.function_specs import REQUIRED, Entry, Method, Parameter,
 
 _FUNCTION = ("function", "kind", "signature", "summary", "paper", "example", "about")
 _PARAMETER = ("function", "parameter", "default", "meaning")
-_SHOWN = ("function", "kind", "signature", "summary", "parameter", "default", "meaning", "paper", "example", "about")
+_COLUMNS = ("function", "kind", "signature", "summary", "parameter", "default", "meaning", "paper", "example", "about")
 _NEXT_ROW, _NEXT_CELL, _NULL = "\x1e", "\x1f", "\x1d"
 
 
-def listing(entries: Callable[[], Iterable[Entry]]) -> Query:
-    """The entry of `anon_functions`; `entries` is asked when it is called, since the registry holds this one too."""
-
-    @functools.cache
-    def text() -> str:
-        listed = list(entries())
-        functions = _table("_anon_functions", _FUNCTION, [_about(entry) for entry in listed])
-        parameters = _table("_anon_parameters", _PARAMETER, [row for entry in listed for row in _parameters(entry)])
-        shown = ", ".join(f'"{column}"' for column in _SHOWN)
-        return (
-            f'select {shown} from {functions} join {parameters} using ("function") '
-            "order by _anon_functions._anon_row, _anon_parameters._anon_row"
-        )
-
-    def plan(context: Any, params: Params) -> str:
-        return text()
-
-    return Query(
-        name="anon_functions",
-        summary="this list: one row a function and parameter",
-        paper="",
-        example="FROM anon_functions() WHERE \"function\" = 'muco'",
-        parameters=(),
-        plan=plan,
-        tables=(),
+def plan(context: Any, params: Params) -> str:
+    """One row a function and parameter."""
+    entries = list(context.entries.values())
+    functions = _table("_anon_functions", _FUNCTION, [_about(entry) for entry in entries])
+    parameters = _table("_anon_parameters", _PARAMETER, [row for entry in entries for row in _parameters(entry)])
+    columns = ", ".join(f'"{column}"' for column in _COLUMNS)
+    return (
+        f'select {columns} from {functions} join {parameters} using ("function") '
+        "order by _anon_functions._anon_row, _anon_parameters._anon_row"
     )
 
 
@@ -97,3 +80,15 @@ def _parameters(entry: Entry) -> list[tuple[str | None, ...]]:
     if not parameters:
         return [(entry.name, None, None, None)]
     return [(entry.name, p.name, _default(entry, p), p.doc) for p in parameters]
+
+
+MEASURE = Query(
+    name="anon_functions",
+    summary="this list: one row a function and parameter",
+    paper="",
+    example="FROM anon_functions() WHERE \"function\" = 'muco'",
+    section="Help",
+    parameters=(),
+    plan=plan,
+    tables=(),
+)

@@ -142,6 +142,8 @@ MEASURE = Report(
     summary="made-up microdata with the attributes and domain sizes of a census extract; salary is sensitive",
     paper="attributes and domain sizes: Li et al. (2020), Table 1",
     example="FROM anon_sample('census', 1000, seed := 1)",
+    section="Help",
+    smallest="name := 'census', rows := 10",
     parameters=(
         Parameter("name", "which sample: 'census'", "text", REQUIRED, ("census",)),
         Parameter("rows", "number of rows, 1 to 10,000,000", "integer", 40_152, low=1, high=10_000_000),

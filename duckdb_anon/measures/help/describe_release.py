@@ -8,7 +8,7 @@ of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,40 +34,27 @@ _UNDECLARED = (
 )
 
 
-def describing(entries: Callable[[], Iterable[Entry]]) -> Query:
-    """The entry of `describe_release`; `entries` is asked when it is called, since the registry holds this one too."""
-
-    def plan(context: Any, params: Params) -> str:
-        relation = context.relation("release")
-        require_visible("describe_release", relation)
-        description = read_description(relation.comment)
-        known = {entry.name: entry for entry in entries()}
-        made: list[Fact] = [("release", relation.given, None, _UNDECLARED)]
-        if description is not None:
-            made = _made(relation.given, description, known)
-        facts = [*made, *_columns(context, relation)]
-        listed = ",\n".join(f"({', '.join(literal(cell) for cell in fact)}, {k})" for k, fact in enumerate(facts))
-        rows = f"(select count(*) from {relation.sql})"
-        return (
-            "select fact, name, value, words from (\n"
-            f"select 'rows' as fact, null as name, {rows}::varchar as value, 'rows that were released' as words, "
-            f"-1 as _anon_row union all\nselect * from (values {listed}))\norder by _anon_row"
-        )
-
-    return Query(
-        name="describe_release",
-        summary="what a release says of itself: original, method, parameters, day, and how to read each column",
-        paper="the paper of the release's method, which it names",
-        example="FROM describe_release('boxes')",
-        parameters=(Parameter("release", "the release", "any", REQUIRED),),
-        plan=plan,
-        tables=("release",),
+def plan(context: Any, params: Params) -> str:
+    """One row a fact."""
+    relation = context.relation("release")
+    require_visible("describe_release", relation)
+    description = read_description(relation.comment)
+    made: list[Fact] = [("release", relation.given, None, _UNDECLARED)]
+    if description is not None:
+        made = _made(relation.given, description, context.entries)
+    facts = [*made, *_columns(context, relation)]
+    listed = ",\n".join(f"({', '.join(literal(cell) for cell in fact)}, {k})" for k, fact in enumerate(facts))
+    rows = f"(select count(*) from {relation.sql})"
+    return (
+        "select fact, name, value, words from (\n"
+        f"select 'rows' as fact, null as name, {rows}::varchar as value, 'rows that were released' as words, "
+        f"-1 as _anon_row union all\nselect * from (values {listed}))\norder by _anon_row"
     )
 
 
-def _made(given: str, said: Description, known: dict[str, Entry]) -> list[Fact]:
+def _made(given: str, said: Description, entries: Mapping[str, Entry]) -> list[Fact]:
     """What the table's comment tells."""
-    entry = known.get(said.method)
+    entry = entries.get(said.method)
     original = said.original or None
     facts: list[Fact] = [
         ("release", given, said.comment(), "the whole description, as the table's comment has it"),
@@ -126,3 +113,15 @@ def _cells(kind: str, role: str, tree: str | None) -> str:
     if tree is not None and is_text(kind):
         return f"nodes of the hierarchy {tree}: a leaf is a value, any other node stands for one of its leaves"
     return f"values of {kind}"
+
+
+MEASURE = Query(
+    name="describe_release",
+    summary="what a release says of itself: original, method, parameters, day, and how to read each column",
+    paper="the paper of the release's method, which it names",
+    example="FROM describe_release('boxes')",
+    section="Help",
+    parameters=(Parameter("release", "the release", "any", REQUIRED),),
+    plan=plan,
+    tables=("release",),
+)

@@ -315,6 +315,8 @@ MEASURE = Query(
     summary="a hierarchy for a column, as a table: dates, codes by prefix, intervals of numbers, groups of texts",
     paper="",
     example="FROM anon_hierarchy('people', 'age', bins := 8)",
+    section="Preparing a call",
+    smallest="column_name := '{number}'",
     parameters=(
         Parameter("column_name", "the column whose values are the leaves", "text"),
         Parameter("kind", "what the values are; 'arx' reads a CSV file that ARX wrote", "text", "auto", KINDS),

@@ -41,6 +41,9 @@ MEASURE = Report(
     summary="largest share of one record in a published value, per attribute, in the tables muco would draw from",
     paper="Li et al. (2020), arXiv 2008.10771, section 3, definition 3",
     example="FROM delta_probability('people', 0.2)",
+    section="Risk",
+    smallest="delta := 0.5",
+    instead=("linkage_risk",),
     parameters=GROUPING,
     returns={
         "attribute": "VARCHAR",

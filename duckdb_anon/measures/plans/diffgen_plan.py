@@ -36,6 +36,9 @@ MEASURE = Report(
     summary="how diffgen spends its budget, step by step",
     paper="Mohammed, Chen, Fung & Yu (2011), KDD, section 4",
     example="FROM diffgen_plan('people', 1.0)",
+    section="Preparing a call",
+    smallest="epsilon := 1.0",
+    instead=("mondrian",),
     parameters=SPENDING,
     returns={
         "step": "VARCHAR",

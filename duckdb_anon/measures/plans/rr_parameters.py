@@ -55,6 +55,9 @@ MEASURE = Report(
     summary="the probabilities rr_distort would use at this l, their risk and the error to expect",
     paper=f"{PAPER}, section IV.B, Result 2",
     example="FROM rr_parameters('people', 2, qi := ['gender', 'education'])",
+    section="Preparing a call",
+    smallest="l := 2",
+    instead=("muco",),
     parameters=(replace(LEVEL, default=REQUIRED), *RISK_PARAMETERS),
     returns={
         "attribute": "VARCHAR",

@@ -86,6 +86,8 @@ MEASURE = Query(
     summary="relative error of every cell of a data cube, release against original",
     paper="Guo, Ying and Wu (2011), section V",
     example="FROM cube_error('people', 'boxes', dims := ['gender', 'education'])",
+    section="Queries",
+    smallest="dims := ['{text}']",
     parameters=(
         Parameter("original", "the original table", "any", REQUIRED),
         Parameter("release", "its release", "any", REQUIRED),

@@ -47,6 +47,8 @@ MEASURE = Query(
     summary="a query over the original, answered from a release alone, with bounds or 95% intervals",
     paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
     example="FROM estimate('SELECT gender, count(*) FROM people GROUP BY gender', 'boxes', original := 'people')",
+    section="Queries",
+    smallest="query := 'SELECT count(*) AS n FROM {original}', original := '{original}'",
     parameters=(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
         Parameter("release", "a release of it", "any", REQUIRED),

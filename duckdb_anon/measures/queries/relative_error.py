@@ -91,6 +91,12 @@ MEASURE = Query(
     summary="a query's answers on the original beside their estimates from the release, with bounds or 95% intervals",
     paper="relative error: Zhang et al. (2007); Xiao and Tao (2006), Anatomy",
     example="FROM relative_error('SELECT gender, count(*) FROM people GROUP BY gender', 'people', 'boxes')",
+    section="Queries",
+    smallest="query := 'SELECT count(*) AS n FROM {original}'",
+    trials=(
+        "query := 'SELECT {text}, count(*), sum({number}) AS total FROM {original} WHERE {number} < 30 GROUP BY ALL'",
+        "query := 'SELECT count(*) AS n FROM {original} WHERE \"{sensitive}\" IS NOT NULL'",
+    ),
     parameters=(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
         Parameter("original", "the original table", "any", REQUIRED),

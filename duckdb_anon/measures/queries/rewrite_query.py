@@ -50,6 +50,8 @@ MEASURE = Query(
     summary="the SQL text that estimates a query's answer from a release",
     paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
     example="SELECT rewrite_query('SELECT count(*) FROM people WHERE age < 40', 'people', 'boxes')",
+    section="Queries",
+    smallest="query := 'SELECT count(*) AS n FROM {original}'",
     parameters=(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
         Parameter("original", "the original table", "any", REQUIRED),

@@ -169,6 +169,8 @@ WORKLOAD = Report(
     summary="texts of random COUNT or SUM queries with predicates on some quasi-identifiers",
     paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
     example="FROM workload('people', 10, dims := 2)",
+    section="Queries",
+    smallest="n := 5, dims := 1",
     parameters=PARAMETERS,
     returns={"query_id": "BIGINT", "query": "VARCHAR"},
     compute=_workload,
@@ -184,6 +186,9 @@ MEASURE = Report(
     summary="relative error of each query of a random workload, release against original",
     paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
     example="FROM workload_error('people', 'boxes', 100, dims := 2, aggregate := 'sum(salary)')",
+    section="Queries",
+    smallest="n := 5, dims := 1",
+    trials=("n := 6, dims := 2, selectivity := 0.5", "n := 6, dims := 1, aggregate := 'sum({number})'"),
     parameters=(
         *PARAMETERS,
         Parameter(

@@ -68,6 +68,7 @@ MEASURE = Report(
     summary="how often each attacker names a person's sensitive value, deFinetti's among them, beside what l bounds",
     paper="Kifer (2009), Attacks on privacy and deFinetti's theorem; see linkage_risk",
     example="FROM attribute_risk('people', 'release', 'salary', call := 'muco(0.2)', targets := 200)",
+    section="Risk",
     parameters=(*(p for p in ROLE_PARAMETERS if p.name == "sensitive"), *LINKAGE.parameters),
     returns=_RETURNS,
     compute=attribute_risk,

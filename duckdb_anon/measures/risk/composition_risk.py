@@ -145,6 +145,8 @@ MEASURE = Report(
     summary="privacy risk of persons who are in two independent releases (composition attack), in percent",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.2; unit of counting is a reading",
     example="FROM composition_risk('boxes', 'second', 'people')",
+    section="Risk",
+    instead=("attribute_risk",),
     parameters=(
         Parameter(
             "unit",

@@ -58,6 +58,8 @@ MEASURE = Report(
     summary="how sure an attacker can be that a person of a population is in the release, or is not",
     paper="Nergiz, Atzori and Clifton (2007), definition 3",
     example="FROM delta_presence('(FROM people LIMIT 300)', 'people')",
+    section="Risk",
+    instead=("linkage_risk",),
     parameters=(),
     returns={
         "delta_min": "DOUBLE",

@@ -218,6 +218,8 @@ MEASURE = Report(
     summary="the MuCo paper's measure, blind to near matches: disclosure to an attacker who matches exactly",
     paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
     example="FROM disclosure('people', 'release', p_match := 0.7)",
+    section="Risk",
+    instead=("linkage_risk", "attribute_risk"),
     parameters=(
         Parameter(
             "p_match",

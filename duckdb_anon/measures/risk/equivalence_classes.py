@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from duckdb_anon.model.function_specs import Parameter, PureSql
 
-FILE = "risk.sql"
 CLASSES = ("rows", "boxes", "buckets", "sliced", "persons", "sampled", "suppressed", "retained")
 """Shapes whose rows fall into classes that an attacker cannot look inside."""
 VALUES = ("rows", "boxes", "buckets", "sliced", "sampled", "suppressed")
@@ -27,8 +26,8 @@ K_ANONYMITY = PureSql(
     summary="size of the smallest equivalence class; of persons also the largest share one has of a class's rows",
     paper="Samarati and Sweeney (1998)",
     example="FROM k_anonymity('people')",
+    section="Equivalence classes",
     parameters=(SAMPLE_WEIGHTS,),
-    file=FILE,
     answers=CLASSES,
 )
 L_DIVERSITY = PureSql(
@@ -36,8 +35,8 @@ L_DIVERSITY = PureSql(
     summary="distinct, frequency, entropy and recursive diversity of the least diverse class, of its persons and rows",
     paper="Machanavajjhala, Gehrke, Kifer and Venkitasubramaniam (2006)",
     example="FROM l_diversity('boxes', ['age', 'gender', 'education', 'hours_per_week'], 'salary')",
+    section="Equivalence classes",
     parameters=(Parameter("l", "l of recursive (c, l)-diversity, whole, from 1", "integer", 2, low=1),),
-    file=FILE,
     answers=VALUES,
     needs=("qi", "sensitive"),
 )
@@ -46,6 +45,7 @@ T_CLOSENESS = PureSql(
     summary="largest earth mover's distance between a class and the table, with its ground distance",
     paper="Li, Li and Venkatasubramanian (2007)",
     example="FROM t_closeness('people')",
+    section="Equivalence classes",
     parameters=(
         Parameter(
             "distance", "default: 'hierarchy' with a hierarchy, 'ordered' for numbers and dates, else 'equal'",
@@ -53,7 +53,6 @@ T_CLOSENESS = PureSql(
         ),
         Parameter("hierarchy", "table with one row a leaf of the sensitive column: leaf, ancestors, root", "text"),
     ),
-    file=FILE,
     answers=VALUES,
     needs=("qi", "sensitive"),
 )  # fmt: skip
@@ -62,11 +61,11 @@ REIDENTIFICATION_RISK = PureSql(
     summary="highest and average risk of a row, share above a threshold, sample uniques",
     paper="El Emam and Dankar (2008), prosecutor risk",
     example="FROM reidentification_risk('people', threshold := 0.2)",
+    section="Equivalence classes",
     parameters=(
         Parameter("threshold", "risk counted as too high, in [0, 1]", "number", 0.2, low=0, high=1),
         SAMPLE_WEIGHTS,
     ),
-    file=FILE,
     answers=CLASSES,
 )
 CLASS_STATISTICS = PureSql(
@@ -74,8 +73,8 @@ CLASS_STATISTICS = PureSql(
     summary="number and sizes of the classes, discernibility",
     paper="Bayardo and Agrawal (2005)",
     example="FROM class_statistics('people')",
+    section="Equivalence classes",
     parameters=(),
-    file=FILE,
     answers=CLASSES,
 )
 EQUIVALENCE_CLASSES = PureSql(
@@ -83,8 +82,7 @@ EQUIVALENCE_CLASSES = PureSql(
     summary="one row a class: its quasi-identifiers and class_size",
     paper="Samarati and Sweeney (1998)",
     example="FROM equivalence_classes('people') ORDER BY class_size LIMIT 10",
+    section="Equivalence classes",
     parameters=(SAMPLE_WEIGHTS,),
-    file=FILE,
     answers=CLASSES,
 )
-MEASURES = (K_ANONYMITY, L_DIVERSITY, T_CLOSENESS, REIDENTIFICATION_RISK, CLASS_STATISTICS, EQUIVALENCE_CLASSES)

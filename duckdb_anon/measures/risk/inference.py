@@ -71,6 +71,8 @@ MEASURE = Report(
     summary="WP29's third criterion: does the nearest released row tell a person's secret",
     paper=PAPER,
     example="FROM inference('people', 'release')",
+    section="Risk",
+    instead=("attribute_risk",),
     parameters=(
         Parameter("secret", "columns to guess (default: the sensitive ones)", "names"),
         Parameter("known", "columns the attacker knows (default: all quasi-identifiers but the secret)", "names"),

@@ -44,6 +44,8 @@ MEASURE = Report(
     summary="fewest persons of a population who may be behind a released row, and the risk 1/k",
     paper="Sweeney (2001), section 5; El Emam and Dankar (2008), journalist risk",
     example="FROM k_map('boxes', 'people')",
+    section="Risk",
+    instead=("k_anonymity", "linkage_risk"),
     parameters=(),
     returns={
         "k": "BIGINT",

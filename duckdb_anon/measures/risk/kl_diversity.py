@@ -1,4 +1,4 @@
-"""kl_diversity and km_anonymity: what a 1:M table, or a release of persons, guarantees, all in sql/one_to_m.sql.
+"""kl_diversity and km_anonymity: what a 1:M table, or a release of persons, guarantees, all in sql/risk_of_persons.sql.
 
 (k,l)-diversity (Gong, Luo, Yang, Ni & Li 2017, definition 5): how many persons share each fingerprint, and how
 varied fingerprints are in each class of equal quasi-identifiers. (k,k^m)-anonymity (Poulis, Loukides,
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from duckdb_anon.model.function_specs import Parameter, PureSql
 
-FILE = "one_to_m.sql"
 _SENSITIVE = Parameter("sensitive", "sensitive column(s), one fingerprint over all (default: by comment)", "names")
 _PERSON = Parameter("person", "column that says whose row it is (default: by comment; none: a row a person)", "text")
 KL_DIVERSITY = PureSql(
@@ -19,8 +18,8 @@ KL_DIVERSITY = PureSql(
     summary="persons per fingerprint, diversity of fingerprints per class, and the risks these bound, in one row",
     paper="Gong, Luo, Yang, Ni and Li (2017), definitions 1-5, theorem 1",
     example="FROM kl_diversity('persons', ['age'], 'disease')",
+    section="Equivalence classes",
     parameters=(_SENSITIVE, _PERSON),
-    file=FILE,
     answers=("rows", "persons", "boxes", "sampled", "suppressed"),
 )
 KM_ANONYMITY = PureSql(
@@ -28,12 +27,12 @@ KM_ANONYMITY = PureSql(
     summary="smallest support, within a class, of sets of 0 to m values a person has, a row a size",
     paper="Poulis, Loukides, Gkoulalas-Divanis and Skiadopoulos (2013)",
     example="FROM km_anonymity('persons', ['age'], 'disease', m := 2)",
+    section="Equivalence classes",
+    smallest="m := 1",
     parameters=(
         _SENSITIVE,
         Parameter("m", "largest size of a set, 1 to 4", "integer", 2, low=1, high=4),
         _PERSON,
     ),
-    file=FILE,
     answers=("rows", "persons", "boxes", "sampled", "suppressed"),
 )
-MEASURES = (KL_DIVERSITY, KM_ANONYMITY)

@@ -90,6 +90,9 @@ MEASURE = Report(
     summary="WP29's second criterion: do two sets of a person's values lead to the same released row",
     paper=PAPER,
     example="FROM linkability('people', 'release', columns_a := ['age', 'gender'])",
+    section="Risk",
+    smallest="columns_a := ['{number}'], columns_b := ['{text}']",
+    instead=("linkage_risk",),
     parameters=(
         Parameter("columns_a", "columns of the first set (default: every second one)", "names"),
         Parameter("columns_b", "columns of the second set (default: all others)", "names"),

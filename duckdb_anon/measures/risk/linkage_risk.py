@@ -209,6 +209,7 @@ MEASURE = Report(
     summary="how often each attacker finds a person's row or her secret, and the strongest of them; near matches count",
     paper="attackers: Domingo-Ferrer and Torra (2001); Fellegi and Sunter (1969); Li et al. (2020), section 5.1",
     example="FROM linkage_risk('people', 'release', call := 'muco(0.2)')",
+    section="Risk",
     parameters=(
         *PARAMETERS,
         Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),

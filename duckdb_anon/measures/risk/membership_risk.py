@@ -86,6 +86,9 @@ MEASURE = Report(
     summary="does a release tell who is in it: members against persons of a holdout",
     paper="Hanley and McNeil (1982); Carlini et al. (2022), Membership inference attacks from first principles",
     example="FROM membership_risk('people', 'release', holdout := '(SELECT * FROM people USING SAMPLE 50)')",
+    section="Risk",
+    smallest="holdout := '{original}'",
+    instead=("linkage_risk",),
     parameters=(
         Parameter("holdout", "table of persons who are not in the original", "text", REQUIRED),
         *PARAMETERS,

@@ -66,6 +66,9 @@ MEASURE = Report(
     summary="people whom nobody else in the population resembles, estimated from a sample of it",
     paper="Hoshino (2001); Zayatz (1991); Chen and Keller-McNulty (1998); Skinner and Shlomo (2008); see Dankar (2012)",
     example="FROM population_uniqueness('people', 0.05)",
+    section="Risk",
+    smallest="sampling_fraction := 0.1",
+    instead=("reidentification_risk",),
     parameters=(
         Parameter(
             "sampling_fraction", "share of the population that is in the table", "number", REQUIRED, above=0, high=1

@@ -71,6 +71,9 @@ MEASURE = Report(
     summary="disclosure risk under randomized response, for given p or the p found for l",
     paper=f"{PAPER}, section IV.A, Result 1",
     example="FROM rr_risk('people', p := 0.8)",
+    section="Risk",
+    smallest="p := 0.8",
+    instead=("linkage_risk",),
     parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
     returns={
         "attribute": "VARCHAR",

@@ -145,6 +145,8 @@ MEASURE = Report(
     summary="WP29's first criterion: predicates of the release that hold for exactly one person",
     paper=PAPER,
     example="FROM singling_out('people', 'release', attacks := 100)",
+    section="Risk",
+    instead=("linkage_risk", "attribute_risk"),
     parameters=(
         Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
         Parameter("n", "columns of a multivariate predicate", "integer", 4, low=1),

@@ -96,6 +96,8 @@ MEASURE = Report(
     summary="rows that are alone by few columns already (SUDA2), with SUDA and DIS scores",
     paper="Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); DIS: Elliot (2000)",
     example="FROM special_uniques('people', max_size := 3) LIMIT 10",
+    section="Risk",
+    instead=("reidentification_risk",),
     parameters=(
         Parameter("max_size", "columns of the largest set that is looked at (default: all)", "integer", low=1),
         Parameter(

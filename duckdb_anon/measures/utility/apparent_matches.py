@@ -58,6 +58,7 @@ MEASURE = Report(
     summary="rows alone by their quasi-identifiers in both tables, and how much of the rest agrees",
     paper="Task et al. (2023), NIST SDNist, apparent match distribution",
     example="FROM apparent_matches('people', 'release')",
+    section="Utility",
     parameters=(BY,),
     returns={
         "subgroup": "VARCHAR",

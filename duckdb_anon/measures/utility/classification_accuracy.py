@@ -169,6 +169,9 @@ MEASURE = Report(
     summary="accuracy of a decision tree trained on the release, beside original rows and the largest class",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.3 (CART for C4.5)",
     example="FROM classification_accuracy('people', 'boxes', 'gender')",
+    section="Utility",
+    smallest="target := '{text}', folds := 2",
+    extra="ml",
     parameters=(
         Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED),
         Parameter("folds", "number of folds", "integer", 10, low=2),

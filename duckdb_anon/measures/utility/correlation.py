@@ -69,6 +69,7 @@ MEASURE = Report(
     summary="uncertainty coefficient of every ordered pair of columns, in a table or as a release tells it",
     paper="Theil (1970); Guo, Ying and Wu (2011), section V",
     example="FROM correlation('people')",
+    section="Utility",
     parameters=(
         Parameter("columns", "columns to pair (default: the labelled ones)", "names"),
         Parameter("projection", "negative cells: 'clip' sets them to 0; 'euclidean' takes the nearest distribution",

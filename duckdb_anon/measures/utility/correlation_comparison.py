@@ -78,6 +78,7 @@ MEASURE = Report(
     summary="correlations of numbers in original and release, and how much their confidence intervals overlap",
     paper="Karr et al. (2006), section 3.2; correlations as in NIST SDNist",
     example="FROM correlation_comparison('people', 'release')",
+    section="Utility",
     parameters=(COLUMNS, BY),
     returns={
         "subgroup": "VARCHAR",

@@ -87,6 +87,7 @@ MEASURE = Report(
     summary="KL, chi-squared, L1, L2 and Hellinger distance of the distribution a release tells of",
     paper="Guo, Ying and Wu (2011), section V",
     example="FROM distribution_distance('people', 'randomized', columns := ['gender', 'education'])",
+    section="Utility",
     parameters=(
         Parameter("columns", "columns whose joint distribution is compared (default: each labelled one)", "names"),
         Parameter("smoothing", "rows added to every cell of the estimate for KL, chi-squared, Hellinger", "number", 0.5,

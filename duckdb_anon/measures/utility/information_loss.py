@@ -142,6 +142,7 @@ MEASURE = Report(
     summary="ILoss and NCP of the published quasi-identifiers, per attribute and overall",
     paper="ILoss: Xiao and Tao (2006), personalized privacy preservation; NCP: Xu et al. (2006)",
     example="FROM information_loss('people', 'boxes')",
+    section="Utility",
     parameters=(),
     returns={"attribute": "VARCHAR", "rows": "BIGINT", "iloss": "DOUBLE", "ncp": "DOUBLE", "changed": "DOUBLE"},
     compute=information_loss,

@@ -98,6 +98,7 @@ MEASURE = Report(
     summary="likeness of 2- and 3-way marginals, a score of 1,000, beside that of two halves of the original",
     paper="Task et al. (2023), NIST SDNist, k-marginal edit distance",
     example="FROM k_marginal('people', 'release')",
+    section="Utility",
     parameters=(
         COLUMNS,
         Parameter(

@@ -117,6 +117,9 @@ MEASURE = Report(
     summary="how well a logistic regression and a tree tell released rows from original ones (pMSE)",
     paper="Woo et al. (2009); Snoke et al. (2018), section 3; in NIST SDNist",
     example="FROM propensity('people', 'release', permutations := 3)",
+    section="Utility",
+    smallest="permutations := 1",
+    extra="ml",
     parameters=(
         COLUMNS,
         Parameter("rows", "rows of each table that are drawn at most", "integer", 20_000, low=10, high=1_000_000),

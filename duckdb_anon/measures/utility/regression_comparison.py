@@ -166,6 +166,8 @@ MEASURE = Report(
     summary="a linear regression on original and release: coefficients and the overlap of their intervals",
     paper="Karr et al. (2006), section 3.2; linear regression as in NIST SDNist",
     example="FROM regression_comparison('people', 'release', 'salary', columns := ['age', 'gender', 'education'])",
+    section="Utility",
+    smallest="target := '{number}'",
     parameters=(
         Parameter("target", "number or date that the other columns explain", "text", REQUIRED),
         COLUMNS,

@@ -132,6 +132,8 @@ MEASURE = Query(
     summary="the original's cells estimated from a randomized release, raw and projected, with standard errors",
     paper=f"{PAPER}, section III.B, equation 2",
     example="FROM rr_reconstruct('randomized', ['gender'])",
+    section="Utility",
+    smallest="columns := ['{text}']",
     parameters=(
         Parameter("columns", "columns whose cells to estimate", "names", REQUIRED),
         Parameter(

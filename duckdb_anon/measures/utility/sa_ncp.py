@@ -170,6 +170,7 @@ MEASURE = Report(
     summary="loss of the sensitive values of persons published as lists of nodes, in [0, 1]",
     paper="Gong, Luo, Yang, Ni and Li (2017), equation 4; NCP: Xu et al. (2006)",
     example="FROM sa_ncp('visits', 'persons')",
+    section="Utility",
     parameters=(
         Parameter(
             "variant",

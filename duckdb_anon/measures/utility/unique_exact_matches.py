@@ -52,6 +52,7 @@ MEASURE = Report(
     summary="rows that are alone in the original and stand in the release value for value",
     paper="Task et al. (2023), NIST SDNist, unique exact matches",
     example="FROM unique_exact_matches('people', 'release')",
+    section="Utility",
     parameters=(COLUMNS, BY),
     returns={
         "subgroup": "VARCHAR",

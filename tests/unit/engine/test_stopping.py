@@ -45,7 +45,16 @@ def _layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with a method that runs until it is stopped."""
-    entry = Method("endless", "", "", example="", smallest="", parameters=(), layout=_layout, release=_release)
+    entry = Method(
+        name="endless",
+        summary="",
+        paper="",
+        example="",
+        parameters=(),
+        formats=("rows",),
+        layout=_layout,
+        release=_release,
+    )
     monkeypatch.setitem(sql_functions._BY_NAME, "endless", entry)
     _started.clear()
     con = duckdb_anon.connect()

@@ -99,7 +99,7 @@ METHODS_WITH_EDGES = [m for m in METHODS if takes_edges(m) and "person" not in m
 def test_no_released_value_has_fewer_than_k_carriers(
     made: duckdb.DuckDBPyConnection, method: Method, column: str
 ) -> None:
-    smallest = {"anatomy": "1", "slicing": "1", "merging": "1"}.get(method.name, method.smallest)
+    smallest = {"anatomy": "l := 1", "slicing": "l := 1", "merging": "l := 1"}.get(method.name, method.smallest)
     call = f"{smallest}, qi := ['age', 'sex'], sensitive := '{column}', sensitive_edges := 9"
     made.execute(f"create or replace table r as from {method.name}('people', {call})")
     before = carriers_of(made, f"select {column}, pid from people")

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.person_checks import METHODS_OF_PERSONS
+from duckdb_anon.registry import METHODS
 
 CONSTANT = ("month_of_birth", "year_of_birth", "race", "years_of_education", "income")
 TRIED = {"muco", "mondrian", "incognito", "anatomy", "slicing", "merging"}
@@ -45,7 +45,7 @@ def visits(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def test_every_method_that_counts_persons_is_tried() -> None:
     # the two others release a row a person and are proved in their own tests
-    assert set(METHODS_OF_PERSONS) - {"one_to_m_generalize", "rmr"} == TRIED
+    assert {m.name for m in METHODS if m.unit == "person" and "person" not in m.needs} == TRIED
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_what_counts_rows_alone_is_refused(visits: duckdb.DuckDBPyConnection) ->
         "slicing('visits', 2, columns := [['race'], ['diagnosis', 'income', 'year_of_birth', 'month_of_birth', "
         "'years_of_education']])": "sensitive_column := 'alone'",
         "merging('visits', 2, force_k := ['race'])": "make parts of k rows",
-        "rr_distort('visits', p := 0.8)": "muco, mondrian, .* protect persons",
+        "rr_distort('visits', p := 0.8)": "use muco, which protects persons",
         "slicing('visits', 3)": "the largest l this table can meet is 2",
     }
     for call, message in refused.items():

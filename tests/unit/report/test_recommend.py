@@ -48,7 +48,7 @@ def made(step: dict[str, Any]) -> str:
 
 
 def test_every_method_for_rows_is_released_attacked_and_queried_on_the_stated_rows(tried: list[dict[str, Any]]) -> None:
-    assert {s["method"] for s in tried} == {m.name for m in registry.METHODS if m.ladders and "person" not in m.needs}
+    assert {s["method"] for s in tried} == {m.name for m in registry.METHODS if m.sweeps and "person" not in m.needs}
     assert {s["rows"] for s in tried} == {2000}
     assert all(0 <= risk(s) <= 1 and s["query_error"] > 0 and s["seconds"] > 0 for s in tried)
 
@@ -78,8 +78,8 @@ def test_edges_are_recommended_where_sensitive_values_single_out() -> None:
 
 
 def test_ladder_is_climbed_until_a_step_meets_the_risk(tried: list[dict[str, Any]]) -> None:
-    for method, ladder in [(m, each) for m in registry.METHODS for each in m.ladders]:
-        calls = [f"FROM {method.name}('people', {arguments}" for arguments in ladder.calls(2000)]
+    for method, sweep in [(m, each) for m in registry.METHODS for each in m.sweeps]:
+        calls = [f"FROM {method.name}('people', {arguments}" for arguments in sweep.calls(2000)]
         climbed = [s for call in calls for s in tried if s["call"].split(", columns")[0].removesuffix(")") == call]
         assert [s["call"][: len(call)] for s, call in zip(climbed, calls, strict=False)] == calls[: len(climbed)]
         assert not any(s["meets_max_risk"] for s in climbed[:-1])

@@ -8,8 +8,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from duckdb_anon.report.html.style import ORIGINAL, PALETTE
 from duckdb_anon.report.metrics import P_MATCH, Findings, Measured
-from duckdb_anon.report.style import ORIGINAL, PALETTE
 
 Spec = dict[str, Any]
 _HEIGHT, _STEP = 230, 9

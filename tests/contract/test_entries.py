@@ -1,8 +1,7 @@
-"""What every registry entry promises, checked on all of them."""
+"""What every entry states, checked on all of them: an entry that a new file declares is tested here at once."""
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from pathlib import Path
@@ -13,24 +12,46 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine.planner import parameters_of
-from duckdb_anon.model.function_specs import REQUIRED, Entry, Method, PureSql, Report
+from duckdb_anon.functions_page import page
+from duckdb_anon.model.function_specs import REQUIRED, SECTIONS, Entry, Method, PureSql
+from duckdb_anon.model.release_formats import read
+from duckdb_anon.model.release_formats.known_shapes import SHAPES
 from duckdb_anon.registry import ENTRIES, METHODS
-from tests.reference.ordinary_calls import CALLS, MEASURES, OF_PERSONS
-from tests.reference.smallest_calls import smallest_call
+from tests.reference.entry_calls import arguments, is_scalar, require_extra, smallest_call, tables_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 IDS = [entry.name for entry in ENTRIES]
-
-
-def test_names_are_unique() -> None:
-    assert len(set(IDS)) == len(IDS)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
 def test_entry_says_what_it_does_and_where_it_comes_from(entry: Entry) -> None:
     assert 10 < len(entry.summary) < 140
     assert not entry.summary.endswith(".")
-    assert entry.name == "anon_functions" or entry.paper or entry.name.startswith("anon_")
+    assert entry.paper or entry.name.startswith("anon_")
+    assert entry.section in SECTIONS
+    assert f"{entry.name}(" in entry.example
+    assert sum(other.example == entry.example for other in ENTRIES) == 1
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_calls_of_an_entry_name_its_own_parameters(entry: Entry) -> None:
+    own = {parameter.name for parameter in parameters_of(entry)}
+    for text in (entry.smallest, *entry.trials):
+        assert set(arguments(text)) <= own
+    required = {p.name for p in entry.parameters if p.default is REQUIRED} - set(tables_of(entry))
+    assert required <= set(arguments(entry.smallest))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_functions_offered_in_place_of_one_that_counts_rows_count_persons(entry: Entry) -> None:
+    assert {other.unit for other in ENTRIES if other.name in entry.instead} <= {"person"}
+    assert set(entry.instead) <= set(IDS)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_formats_of_an_entry_exist(entry: Entry) -> None:
+    formats = entry.formats if isinstance(entry, Method) else getattr(entry, "answers", ())
+    assert formats == ("*",) or set(formats) <= {shape.name for shape in SHAPES}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
@@ -82,34 +103,41 @@ def test_rows_are_not_handed_over_in_the_order_of_what_is_joined_to_them(
     assert not joins & {"RIGHT", "OUTER"}
 
 
-def test_releases_put_together_of_parts_are_checked_in_sql() -> None:
-    """But for rows that were made up, and counts with noise: nothing that a SELECT could count holds of these."""
-    assert {m.name for m in METHODS if m.parts and not m.finished} == {"merging", "laplace_on_groups"}
-    assert not [m.name for m in METHODS if m.finished and not m.parts]
+@pytest.mark.parametrize("entry", METHODS, ids=lambda m: m.name)
+def test_a_release_has_the_formats_its_method_names(documented: duckdb.DuckDBPyConnection, entry: Method) -> None:
+    columns = {n: t for n, t, *_ in documented.execute(f"describe {entry.example.split()[2]}").fetchall()}
+    labelled = "visits" if "person" in entry.needs else "people"
+    roles = documented.execute(
+        f"select column_name, comment from duckdb_columns() where table_name = '{labelled}' and comment is not null"
+    ).fetchall()
+    found = read(
+        columns, None, table="release", function=entry.name, labelled=[name for name, _ in roles],
+        sensitive=[name for name, comment in roles if "sensitive" in comment],
+        trees={name: "tree" for name, comment in roles if "hierarchy" in comment},
+    )  # fmt: skip
+    assert set(found.shapes) - {"linked"} <= set(entry.formats)
+    assert entry.formats[0] in found.shapes
 
 
-def test_every_method_and_measure_is_tried_with_the_names_of_carriers() -> None:
-    """By `test_ordinary_names`, which is a campaign."""
-    assert set(CALLS) == {m.name for m in METHODS if "person" not in m.needs}
-    taking = {e.name for e in ENTRIES if isinstance(e, Report) and e.reads == "tables" and len(e.tables) > 1}
-    taking |= {e.name for e in ENTRIES if isinstance(e, PureSql)}
-    assert taking - OF_PERSONS <= {call.split("(")[0] for call in MEASURES}
+@pytest.mark.parametrize("entry", METHODS, ids=lambda m: m.name)
+def test_a_differentially_private_method_has_a_budget_and_publishes_no_row(entry: Method) -> None:
+    if entry.differentially_private:
+        assert "epsilon" in {p.name for p in entry.parameters}
+        assert "counts" in entry.formats
 
 
-def test_every_example_calls_its_function_and_is_no_other_ones() -> None:
-    assert all(f"{entry.name}(" in entry.example for entry in ENTRIES)
-    assert len({entry.example for entry in ENTRIES}) == len(ENTRIES)
+@pytest.mark.parametrize("entry", METHODS, ids=lambda m: m.name)
+def test_a_release_put_together_from_parts_is_checked_in_sql(entry: Method) -> None:
+    """Rows that were made up and noisy counts are not: no SELECT could count what holds of these."""
+    unchecked = "counts" in entry.formats or "fake" in {p.name for p in entry.parameters}
+    assert bool(entry.finished) == (entry.parts is not None and not unchecked)
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e not in METHODS], ids=lambda e: e.name)
 def test_example_runs_and_gives_rows(
     documented: duckdb.DuckDBPyConnection, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if entry.name == "anon_report":
-        pytest.importorskip("altair", reason="the report extra is not installed")
-        pytest.importorskip("vl_convert", reason="the report extra is not installed")
-    if entry.name in ("classification_accuracy", "propensity"):
-        pytest.importorskip("sklearn", reason="the ml extra is not installed")
+    require_extra(entry)
     monkeypatch.chdir(tmp_path)  # a report is a file
     assert documented.execute(entry.example).fetchall()
 
@@ -120,31 +148,23 @@ def test_methods_example_makes_its_release(documented: duckdb.DuckDBPyConnection
     assert documented.execute(f"select count(*) > 0 from {made}").fetchone() == (True,)
 
 
-def test_functions_are_listed_with_all_that_is_known_of_them(documented: duckdb.DuckDBPyConnection) -> None:
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_help_has_all_that_an_entry_states(documented: duckdb.DuckDBPyConnection, entry: Entry) -> None:
     rows = documented.execute(
-        'select "function", count(*), count(distinct about), any_value(about), any_value(example) '
-        "from anon_functions() group by all"
+        'select parameter, meaning, about, example from anon_functions() where "function" = $f', {"f": entry.name}
     ).fetchall()
-    assert {row[0]: row[1] for row in rows} == {e.name: max(1, len(parameters_of(e))) for e in ENTRIES}
-    for name, _, texts, about, example in rows:
-        entry = next(e for e in ENTRIES if e.name == name)
-        assert example == entry.example
-        assert texts == (0 if isinstance(entry, PureSql) else 1)
-        assert about is None or about.partition("\n")[0] != (functools.__doc__ or "").partition("\n")[0]
-        if isinstance(entry, Method):
-            assert len(about) > 200 and "Cost" in about
+    assert [(row[0], row[1]) for row in rows] == ([(p.name, p.doc) for p in parameters_of(entry)] or [(None, None)])
+    about = rows[0][2]
+    assert {row[2:] for row in rows} == {(about, entry.example)}
+    assert isinstance(entry, PureSql) == (about is None)
+    if isinstance(entry, Method):
+        assert len(about) > 200 and "Cost" in about
 
 
-def table_parameters(entry: Entry) -> set[str]:
-    return {"tbl"} if isinstance(entry, Method) or not hasattr(entry, "tables") else set(entry.tables)
-
-
-@pytest.mark.parametrize("entry", [e for e in ENTRIES if table_parameters(e)], ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if tables_of(e)], ids=lambda e: e.name)
 def test_a_missing_table_is_a_clear_error_and_nothing_is_written(con: duckdb.DuckDBPyConnection, entry: Entry) -> None:
-    tables = table_parameters(entry)
-    given = ", ".join(f"{p.name} := 'nowhere'" for p in parameters_of(entry) if p.name in tables)
-    scalar = getattr(entry, "scalar", False)
-    call = f"select {entry.name}({given})" if scalar else f"from {entry.name}({given})"
+    given = ", ".join(f"{name} := 'nowhere'" for name in tables_of(entry))
+    call = f"{'select' if is_scalar(entry) else 'from'} {entry.name}({given})"
     with pytest.raises(duckdb.Error) as caught:
         con.execute(f"create table made as {call}").fetchall()
     message = str(caught.value)
@@ -172,13 +192,8 @@ def test_unlabelled_columns_never_leave(con: duckdb.DuckDBPyConnection, entry: M
     assert "unlabelled" not in str(con.execute("describe release").fetchall())
 
 
-def test_page_of_functions_lists_every_one_with_its_summary_methods_first() -> None:
-    page = (PROJECT / "duckdb_anon" / "FUNCTIONS.md").read_text(encoding="utf-8")
-    _, methods, measures, *_ = re.split(r"^\| function \| what it does \|\n\|---\|---\|\n", page, flags=re.MULTILINE)
-    for table, entries in ((methods, METHODS), (measures, ENTRIES[len(METHODS) :])):
-        rows = re.match(r"(?:\|.*\n)*", table)
-        assert rows is not None
-        assert rows.group().splitlines() == [f"| `{entry.name}` | {entry.summary} |" for entry in entries]
+def test_page_of_functions_is_the_one_that_entries_make() -> None:
+    assert (PROJECT / "duckdb_anon" / "FUNCTIONS.md").read_text(encoding="utf-8") == page(ENTRIES)
 
 
 def test_readme_examples_run() -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import vl_convert
 
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.report import charts
 from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
-from duckdb_anon.report.evidence_page import Sections, interval, number
+from duckdb_anon.report.html import charts
+from duckdb_anon.report.html.evidence_page import Sections, interval, number
+from duckdb_anon.report.html.style import CSS, DRAW
 from duckdb_anon.report.metrics import Findings, Measured
 from duckdb_anon.report.redaction import Edition
-from duckdb_anon.report.style import CSS, DRAW
 
 _INTERNAL = (
     '<p class="warning">For the data holder: this page holds figures on the original (counts of values, exact '

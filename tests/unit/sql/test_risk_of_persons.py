@@ -1,4 +1,4 @@
-"""sql/one_to_m.sql in a plain DuckDB connection, against the obvious version."""
+"""sql/risk_of_persons.sql in a plain DuckDB connection, against the obvious version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SQL = Path(__file__).resolve().parents[3] / "sql"
 @pytest.fixture
 def plain() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect()
-    for file in ("risk.sql", "one_to_m.sql"):
+    for file in ("risk.sql", "risk_of_persons.sql"):
         connection.execute((SQL / file).read_text())
     yield connection
     connection.close()

@@ -1,0 +1,1 @@
+"""The page of anon_report: sections, charts, styles. Needs the extra `report`."""

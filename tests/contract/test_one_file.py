@@ -1,0 +1,113 @@
+"""Adding a method or a measure is one file: toys of a temporary folder are called, listed and tested like the others."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+METHOD = '''
+"""Toy: every row as it is, which protects nothing. This text is as long as the tests want the text of a method to be,
+since a method states what it releases, its guarantee (none), its source (none), and its cost. Cost: O(n).
+"""
+
+import numpy as np
+
+from duckdb_anon.model.function_specs import ColumnPlan, Method
+from duckdb_anon.model.released_columns import ROWS, Source
+
+
+def layout(roles, params):
+    infos = roles.qi + roles.sensitive + roles.keep
+    return tuple(ColumnPlan(info.name, Source) for info in infos){extra}
+
+
+def release(table, params, rng):
+    return {{ROWS: Source(np.arange(table.rows, dtype=np.int64))}}
+
+
+METHOD = Method(
+    name="{name}",
+    summary="every row as it is, for a test",
+    paper="none",
+    example="CREATE TABLE {name}_made AS FROM {name}('people')",
+    formats=("{format}",),
+    instead=("mondrian",),
+    parameters=(),
+    layout=layout,
+    release=release,
+)
+'''
+MEASURE = '''
+"""Toy measure: how many rows a release has. Cost: none."""
+
+from duckdb_anon.model.function_specs import Report
+
+MEASURE = Report(
+    name="{name}",
+    summary="rows of original and release, for a test",
+    paper="none",
+    example="FROM {name}('people', 'boxes')",
+    section="Utility",
+    parameters=(),
+    returns={{"original": "BIGINT", "release": "BIGINT"}},
+    compute=lambda tables, params, rng: {{"original": [tables[0].rows], "release": [{rows}]}},
+    tables=("original", "release"),
+    reads="tables",
+    answers=("rows", "boxes"),
+    instead={instead},
+)
+'''
+FILES = {
+    "methods/toy_method.py": METHOD.format(name="toy_method", format="rows", extra=""),
+    "methods/toy_wrong_format.py": METHOD.format(name="toy_wrong_format", format="boxes", extra=""),
+    "measures/toy_measure.py": MEASURE.format(name="toy_measure", rows="tables[1].rows", instead='("linkage_risk",)'),
+    "measures/toy_failing.py": MEASURE.format(name="toy_failing", rows="1 / 0", instead='("linkage_risk",)'),
+    "measures/toy_advice.py": MEASURE.format(name="toy_advice", rows="1", instead='("disclosure",)'),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set[str]]]:
+    """Function to outcome to tests: the contract tests, run on the toys alone in a process that finds them."""
+    folder = tmp_path_factory.mktemp("entries")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text.lstrip(), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.reference.extra_entries", "-n", "0", "-k", "toy_", "-rA",
+         "--tb=no", "-m", "campaign or not campaign", "tests/contract", "--ignore=tests/contract/test_one_file.py"],
+        cwd=PROJECT, env={**os.environ, "ANON_EXTRA_ENTRIES": str(folder)}, capture_output=True, text=True,
+    )  # fmt: skip
+    found: dict[str, dict[str, set[str]]] = {}
+    for outcome, test, name in re.findall(
+        r"^(PASSED|FAILED|ERROR) \S+::(\w+)\[.*?(toy_\w+).*\]", ran.stdout, re.MULTILINE
+    ):
+        found.setdefault(name, {}).setdefault(outcome, set()).add(test)
+    assert set(found) == {Path(file).stem for file in FILES}, ran.stdout + ran.stderr
+    return found
+
+
+@pytest.mark.parametrize("name", ["toy_method", "toy_measure"])
+def test_a_whole_entry_meets_every_contract(outcomes: dict[str, dict[str, set[str]]], name: str) -> None:
+    assert set(outcomes[name]) == {"PASSED"}
+    assert len(outcomes[name]["PASSED"]) > 8
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("toy_wrong_format", {"test_a_release_has_the_formats_its_method_names"}),
+        ("toy_failing", {"test_example_runs_and_gives_rows", "test_advice_names_only_what_the_function_takes"}),
+        ("toy_advice", {"test_functions_offered_in_place_of_one_that_counts_rows_count_persons"}),
+    ],
+)
+def test_an_entry_that_breaks_a_contract_fails_it(
+    outcomes: dict[str, dict[str, set[str]]], name: str, broken: set[str]
+) -> None:
+    assert outcomes[name]["FAILED"] == broken
