@@ -78,7 +78,7 @@ def in_buckets(order: IntArray, cells: Mapping[str, Cells]) -> IntArray:
     bucket = cells.get(BUCKET.key)
     if not isinstance(bucket, Whole):
         return order
-    return order[order_by(bucket.values[order], np.zeros(1, dtype=np.int64), 1)]
+    return order[order_by(bucket.values[order])]
 
 
 def _in_order(columns: list[Column], order: IntArray | CodeArray) -> list[Column]:

@@ -41,7 +41,7 @@ def numbered_by_kind(offsets: IntArray, codes: CodeArray, counts: IntArray) -> I
     kinds = int(kind.max(initial=-1)) + 1
     if kinds >= BELOW or kinds * LEAST_BUCKETS > buckets:
         return np.arange(1, buckets + 1, dtype=np.int64)
-    order = order_by(kind, np.zeros(1, dtype=np.int64), 1)
+    order = order_by(kind)
     starts = offsets_of(kind[order], kinds)
     place = np.empty(buckets, dtype=np.int64)
     place[order] = np.arange(buckets) - starts[kind[order]]

@@ -76,7 +76,7 @@ def _by_value(sensitive: CodeArray, rng: np.random.Generator) -> tuple[IntArray,
     """Rows sorted by value, values and the rows within a value in random order; and the place of each one's value."""
     place = rng.permutation(int(sensitive.max()) + 1)
     order = rng.permutation(len(sensitive))
-    order = order[order_by(place[sensitive[order]], np.zeros(1, dtype=np.int64), 1)]
+    order = order[order_by(place[sensitive[order]])]
     return order, place[sensitive[order]]
 
 

@@ -1,21 +1,17 @@
-"""Incognito: every value of an attribute is generalized to the same level, the levels being those that lose least.
+"""Incognito: every value of an attribute is generalized to the same level; the levels are those of least loss.
 
-Releases an interval, a set of values or a hierarchy node on every quasi-identifier; sensitive and insensitive
-columns as they are. Guarantee: every class of equal published values satisfies k-anonymity, l-diversity (by
-default entropy) and t-closeness as asked for, checked once more on the finished release. Up to the share
-`max_suppression` of the rows, those in classes that fail, may be left out; then every released row
-carries their number in the column `suppressed`. Where a column says whose row it is, all of them count persons; l asks
-for l persons as well, and is kept by the rows, too; and no person has more than 1/k (1/l) of the rows of a class. Where
-some have many rows, that takes higher levels: on a tenth of the visits (5,853 persons with up to 40 rows, 3
-quasi-identifiers) the loss at k = 5 is .61, and .36 without the bound, when one person had .44 of a class. A value is
-generalized alike wherever it stands, so that a person's sex or birth year is the same in all her rows.
+Releases an interval, a set of values or a hierarchy node on every quasi-identifier; sensitive and insensitive columns
+unchanged. Guarantee: every equivalence class satisfies k-anonymity, l-diversity (by default entropy) and t-closeness as
+required, checked again on the finished release. Up to the share `max_suppression` of the rows, those in classes that
+fail, may be suppressed; every released row then carries their number in the column `suppressed`. With a person column
+all of them count persons; l also requires l persons, and diversity of the rows; no person has more than 1/k (1/l) of
+the rows of a class. A value is generalized alike in every row, so a person's sex is the same in all of their rows.
 
-Paper: LeFevre, DeWitt and Ramakrishnan (2005), Incognito: efficient full-domain k-anonymity; entropy
-l-diversity as in Machanavajjhala et al. (2006). Departures: DuckDB counts the table once and all other counts are
-rolled up from that; of the minimal nodes the one with the least normalized certainty penalty (Xu et al. 2006)
-is taken, a suppressed row counting as wholly generalized; ties go to the smaller height, then to the
-first attribute least generalized. Cost: exponential in the attributes at worst; how many level vectors may have to be
-visited is known before the search, shown as its phase, and bounded by `max_nodes`.
+Paper: LeFevre, DeWitt and Ramakrishnan (2005), Incognito: efficient full-domain k-anonymity; entropy l-diversity as in
+Machanavajjhala et al. (2006). Departures: DuckDB counts the table once, all other counts are rolled up from that; of
+all valid level vectors the one with the least normalized certainty penalty (Xu et al. 2006) is taken, see
+`kernels/lattice/search.py`. Cost: exponential in the attributes at worst; the number of level vectors is known before
+the search, and bounded by `max_nodes`.
 """
 
 from __future__ import annotations
@@ -27,16 +23,13 @@ import numpy as np
 from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.lattice import (
-    Counter,
-    cheapest,
-    failing_rows,
-    ladder_of,
-    minimal_nodes,
-    most_nodes,
-    valid_nodes,
+    FrequencySet,
+    GeneralizationLevels,
+    generalization_levels,
+    least_loss_node,
+    number_of_nodes,
 )
-from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
-from duckdb_anon.kernels.partition import All, DistinctDiversity, Groups, KAnonymity, OfColumn, PersonShare, Requirement
+from duckdb_anon.kernels.partition import Groups, Requirement
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.slicing.generalized_layout import box_plans
 from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS
@@ -44,7 +37,6 @@ from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles, Sweep
-from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats import SUPPRESSED
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 
@@ -69,22 +61,21 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         of each released row.
 
     Raises:
-        RequirementError: even the whole table as one class fails, or the search may visit more than `max_nodes`.
+        RequirementError: even the full table as one class fails, or there are more than `max_nodes` level vectors.
     """
     if table.combinations is None:
         raise TypeError(f"{NAME} works on a table whose combinations are counted")
     person = table.repeated_person
     requirement, sensitive = asked(NAME, table, params, persons=person is not None)
-    ladders = [ladder_of(a, params["branching"]) for a in table.qi]
-    counter = Counter(ladders, sensitive, table.combinations, person)
-    _check_whole(counter, requirement)
+    attributes = [generalization_levels(a, params["branching"]) for a in table.qi]
+    _check_nodes(attributes, params["max_nodes"])
+    counted = FrequencySet.of_table(attributes, sensitive, table.combinations, person)
+    _check_full_table(counted, requirement)
     allowed = int(params["max_suppression"] * table.rows)
-    monotone = (allowed == 0 and person is None) or _monotone(requirement, suppressing=allowed > 0)
-    _check_nodes(counter, monotone, params["max_nodes"])
-    levels = _best_node(counter, requirement, allowed, monotone)
-    published = {
-        ladder.attribute.name: ladder.cells(level) for ladder, level in zip(counter.ladders, levels, strict=True)
-    }
+    node = least_loss_node(counted, requirement, allowed)
+    if node is None:
+        raise TypeError("the full table satisfies the requirement, and no node does")
+    published = {levels.attribute.name: levels.cells(level) for levels, level in zip(attributes, node, strict=True)}
     published = with_edges(table, published, params, person)
     kept = np.arange(table.rows, dtype=np.int64)
     if allowed:
@@ -99,47 +90,24 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return {**published, ROWS: Source(kept)}
 
 
-def _check_whole(counter: Counter, requirement: Requirement) -> None:
-    top = counter.at(counter.every, tuple(ladder.height for ladder in counter.ladders))
-    whole = top.groups(counter.table_counts)
-    if not requirement.holds(whole).all():
-        raise RequirementError(f"{NAME}: the whole table fails the requirement: {requirement.attained(whole)}")
-
-
-def _check_nodes(counter: Counter, monotone: bool, most: int) -> None:
-    """Say how many level vectors the search may visit, or refuse it."""
-    nodes = most_nodes((ladder.height for ladder in counter.ladders), monotone=monotone)
-    progress.say(f"levels, at most {nodes:,} to visit")
+def _check_nodes(attributes: list[GeneralizationLevels], most: int) -> None:
+    """Report how many level vectors the search may check, or refuse it."""
+    nodes = number_of_nodes(attributes)
+    progress.say(f"levels, at most {nodes:,} to check")
     if nodes > most:
-        high = max(counter.ladders, key=lambda ladder: ladder.height)
+        high = max(attributes, key=lambda levels: levels.height)
         raise RequirementError(
-            f"{NAME}: the search may visit {nodes:,} level vectors of {len(counter.ladders)} quasi-identifiers, and "
-            f"max_nodes := {most:,}; name fewer columns in qi, give '{high.attribute.name}' ({high.height + 1} levels) "
-            "fewer by a larger branching or a flatter hierarchy, raise max_nodes, or use mondrian, whose cost does not "
-            "grow so"
+            f"{NAME}: {len(attributes)} quasi-identifiers have {nodes:,} level vectors, more than max_nodes := "
+            f"{most:,}. Name fewer columns in qi, give '{high.attribute.name}' ({high.height + 1} levels) fewer levels "
+            "by a larger branching or a flatter hierarchy, or raise max_nodes. The cost of mondrian does not grow with "
+            "the levels"
         )
 
 
-def _best_node(counter: Counter, requirement: Requirement, allowed: int, monotone: bool) -> Levels:
-    """The valid node of least loss; without suppression only minimal ones can have it."""
-
-    def passes(found: FrequencySet) -> bool:
-        return int(failing_rows(found, counter.table_counts, requirement).sum()) <= allowed
-
-    valid = valid_nodes(counter, passes, monotone=monotone, tick=tick)
-    return cheapest(counter, valid if allowed else minimal_nodes(valid), requirement, allowed > 0)
-
-
-def _monotone(requirement: Requirement, *, suppressing: bool) -> bool:
-    """Whether merging classes can never make a row fail that did not, persons counted; failing rows may be left out."""
-    if isinstance(requirement, All):
-        return all(_monotone(part, suppressing=suppressing) for part in requirement.parts)
-    if isinstance(requirement, OfColumn):
-        return _monotone(requirement.part, suppressing=suppressing)
-    if isinstance(requirement, PersonShare):
-        # a class that fails may pull down the one it is merged with
-        return not suppressing
-    return isinstance(requirement, (KAnonymity, DistinctDiversity))
+def _check_full_table(counted: FrequencySet, requirement: Requirement) -> None:
+    full_table = counted.groups(np.zeros(len(counted.rows), dtype=np.int64))
+    if not requirement.holds(full_table).all():
+        raise RequirementError(f"{NAME}: the whole table fails the requirement: {requirement.attained(full_table)}")
 
 
 def _kept_rows(
@@ -200,7 +168,7 @@ METHOD = Method(
             "integer", 4, low=2,
         ),
         Parameter(
-            "max_nodes", "most level vectors the search may visit; more are refused before it starts", "integer",
+            "max_nodes", "most level vectors to search; more are refused before the search starts", "integer",
             250_000, low=1,
         ),
         EDGES,

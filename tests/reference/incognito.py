@@ -11,31 +11,94 @@ from tests.reference.mondrian import effective_entropy
 
 Node = tuple[int, ...]
 Maps = Sequence[Sequence[dict[Hashable, Hashable]]]  # attribute, level: value to generalized value
+Penalties = Sequence[Sequence[dict[Hashable, float]]]  # attribute, level: generalized value to its NCP
+Record = tuple[Hashable, int]  # sensitive value and person
+Predicate = Callable[[Sequence[Record]], bool]
 
 
-def classes(rows: Sequence[Sequence[Hashable]], maps: Maps, node: Node) -> list[list[Hashable]]:
-    """Sensitive values (last column) of each class at a node."""
-    found: defaultdict[tuple[Hashable, ...], list[Hashable]] = defaultdict(list)
-    for row in rows:
-        found[tuple(maps[i][level][row[i]] for i, level in enumerate(node))].append(row[-1])
-    return list(found.values())
+def classes(rows: Sequence[Sequence[Hashable]], maps: Maps, node: Node) -> dict[tuple[Hashable, ...], list[int]]:
+    """Row numbers of each class at a node."""
+    found: defaultdict[tuple[Hashable, ...], list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        found[tuple(levels[level][value] for levels, level, value in zip(maps, node, row, strict=True))].append(i)
+    return dict(found)
 
 
-def valid(
-    rows: Sequence[Sequence[Hashable]], maps: Maps, holds: Callable[[list[Hashable]], bool], allowed: int = 0
-) -> set[Node]:
-    """Every node at which at most `allowed` rows are in classes that fail."""
-    grid = product(*(range(len(levels)) for levels in maps))
-    return {n for n in grid if sum(len(c) for c in classes(rows, maps, n) if not holds(c)) <= allowed}
+def least_loss_node(
+    rows: Sequence[Sequence[Hashable]],
+    records: Sequence[Record],
+    maps: Maps,
+    penalties: Penalties,
+    holds: Predicate,
+    allowed: int = 0,
+) -> tuple[float, int, Node] | None:
+    """Loss, height and levels of the best of all nodes at which at most `allowed` rows are in classes that fail."""
+    best = None
+    for node in product(*(range(len(levels)) for levels in maps)):
+        suppressed, loss = 0, 0.0
+        for values, members in classes(rows, maps, node).items():
+            if holds([records[i] for i in members]):
+                ncp = [levels[level][value] for levels, level, value in zip(penalties, node, values, strict=True)]
+                loss += len(members) * sum(ncp) / len(ncp)
+            else:
+                suppressed += len(members)
+                loss += len(members)
+        found = (round(loss / len(rows), 12), sum(node), node)
+        if suppressed <= allowed and (best is None or found < best):
+            best = found
+    return best
 
 
-def smallest_entropy_l(rows: Sequence[Sequence[Hashable]], maps: Maps, node: Node) -> float:
-    return min(effective_entropy(c) for c in classes(rows, maps, node))
+def k_anonymity(k: int) -> Predicate:
+    return lambda records: len({person for _, person in records}) >= k
 
 
-def entropy_l(least: float) -> Callable[[list[Hashable]], bool]:
-    return lambda values: math.log(effective_entropy(values)) >= math.log(least) - 1e-9
+def person_share(least: int) -> Predicate:
+    return lambda records: max(Counter(person for _, person in records).values()) * least <= len(records)
 
 
-def frequency_l(least: int) -> Callable[[list[Hashable]], bool]:
-    return lambda values: max(Counter(values).values()) * least <= len(values)
+def distinct(least: float) -> Predicate:
+    return lambda records: len({value for value, _ in records}) >= least
+
+
+def entropy(least: float) -> Predicate:
+    return lambda records: math.log(effective_entropy([value for value, _ in set(records)])) >= math.log(least) - 1e-9
+
+
+def frequency(least: int) -> Predicate:
+    """A value's share is of the persons, who may have several values."""
+    return lambda records: (
+        max(Counter(value for value, _ in set(records)).values()) * least <= len({person for _, person in records})
+    )
+
+
+def recursive(c: int, least: int) -> Predicate:
+    def holds(records: Sequence[Record]) -> bool:
+        counts = sorted(Counter(value for value, _ in set(records)).values(), reverse=True)
+        return len(counts) >= least and counts[0] < c * sum(counts[least - 1 :])
+
+    return holds
+
+
+def of_rows(holds: Predicate) -> Predicate:
+    """The same condition where every row is a person."""
+    return lambda records: holds([(value, i) for i, (value, _) in enumerate(records)])
+
+
+def equal_distance(t: float, table: Sequence[Record]) -> Predicate:
+    whole = Counter(value for value, _ in set(table))
+
+    def holds(records: Sequence[Record]) -> bool:
+        here = Counter(value for value, _ in set(records))
+        difference = (here[v] / here.total() - whole[v] / whole.total() for v in whole)
+        return sum(map(abs, difference)) / 2 <= t + 1e-9
+
+    return holds
+
+
+def both(*parts: Predicate) -> Predicate:
+    return lambda records: all(part(records) for part in parts)
+
+
+def smallest_entropy_l(rows: Sequence[Sequence[Hashable]], records: Sequence[Record], maps: Maps, node: Node) -> float:
+    return min(effective_entropy([records[i][0] for i in found]) for found in classes(rows, maps, node).values())

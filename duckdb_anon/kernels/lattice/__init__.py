@@ -1,17 +1,14 @@
-"""Full-domain generalization: the lattice of levels, searched for the nodes that satisfy a requirement."""
+"""Full-domain generalization: the lattice of levels, searched for the node of least information loss."""
 
-from duckdb_anon.kernels.lattice.choose import cheapest, failing_rows
-from duckdb_anon.kernels.lattice.frequency import Counter
-from duckdb_anon.kernels.lattice.levels import Generalizations, ladder_of
-from duckdb_anon.kernels.lattice.search import minimal_nodes, most_nodes, valid_nodes
+from duckdb_anon.kernels.lattice.frequency import FrequencySet
+from duckdb_anon.kernels.lattice.levels import GeneralizationLevels, generalization_levels
+from duckdb_anon.kernels.lattice.search import least_loss_node, necessary_condition, number_of_nodes
 
 __all__ = [
-    "Counter",
-    "Generalizations",
-    "cheapest",
-    "failing_rows",
-    "ladder_of",
-    "minimal_nodes",
-    "most_nodes",
-    "valid_nodes",
+    "FrequencySet",
+    "GeneralizationLevels",
+    "generalization_levels",
+    "least_loss_node",
+    "necessary_condition",
+    "number_of_nodes",
 ]

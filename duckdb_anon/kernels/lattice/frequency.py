@@ -1,11 +1,7 @@
-"""Frequency sets: how many rows share generalized quasi-identifiers and a sensitive value.
+"""Frequency sets: how many rows share generalized quasi-identifiers, a sensitive value and a person.
 
-DuckDB counts the table once, with one GROUP BY; no row is counted again. Every other frequency set is rolled up from
-a finer one, or, with fewer attributes, projected from one with more (LeFevre, DeWitt and Ramakrishnan 2005, sections
-3.2 and 3.3), so its cost is one sort of the distinct combinations and not of the rows. Roll-ups are array work. SQL
-that rolls up a whole level of the lattice in one statement was measured for the same nodes: GROUPING SETS took 2.4 to
-4.4 times as long; a UNION ALL over the base frequency set 1.6 to 3.7 times, 2.9 times for the 971 nodes of a table of
-40,000 rows and seven attributes; one over a frequency set kept for each subset of the attributes 1.6 to 9 times.
+DuckDB counts the table once, with one GROUP BY. Every other frequency set is rolled up from a finer one (LeFevre,
+DeWitt and Ramakrishnan 2005, section 3.2), so its cost depends on the distinct combinations and not on the rows.
 """
 
 from __future__ import annotations
@@ -15,129 +11,126 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.lattice.levels import Generalizations
+from duckdb_anon.kernels.lattice.levels import GeneralizationLevels
 from duckdb_anon.kernels.partition import Groups
 from duckdb_anon.kernels.partition.equivalence_classes import SensitiveCells
-from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by, run_starts
-from duckdb_anon.kernels.row_keys import joint
-from duckdb_anon.model.coded_table import CodeArray, Combinations, IntArray
+from duckdb_anon.kernels.partition.sort_count import offsets_of
+from duckdb_anon.kernels.row_keys import compact, joint, keys_of
+from duckdb_anon.model.coded_table import CodeArray, Combinations, FloatArray, IntArray
 
-Subset = tuple[int, ...]
 Levels = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class FrequencySet:
-    """Distinct combinations of places and sensitive code, sorted.
+    """Distinct combinations of generalized values, sensitive code and person, with their number of rows.
 
     Attributes:
-        places: place of each attribute of the subset, shape (attributes, combinations).
-        cell: sensitive code of each combination; of persons, that times their number plus the person.
-        rows: number of rows of each.
-        starts: first combination of each group, a group being equal places.
-        persons: number of persons of the table where some have several rows, 0 where rows are persons.
+        attributes: the levels of each quasi-identifier.
+        node: level of each quasi-identifier here.
+        values: generalized value of each quasi-identifier, shape (combinations,) each.
+        rows: number of rows of each combination.
+        table_counts: rows (persons) of the table with each sensitive code.
+        sensitive: sensitive code of each combination, None if nothing depends on it.
+        person: person of each combination, None where every row is a person.
     """
 
-    places: CodeArray
-    cell: IntArray
+    attributes: tuple[GeneralizationLevels, ...]
+    node: Levels
+    values: tuple[CodeArray, ...]
     rows: IntArray
-    starts: IntArray
-    persons: int = 0
+    table_counts: IntArray
+    sensitive: CodeArray | None = None
+    person: CodeArray | None = None
 
-    @property
-    def sizes(self) -> IntArray:
-        """Rows of each group, whoever is counted."""
-        sizes: IntArray = np.add.reduceat(self.rows, self.starts) if len(self.starts) else self.starts
-        return sizes.astype(np.int64)
-
-    def groups(self, table_counts: IntArray) -> Groups:
-        """The groups, ready to be put before a requirement."""
-        group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.rows)))
-        if self.persons:
-            return Groups(group, self.cell // self.persons, table_counts, self.cell % self.persons, self.rows)
-        cells = SensitiveCells(group, self.cell, self.rows, offsets_of(group, len(self.starts)))
-        return Groups.of_cells(cells, table_counts, self.sizes)
-
-
-class Counter:
-    """Counts combinations for any subset of the attributes at any levels."""
-
-    def __init__(
-        self,
-        ladders: Sequence[Generalizations],
+    @classmethod
+    def of_table(
+        cls,
+        attributes: Sequence[GeneralizationLevels],
         sensitive: CodeArray | None,
         table: Combinations,
         person: CodeArray | None = None,
-    ) -> None:
-        """Take the table as it was counted.
+    ) -> FrequencySet:
+        """Take the table as DuckDB counted it.
 
         Args:
-            ladders: levels of each quasi-identifier, n codes each.
+            attributes: levels of each quasi-identifier, n codes each.
             sensitive: sensitive code of each row, shape (n,), None if nothing depends on it.
-            table: combinations of quasi-identifiers and sensitive values, and of persons where they are given.
+            table: combinations of quasi-identifiers, sensitive values and persons.
             person: person of each row, shape (n,), where persons have several: groups then count persons.
         """
-        rows, counts = table.rows, table.counts
-        codes = np.zeros(len(rows), dtype=np.int64) if sensitive is None else sensitive[rows].astype(np.int64)
-        self.ladders = tuple(ladders)
-        self._persons = 0 if person is None else int(person.max(initial=0)) + 1
-        if person is None:
-            self.table_counts = np.bincount(codes, weights=counts).astype(np.int64)
-        else:
-            whole = np.zeros(len(rows), dtype=np.int64)
-            self.table_counts = Groups(whole, codes, person=person[rows]).table_counts
-            codes = codes * self._persons + person[rows]
-        self._domain = int(codes.max(initial=0)) + 1
-        self.every = tuple(range(len(ladders)))
-        places = [ladder.place_of_code[0][ladder.attribute.codes[rows]] for ladder in ladders]
-        self._base = {self.every: self._counted(np.array(places, dtype=np.int32), codes, counts)}
+        rows = table.rows
+        values = tuple(a.value_of_code[0][a.attribute.codes[rows]].astype(np.int32) for a in attributes)
+        sensitive = None if sensitive is None else sensitive[rows]
+        person = None if person is None else person[rows]
+        counts = np.zeros(0, dtype=np.int64)
+        if sensitive is not None:
+            once = np.arange(len(rows)) if person is None else keys_of([person, sensitive]).first
+            counts = np.bincount(sensitive[once], weights=table.counts if person is None else None).astype(np.int64)
+        return cls(tuple(attributes), (0,) * len(values), values, table.counts, counts, sensitive, person)
 
-    def base(self, subset: Subset) -> FrequencySet:
-        """The frequency set of a subset of attributes, nothing generalized."""
-        if subset not in self._base:
-            added = next(i for i in range(len(self.ladders)) if i not in subset)
-            larger = tuple(sorted((*subset, added)))
-            source = self.base(larger)
-            kept = np.delete(source.places, larger.index(added), axis=0)
-            self._base[subset] = self._counted(kept, source.cell, source.rows)
-        return self._base[subset]
+    def classes(self, node: Levels) -> IntArray:
+        """Equivalence class of each combination once generalized to `node`, numbered 0, 1, ... without gaps."""
+        columns = self._generalized(node)
+        sizes = [int(column.max(initial=0)) + 1 for column in columns]
+        return compact(joint(columns, sizes, rows=len(self.rows)))
 
-    def at(self, subset: Subset, levels: Levels) -> FrequencySet:
-        """The frequency set of a subset at some levels."""
-        return self.roll_up(self.base(subset), subset, (0,) * len(subset), levels)
+    def groups(self, class_of_combination: IntArray) -> Groups:
+        """The classes, ready to be checked against a requirement."""
+        if self.person is not None:
+            return Groups(class_of_combination, self.sensitive, self.table_counts, self.person, self.rows)
+        sizes = np.bincount(class_of_combination, weights=self.rows).astype(np.int64)
+        if self.sensitive is None:
+            number = np.arange(len(sizes) + 1)
+            cells = SensitiveCells(number[:-1], np.zeros(len(sizes), dtype=np.int64), sizes, number)
+            return Groups.of_cells(cells, self.table_counts, sizes)
+        keys = keys_of([class_of_combination, self.sensitive])
+        count = np.bincount(keys.of_row, weights=self.rows).astype(np.int64)
+        group = class_of_combination[keys.first]
+        cells = SensitiveCells(group, self.sensitive[keys.first].astype(np.int64), count, offsets_of(group, len(sizes)))
+        return Groups.of_cells(cells, self.table_counts, sizes)
 
-    def roll_up(self, finer: FrequencySet, subset: Subset, low: Levels, high: Levels) -> FrequencySet:
-        """Generalize a frequency set from levels `low` to `high`, componentwise at least as high.
+    def roll_up(self, node: Levels) -> FrequencySet:
+        """The frequency set at more general levels, equal combinations merged."""
+        columns = [
+            a.up(low, high)[value]
+            for a, low, high, value in zip(self.attributes, self.node, node, self.values, strict=True)
+        ]
+        identity = [column for column in (self.sensitive, self.person) if column is not None]
+        keys = keys_of([*columns, *identity])
+        return FrequencySet(
+            self.attributes,
+            node,
+            tuple(column[keys.first] for column in columns),
+            np.bincount(keys.of_row, weights=self.rows).astype(np.int64),
+            self.table_counts,
+            None if self.sensitive is None else self.sensitive[keys.first],
+            None if self.person is None else self.person[keys.first],
+        )
+
+    def losses_by_level(self, part: IntArray | None = None) -> list[FloatArray]:
+        """Sum of the rows' NCP on each attribute at each level, 0 below the levels of this set.
 
         Args:
-            finer: frequency set at the levels `low`.
-            subset: which quasi-identifiers.
-            low: level of each of them.
-            high: level wanted of each of them.
+            part: combinations that are summed; None for all.
         """
-        if low == high:
-            return finer
-        places = np.array(
-            [
-                row if a == b else self.ladders[i].up(a, b)[row]
-                for i, a, b, row in zip(subset, low, high, finer.places, strict=True)
-            ]
-        )
-        return self._counted(places, finer.cell, finer.rows)
+        rows = (self.rows if part is None else self.rows[part]).astype(np.float64)
+        result = []
+        for attribute, low, value in zip(self.attributes, self.node, self.values, strict=True):
+            count = np.bincount(value if part is None else value[part], weights=rows, minlength=attribute.size(low))
+            losses = [0.0] * low
+            for level in range(low, attribute.height + 1):
+                losses.append(float(count @ attribute.penalties[level]))
+                if level < attribute.height:
+                    count = np.bincount(attribute.steps[level], weights=count)
+            result.append(np.array(losses))
+        return result
 
-    def _counted(self, places: CodeArray, cell: IntArray, rows: IntArray) -> FrequencySet:
-        """Merge equal combinations."""
-        key = joint([*places, cell], [*(int(p.max(initial=0)) + 1 for p in places), self._domain], len(rows))
-        if int(key.max(initial=0)) < 8 * len(key):
-            total = np.bincount(key, weights=rows)
-            found = np.flatnonzero(total)
-            some_row = np.empty(len(total), dtype=np.int64)
-            some_row[key] = np.arange(len(key))
-            first, counts = some_row[found], total[found].astype(np.int64)
-        else:
-            order = order_by(key, np.zeros(1, dtype=np.int64), 1)
-            sorted_key = key[order]
-            starts = run_starts(sorted_key)
-            found, first = sorted_key[starts], order[starts]
-            counts = np.add.reduceat(rows[order], starts) if len(starts) else starts
-        return FrequencySet(places[:, first], cell[first], counts, run_starts(found // self._domain), self._persons)
+    def _generalized(self, node: Levels) -> list[CodeArray]:
+        """Values at a more general node, of the attributes that are not fully generalized there."""
+        levels = zip(self.attributes, self.node, node, self.values, strict=True)
+        return [
+            value if low == high else attribute.up(low, high)[value]
+            for attribute, low, high, value in levels
+            if high < attribute.height
+        ]

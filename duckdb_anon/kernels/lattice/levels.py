@@ -1,15 +1,15 @@
-"""Levels of generalization of one attribute: at each, every value of the domain has one place.
+"""Levels of generalization of one attribute: at each level every value of the domain has one generalized value.
 
-A hierarchy gives its own levels. Without one, a nominal attribute has its values and the set of all of them; an
-ordered one has its values, then intervals of equally many distinct values, `branching` of them merged from
-level to level, and at last everything (LeFevre, DeWitt and Ramakrishnan 2005 leave the levels to the
-user). NULL and numbers that are not finite keep a place of their own below the last level.
-Cost: domain times levels.
+A hierarchy gives its own levels. Without one, a nominal attribute has its values and the set of all of them. An
+ordered attribute has its values, then intervals of equally many distinct values, `branching` of which are merged from
+level to level, then one interval (LeFevre, DeWitt and Ramakrishnan 2005 leave the levels to the user). NULL and numbers
+that are not finite stay separate below the last level. Cost: domain times levels.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,64 +21,74 @@ from duckdb_anon.model.released_columns import Cells, Node, ValueSet
 
 
 @dataclass(frozen=True)
-class Generalizations:
-    """The levels of an attribute, from its values (0) to a single place (`height`).
+class GeneralizationLevels:
+    """The levels of an attribute, from its values (0) to a single generalized value (`height`).
 
     Attributes:
         attribute: the attribute.
-        place_of_code: for each level the place of each code, shape (domain,), places 0, 1, ... all used.
-        node_of_place: for each level the hierarchy node of each place; empty without a hierarchy.
+        value_of_code: for each level the generalized value of each code, shape (domain,), values 0, 1, ... all used.
+        node_of_value: for each level the hierarchy node of each generalized value; empty without a hierarchy.
     """
 
     attribute: Attribute
-    place_of_code: tuple[IntArray, ...]
-    node_of_place: tuple[IntArray, ...] = ()
+    value_of_code: tuple[IntArray, ...]
+    node_of_value: tuple[IntArray, ...] = ()
 
     @property
     def height(self) -> int:
         """Number of the last level."""
-        return len(self.place_of_code) - 1
+        return len(self.value_of_code) - 1
 
-    def places(self, level: int) -> int:
-        """Number of places at a level."""
-        return int(self.place_of_code[level].max(initial=-1)) + 1
+    def size(self, level: int) -> int:
+        """Number of generalized values at a level."""
+        return int(self.value_of_code[level].max(initial=-1)) + 1
 
     def up(self, low: int, high: int) -> CodeArray:
-        """Place at level `high` of each place at level `low`."""
-        result = np.empty(self.places(low), dtype=np.int32)
-        result[self.place_of_code[low]] = self.place_of_code[high]
+        """Value at level `high` of each value at level `low`."""
+        result = np.empty(self.size(low), dtype=np.int32)
+        result[self.value_of_code[low]] = self.value_of_code[high]
         return result
 
     def ncp(self, level: int) -> FloatArray:
-        """Normalized certainty penalty (Xu et al. 2006) of each place at a level, in [0, 1]."""
-        place, attribute = self.place_of_code[level], self.attribute
+        """Normalized certainty penalty (Xu et al. 2006) of each value at a level, in [0, 1]."""
+        value, attribute = self.value_of_code[level], self.attribute
         if attribute.hierarchy is not None:
-            leaves = attribute.hierarchy.leaf_count[self.node_of_place[level]]
+            leaves = attribute.hierarchy.leaf_count[self.node_of_value[level]]
             share: FloatArray = np.where(leaves > 1, leaves / attribute.hierarchy.leaves, 0.0)
             return share
         if attribute.kind == "nominal":
-            return set_width(attribute, np.bincount(place))
+            return set_width(attribute, np.bincount(value))
         return range_width(attribute, *self._ends(level))
+
+    @cached_property
+    def penalties(self) -> list[FloatArray]:
+        """The normalized certainty penalties of all levels."""
+        return [self.ncp(level) for level in range(self.height + 1)]
+
+    @cached_property
+    def steps(self) -> list[CodeArray]:
+        """For each level but the last, the value at the next level of each value."""
+        return [self.up(level, level + 1) for level in range(self.height)]
 
     def cells(self, level: int) -> Cells:
         """What each row publishes at a level: node, set or interval."""
-        attribute, place = self.attribute, self.place_of_code[level]
-        index = place[attribute.codes]
+        attribute, value = self.attribute, self.value_of_code[level]
+        index = value[attribute.codes]
         if attribute.hierarchy is not None:
-            return Node(attribute.hierarchy.labels, self.node_of_place[level].astype(np.int32), index)
+            return Node(attribute.hierarchy.labels, self.node_of_value[level].astype(np.int32), index)
         if attribute.kind == "nominal":
-            offsets = np.concatenate(([0], np.cumsum(np.bincount(place)))).astype(np.int64)
-            return ValueSet(attribute.name, offsets, np.argsort(place, kind="stable").astype(np.int32), index)
+            offsets = np.concatenate(([0], np.cumsum(np.bincount(value)))).astype(np.int64)
+            return ValueSet(attribute.name, offsets, np.argsort(value, kind="stable").astype(np.int32), index)
         return interval(attribute, *self._ends(level), index)
 
     def _ends(self, level: int) -> tuple[IntArray, IntArray]:
-        """Smallest and largest code of each place of an ordered attribute."""
-        place = self.place_of_code[level]
-        low = np.searchsorted(place, np.arange(self.places(level)))
-        return low.astype(np.int64), np.append(low[1:], len(place)).astype(np.int64) - 1
+        """Smallest and largest code of each value of an ordered attribute."""
+        value = self.value_of_code[level]
+        low = np.searchsorted(value, np.arange(self.size(level)))
+        return low.astype(np.int64), np.append(low[1:], len(value)).astype(np.int64) - 1
 
 
-def ladder_of(attribute: Attribute, branching: int = 4) -> Generalizations:
+def generalization_levels(attribute: Attribute, branching: int = 4) -> GeneralizationLevels:
     """Return the levels of an attribute.
 
     Args:
@@ -87,34 +97,34 @@ def ladder_of(attribute: Attribute, branching: int = 4) -> Generalizations:
 
     >>> codes = np.arange(10, dtype=np.int32)
     >>> age = Attribute('age', 'ordered', codes, np.arange(10.0), 10, -1, np.arange(10))
-    >>> [ladder_of(age).places(level) for level in range(3)]
+    >>> [generalization_levels(age).size(level) for level in range(3)]
     [10, 4, 1]
     """
     if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
-        return _of_tree(attribute, attribute.hierarchy, attribute.leaf_of_code.astype(np.int64))
-    every = np.arange(attribute.domain, dtype=np.int64)
-    levels = [every]
+        return _of_hierarchy(attribute, attribute.hierarchy, attribute.leaf_of_code.astype(np.int64))
+    codes = np.arange(attribute.domain, dtype=np.int64)
+    levels = [codes]
     if attribute.kind == "ordered":
         finite = attribute.special_from
         intervals = 1
         while intervals * branching < finite:
             intervals *= branching
         while intervals > 1:
-            rank = np.minimum(every, finite) * intervals // max(finite, 1)
-            levels.append(np.where(every < finite, rank, intervals + every - finite))
+            rank = np.minimum(codes, finite) * intervals // max(finite, 1)
+            levels.append(np.where(codes < finite, rank, intervals + codes - finite))
             intervals //= branching
     if attribute.domain > 1:
-        levels.append(np.zeros_like(every))
-    return Generalizations(attribute, tuple(levels))
+        levels.append(np.zeros_like(codes))
+    return GeneralizationLevels(attribute, tuple(levels))
 
 
-def _of_tree(attribute: Attribute, tree: Hierarchy, leaf_of_code: IntArray) -> Generalizations:
-    places: list[IntArray] = []
+def _of_hierarchy(attribute: Attribute, hierarchy: Hierarchy, leaf_of_code: IntArray) -> GeneralizationLevels:
+    values: list[IntArray] = []
     nodes: list[IntArray] = []
-    for chain in tree.ancestors[::-1]:
-        node, place = np.unique(chain[leaf_of_code], return_inverse=True)
-        if nodes and len(node) == len(nodes[-1]) and (node == nodes[-1]).all():
+    for ancestor_of_leaf in hierarchy.ancestors[::-1]:
+        node, value = np.unique(ancestor_of_leaf[leaf_of_code], return_inverse=True)
+        if nodes and np.array_equal(node, nodes[-1]):
             continue  # no value has an ancestor on this level
         nodes.append(node.astype(np.int64))
-        places.append(place.astype(np.int64))
-    return Generalizations(attribute, tuple(places), tuple(nodes))
+        values.append(value.astype(np.int64))
+    return GeneralizationLevels(attribute, tuple(values), tuple(nodes))

@@ -23,12 +23,12 @@ _DENSE = 8
 Integers = NDArray[Any]
 
 
-def order_by(major: Integers, minor: Integers, minor_bound: int) -> IntArray:
+def order_by(major: Integers, minor: Integers | None = None, minor_bound: int = 1) -> IntArray:
     """Return the stable order of rows by (major, minor).
 
     Args:
         major: non-negative integers, shape (n,).
-        minor: integers in 0 .. minor_bound - 1, shape (n,).
+        minor: integers in 0 .. minor_bound - 1, shape (n,); None where `major` alone decides.
         minor_bound: exclusive bound of `minor`.
 
     Returns:
@@ -36,6 +36,8 @@ def order_by(major: Integers, minor: Integers, minor_bound: int) -> IntArray:
 
     >>> order_by(np.array([1, 0, 1]), np.array([2, 5, 1]), 6).tolist()
     [1, 2, 0]
+    >>> order_by(np.array([1, 0, 1])).tolist()
+    [1, 0, 2]
     """
     tick()
     n = len(major)
@@ -44,10 +46,11 @@ def order_by(major: Integers, minor: Integers, minor_bound: int) -> IntArray:
     row_bits = n.bit_length()
     bound = (int(major.max()) + 1) * minor_bound
     if bound.bit_length() + row_bits > _KEY_BITS:
-        return np.lexsort((minor, major)).astype(np.int64)
+        return np.lexsort((major,) if minor is None else (minor, major)).astype(np.int64)
     key = major.astype(np.int64)
-    key *= minor_bound
-    key += minor
+    if minor is not None:
+        key *= minor_bound
+        key += minor
     key <<= row_bits
     key |= np.arange(n)
     sort(key)

@@ -15,6 +15,12 @@ def test_order_is_stable_also_where_keys_do_not_fit_one_integer(bound):
     assert sort_count.order_by(major, minor, bound).tolist() == np.lexsort((minor, major)).tolist()
 
 
+@pytest.mark.parametrize("most", [5, 2**60])
+def test_rows_are_ordered_by_one_number_also_where_it_fills_the_integer(most):
+    numbers = np.random.default_rng(0).integers(0, most, 300)
+    assert sort_count.order_by(numbers).tolist() == np.argsort(numbers, kind="stable").tolist()
+
+
 @pytest.mark.parametrize("domain", [5, 10**6])
 def test_cells_are_counted_the_same_densely_and_by_sorting(domain):
     rng = np.random.default_rng(1)

@@ -1,0 +1,237 @@
+"""The search against trying every node, and the worked hospital example."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels.lattice import (
+    FrequencySet,
+    GeneralizationLevels,
+    generalization_levels,
+    least_loss_node,
+    number_of_nodes,
+)
+from duckdb_anon.kernels.lattice.search import _Search
+from duckdb_anon.kernels.partition import (
+    All,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    KAnonymity,
+    OfColumn,
+    PersonShare,
+    RecursiveDiversity,
+    Requirement,
+    TCloseness,
+)
+from duckdb_anon.kernels.partition.person_level import OfRows
+from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations
+from tests.reference import incognito
+from tests.reference.incognito import both, of_rows
+from tests.reference.merging import HOSPITAL_A, attribute, hospital
+
+
+class Example:
+    """A table with its lattice, for the search and for the reference."""
+
+    def __init__(self, qi: tuple[Attribute, ...], sensitive: list[int], person: list[int] | None = None) -> None:
+        self.levels = [generalization_levels(a, branching=2) for a in qi]
+        self.rows = list(zip(*(a.codes.tolist() for a in qi), strict=True))
+        self.records = list(zip(sensitive, person or range(len(sensitive)), strict=True))
+        owner = None if person is None else np.array(person)
+        keys = [(*row, s, None if person is None else p) for row, (s, p) in zip(self.rows, self.records, strict=True)]
+        first = {key: i for i, key in reversed(list(enumerate(keys)))}
+        counts = np.array([Counter(keys)[key] for key in first])
+        combinations = Combinations(np.array(list(first.values())), counts)
+        self.table = FrequencySet.of_table(self.levels, np.array(sensitive), combinations, owner)
+
+    def search(self, requirement: Requirement, allowed: int = 0) -> Any:
+        return least_loss_node(self.table, requirement, allowed)
+
+    def exhaustive(self, holds: incognito.Predicate, allowed: int = 0) -> Any:
+        best = incognito.least_loss_node(self.rows, self.records, _maps(self.levels), _ncp(self.levels), holds, allowed)
+        return None if best is None else best[2]
+
+
+def _maps(levels: list[GeneralizationLevels]) -> Any:
+    return [[dict(enumerate(value.tolist())) for value in each.value_of_code] for each in levels]
+
+
+def _ncp(levels: list[GeneralizationLevels]) -> Any:
+    return [[dict(enumerate(each.ncp(level).tolist())) for level in range(each.height + 1)] for each in levels]
+
+
+def _random_example(seed: int, *, persons: bool = False) -> Example:
+    pick = random.Random(seed)
+    # leaves in another order than their labels
+    tree = [("b2", "p", "*"), ("a1", "p", "*"), ("b1", "q", "*"), ("a2", "q", "*")]
+    n = pick.randrange(6, 60)
+
+    def some(values: list[Any]) -> list[Any]:
+        return [pick.choice(values) for _ in range(n)]
+
+    qi = (
+        attribute("age", some([20, 30, 35, 50, 70, None])),
+        attribute("constant", [1] * n),
+        attribute("sex", some(["f", "m", None])),
+        attribute("zip", some([path[0] for path in tree]), "hierarchy", tree),
+    )
+    return Example(qi, some([0, 1, 2, 2, 3]), some(list(range(n // 2 + 1))) if persons else None)
+
+
+ROWS = [
+    (KAnonymity(3), incognito.k_anonymity(3)),
+    (DistinctDiversity(2), incognito.distinct(2)),
+    (EntropyDiversity(2.0), incognito.entropy(2.0)),
+    (FrequencyDiversity(2), incognito.frequency(2)),
+    (RecursiveDiversity(2, 2), incognito.recursive(2, 2)),
+    (All((KAnonymity(4), EntropyDiversity(1.5))), both(incognito.k_anonymity(4), incognito.entropy(1.5))),
+]
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(("requirement", "holds"), ROWS)
+@pytest.mark.parametrize("share", [0, 0.1, 0.3])
+def test_the_result_is_that_of_trying_every_node(
+    seed: int, requirement: Requirement, holds: incognito.Predicate, share: float
+) -> None:
+    example = _random_example(seed)
+    allowed = int(share * len(example.rows))
+    assert example.search(requirement, allowed) == example.exhaustive(holds, allowed)
+
+
+PERSONS = [
+    (All((KAnonymity(3), PersonShare(3))), both(incognito.k_anonymity(3), incognito.person_share(3))),
+    (
+        All((KAnonymity(2), PersonShare(2), DistinctDiversity(2))),
+        both(incognito.k_anonymity(2), incognito.person_share(2), incognito.distinct(2)),
+    ),
+    (
+        All((KAnonymity(2), PersonShare(2), All((FrequencyDiversity(2), OfRows(FrequencyDiversity(2)))))),
+        both(
+            incognito.k_anonymity(2), incognito.person_share(2),
+            incognito.frequency(2), of_rows(incognito.frequency(2)),
+        ),
+    ),
+    (
+        All((KAnonymity(2), PersonShare(2), All((EntropyDiversity(2.5), OfRows(EntropyDiversity(2.5)))))),
+        both(
+            incognito.k_anonymity(2), incognito.person_share(2), incognito.entropy(2.5), of_rows(incognito.entropy(2.5))
+        ),
+    ),
+    (
+        All((KAnonymity(2), PersonShare(2), All((RecursiveDiversity(2, 2), OfRows(RecursiveDiversity(2, 2)))))),
+        both(
+            incognito.k_anonymity(2), incognito.person_share(2),
+            incognito.recursive(2, 2), of_rows(incognito.recursive(2, 2)),
+        ),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(("requirement", "holds"), PERSONS)
+@pytest.mark.parametrize("share", [0, 0.1, 0.3])
+def test_the_result_is_that_of_trying_every_node_where_persons_have_several_rows(
+    seed: int, requirement: Requirement, holds: incognito.Predicate, share: float
+) -> None:
+    example = _random_example(seed, persons=True)
+    allowed = int(share * len(example.rows))
+    assert example.search(requirement, allowed) == example.exhaustive(holds, allowed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("share", [0, 0.2])
+def test_the_result_is_that_of_trying_every_node_for_closeness(seed: int, persons: bool, share: float) -> None:
+    example = _random_example(seed, persons=persons)
+    allowed = int(share * len(example.rows))
+    holds = incognito.equal_distance(0.3, example.records)
+    assert example.search(TCloseness(0.3, "equal"), allowed) == example.exhaustive(holds, allowed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("share", [0, 0.2])
+def test_each_of_several_sensitive_columns_is_diverse_at_the_least_loss(seed: int, share: float) -> None:
+    example = _random_example(seed)
+    allowed = int(share * len(example.rows))
+    first, second = np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 0, 1], np.int32)
+    requirement = All((
+        OfColumn(EntropyDiversity(1.8), "a", first), OfColumn(DistinctDiversity(2), "b", second),
+    ))  # fmt: skip
+
+    def of_column(code_of: Any, holds: incognito.Predicate) -> incognito.Predicate:
+        return lambda records: holds([(int(code_of[value]), person) for value, person in records])
+
+    holds = both(of_column(first, incognito.entropy(1.8)), of_column(second, incognito.distinct(2)))
+    assert example.search(requirement, allowed) == example.exhaustive(holds, allowed)
+
+
+def _hospital() -> Example:
+    table: CodedTable = hospital(HOSPITAL_A, zip_as_tree=True)
+    named = {a.name: a for a in table.qi}
+    return Example((named["sex"], named["zip"]), table.sensitive[0].codes.tolist())
+
+
+def test_hospital_lattice_has_the_worked_entropy_levels() -> None:
+    example = _hospital()
+    found = [
+        [
+            round(incognito.smallest_entropy_l(example.rows, example.records, _maps(example.levels), (s, z)), 3)
+            for z in range(4)
+        ]
+        for s in range(2)
+    ]
+    assert found == [[1.0, 2.0, 2.0, 3.0], [2.0, 2.0, 2.0, 6.727]]
+
+
+@pytest.mark.parametrize(("least", "node"), [(2.0, (0, 1)), (2.5, (0, 3)), (3.5, (1, 3)), (7, None)])
+def test_hospital_nodes_of_least_loss_are_the_worked_ones(least: float, node: Any) -> None:
+    assert _hospital().search(EntropyDiversity(least)) == node
+
+
+def _wide(rows: int, columns: int) -> Example:
+    draw = np.random.default_rng(1)
+    qi = tuple(attribute(f"q{i}", draw.integers(0, 6 + i, rows).tolist()) for i in range(columns))
+    return Example(qi, draw.integers(0, 4, rows).tolist())
+
+
+@pytest.mark.parametrize(
+    ("requirement", "allowed", "most"),
+    [
+        (KAnonymity(3), 0, 0.1),
+        (KAnonymity(3), 40, 0.1),
+        (EntropyDiversity(2), 0, 0.1),
+        (EntropyDiversity(2), 40, 0.3),
+    ],
+)
+def test_most_nodes_are_excluded_without_a_check(
+    monkeypatch: pytest.MonkeyPatch, requirement: Requirement, allowed: int, most: float
+) -> None:
+    example = _wide(800, 5)
+    checked: list[int] = []
+    check = _Search._check
+
+    def counting(search: _Search, position: int) -> bool:
+        checked.append(position)
+        return check(search, position)
+
+    monkeypatch.setattr(_Search, "_check", counting)
+    assert example.search(requirement, allowed) is not None
+    assert len(set(checked)) == len(checked)
+    assert len(checked) < most * number_of_nodes(example.levels)
+
+
+def test_combinations_of_more_than_62_bits_are_counted() -> None:
+    numbers = np.arange(1000)
+    qi = tuple(attribute(f"q{m}", (numbers * m % 1000).tolist()) for m in (1, 7, 11, 13, 17, 19, 23))
+    example = Example(qi, (numbers % 8).tolist())
+    assert len(set(example.table.classes((0,) * 7).tolist())) == 1000
+    node = least_loss_node(example.table, All((KAnonymity(5), EntropyDiversity(2))), 0)
+    assert node is not None
+    assert np.bincount(example.table.classes(node)).min() >= 5
