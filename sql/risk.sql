@@ -178,7 +178,7 @@ create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l :
         ),
         _anon_class as (
             select least(len(_cs), _persons) as _m, _persons / list_max(_cs) as _frequency,
-                least(ln(_n) - list_sum(list_transform(_cs, lambda c: c * ln(c))) / _n,
+                least(list_sum(list_transform(_cs, lambda c: c * ln(_n / c))) / _n,
                     case when ' || (person is not null) || ' then ln(_persons) end) as _entropy,
                 case when _persons < ' || coalesce(l, 1) || ' then ''infinity'' else list_max(_cs) / (_n - ' || case
                     when l is null or l < 1 or l <> floor(l)

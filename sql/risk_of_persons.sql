@@ -39,10 +39,13 @@ create or replace temp macro kl_diversity(tbl, qi := NULL, sensitive := NULL, pe
     from query(
         _anon_persons('kl_diversity', tbl, qi, _anon_name_list(sensitive), person) || ',
         _anon_print as (select count(*) as _n from _anon_person group by _items),
-        _anon_pair as (select _class, count(*) as _n from _anon_person group by _class, _items),
+        _anon_pair as (
+            select _class, count(*) as _n, sum(count(*)) over (partition by _class) as _of_class
+            from _anon_person group by _class, _items
+        ),
         _anon_diverse as (
             select sum(_n) as _size, max(_n) as _most, count(*) as _different,
-                exp(ln(sum(_n)) - sum(_n * ln(_n)) / sum(_n)) as _effective
+                exp(sum(_n * ln(_of_class / _n)) / sum(_n)) as _effective
             from _anon_pair group by _class
         ),
         _anon_k as (select coalesce(min(_n), ''infinity''::double) as _k, count(*) as _prints from _anon_print)

@@ -61,12 +61,15 @@ def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.
 
 
 def _largest(columns: int, rows: int, given: int | None) -> int:
+    """Columns of the largest set that is tried; refused where all sets up to that size take too long."""
     largest = min(columns, given if given is not None else columns)
-    sorted_rows = sum(comb(columns, size) for size in range(1, largest + 1)) * rows
-    if sorted_rows > _MOST_SORTED:
+    sets = np.cumsum([comb(columns, size) for size in range(1, largest + 1)], dtype=np.float64)
+    possible = int((sets * rows <= _MOST_SORTED).sum())
+    if possible < largest:
+        smaller = f"say max_size := {possible}, or " if possible else ""
         raise ParameterError(
-            f"special_uniques: sets of up to {largest} of {columns} columns are too many for {rows} rows; say "
-            f"max_size := {max(1, largest // 2)}, or name fewer columns in qi := [...]"
+            f"special_uniques: sets of up to {largest} of {columns} columns are too many for {rows} rows; {smaller}"
+            "name fewer columns in qi := [...]"
         )
     return largest
 

@@ -217,3 +217,9 @@ def test_columns_may_be_called_as_those_of_a_step(plain: duckdb.DuckDBPyConnecti
         )
     told = [plain.execute(f"from {call.format(t=table)}").fetchall() for table in ("t", "u")]
     assert told[0] == told[1]
+
+
+def test_the_entropy_of_one_value_is_exactly_one(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table classes as select i as a, 'x' as s from range(1, 80) t(i), range(i)")
+    levels = dict(con.execute("from l_diversity('classes', 'a', 's')").fetchall())
+    assert levels["entropy"] == 1
