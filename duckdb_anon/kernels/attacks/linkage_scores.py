@@ -1,8 +1,15 @@
-"""Cells of several columns as one: what a row scores is then looked up a few times instead of once a column.
+"""Scores of released records for target individuals, and the disclosure risk that follows from them.
 
-The score of a row is a sum over its columns, so columns of few distinct cells are joined: every combination of their
-cells gets the sum of their scores, once a target, and a row looks up its combination. Cost: combinations a target, at
-most `SMALL` a group of columns and a sixteenth of the rows, against a lookup a row and column that is saved.
+An adversary has, for each target, a score of every distinct cell of every published column. The score of a record is
+the sum over its cells. The adversary picks evenly among the records that score best (identity disclosure), and lets the
+records vote on the sensitive value with their weights (attribute disclosure; record linkage by scores: Domingo-Ferrer
+and Torra 2001; Torra and Domingo-Ferrer 2003). In a sliced release a bucket scores the mean over its rows of
+exp(score), column set by column set; column sets multiply.
+
+Equal records are scored once: a unit is a distinct record (or a bucket) of `size` released rows. An individual with
+several rows in the original has several records; scores have a row a record, and `start` says where those of a target
+begin. Columns of few distinct cells are joined, so that a record looks up the sum of several columns at once.
+Cost: targets times rows times groups of joined columns, one lookup each.
 """
 
 from __future__ import annotations
@@ -13,13 +20,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.linkage import row_scores
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.release_table import BoolArray
 
-SMALL = 4096
-"""Combinations of one group of columns: their scores stay in the fastest cache."""
+TIE = 1e-9
+BLOCK = 2048
+"""Rows summed at a time, so that their sums stay in the fastest cache."""
+NEGLIGIBLE = 30.0
+"""A row this far below the best of its bucket adds e^-30 of it."""
+LEAST_PRODUCT = 1e-250
+"""A best product below this has lost too much to rounding."""
+MOST_COMBINATIONS = 4096
+"""Combinations of one group of joined columns, so that their scores stay in the fastest cache."""
 
 
 def joined_columns(numbers: Sequence[int], rows: int) -> list[list[int]]:
@@ -32,7 +45,7 @@ def joined_columns(numbers: Sequence[int], rows: int) -> list[list[int]]:
     >>> joined_columns([13, 2, 79, 6, 9, 17, 95], 40_000)
     [[6, 5], [2, 0, 1], [4, 3]]
     """
-    most = min(SMALL, rows // 16)
+    most = min(MOST_COMBINATIONS, rows // 16)
     groups: list[list[int]] = []
     sizes: list[int] = []
     for a in sorted(range(len(numbers)), key=lambda a: -numbers[a]):
@@ -163,11 +176,35 @@ def joined_scores(
 
 
 @compiled
+def row_scores(cells: CodeArray, local: FloatArray, floor: float, out: FloatArray) -> None:
+    """Sum each row's scores for each target.
+
+    Args:
+        cells: place in `local` of each row's combination in each group of columns, shape (groups, rows).
+        local: score of each combination for each target, shape (targets, combinations of all groups).
+        floor: least sum; lower ones are raised to it.
+        out: sums, shape (targets, rows).
+    """
+    rows = out.shape[1]
+    for t in range(out.shape[0]):
+        for start in range(0, rows, BLOCK):
+            end = min(start + BLOCK, rows)
+            for j in range(start, end):
+                out[t, j] = local[t, cells[0, j]]
+            for a in range(1, cells.shape[0]):
+                for j in range(start, end):
+                    out[t, j] += local[t, cells[a, j]]
+            for j in range(start, end):
+                if out[t, j] < floor:
+                    out[t, j] = floor
+
+
+@compiled
 def row_factors(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
     """Multiply each row's factors for each target.
 
     Args:
-        cells: as for `linkage.row_scores`.
+        cells: as for `row_scores`.
         local: factor of each cell for each target, shape (targets, cells of all groups).
         out: shape (targets, rows).
     """
@@ -177,3 +214,241 @@ def row_factors(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
         for a in range(1, cells.shape[0]):
             for j in range(out.shape[1]):
                 out[t, j] *= local[t, cells[a, j]]
+
+
+@compiled
+def bucket_means(factors: FloatArray, look: CodeArray, start: IntArray, out: FloatArray) -> None:
+    """Multiply each bucket by the mean of its rows' factors.
+
+    Args:
+        factors: of each distinct row of a part, shape (records, distinct rows).
+        look: which of them each row is, rows bucket by bucket, shape (rows,).
+        start: first row of each bucket and the number of rows, shape (buckets + 1,).
+        out: shape (records, buckets); multiplied.
+    """
+    for t in range(out.shape[0]):
+        for b in range(len(start) - 1):
+            total = 0.0
+            for j in range(start[b], start[b + 1]):
+                total += factors[t, look[j]]
+            out[t, b] *= total / (start[b + 1] - start[b])
+
+
+@compiled
+def row_products(units: FloatArray, factors: FloatArray, look: CodeArray, start: IntArray, out: FloatArray) -> None:
+    """Multiply what is said of each row's bucket by its own factor.
+
+    Args:
+        units: products of each bucket; minus infinity for what is left out, shape (records, buckets).
+        factors: as for `bucket_means`.
+        look: the same.
+        start: the same.
+        out: shape (records, rows); filled.
+    """
+    for t in range(out.shape[0]):
+        for b in range(len(start) - 1):
+            for j in range(start[b], start[b + 1]):
+                out[t, j] = units[t, b] * factors[t, look[j]] if units[t, b] > 0.0 else units[t, b]
+
+
+@compiled
+def logs_within(products: FloatArray, offset: FloatArray, reach: float) -> bool:
+    """Take logarithms where they can count, in place; minus infinity elsewhere.
+
+    Args:
+        products: shape (records, units), minus infinity for what is left out.
+        offset: added to the logarithms of each record, shape (records,).
+        reach: units may be that far below the best of their record.
+
+    Returns:
+        Whether every record that has a unit left keeps a best one above `LEAST_PRODUCT`; else they must not be used.
+    """
+    for t in range(products.shape[0]):
+        best = -np.inf
+        for j in range(products.shape[1]):
+            best = max(best, products[t, j])
+        if best == -np.inf:
+            continue
+        if not best > LEAST_PRODUCT:
+            return False
+        least = best * np.exp(-reach)
+        for j in range(products.shape[1]):
+            products[t, j] = np.log(products[t, j]) + offset[t] if products[t, j] >= least else -np.inf
+    return True
+
+
+@compiled
+def bucket_scores(scores: FloatArray, look: CodeArray, start: IntArray, share: bool, out: FloatArray) -> None:
+    """Score of each bucket for one column of a sliced release, whose rows stand bucket by bucket.
+
+    Args:
+        scores: score of each distinct row, shape (targets, distinct rows).
+        look: which of them each row is, shape (rows,).
+        start: first row of each bucket and the number of rows, shape (buckets + 1,).
+        share: log of the mean of the rows' exponentials (a random cell of the bucket is the target's); else the best
+            row.
+        out: shape (targets, buckets); added to.
+    """
+    for t in range(scores.shape[0]):
+        for b in range(len(start) - 1):
+            best = -np.inf
+            for j in range(start[b], start[b + 1]):
+                best = max(best, scores[t, look[j]])
+            if share and best > -np.inf:
+                total = 0.0
+                for j in range(start[b], start[b + 1]):
+                    behind = best - scores[t, look[j]]
+                    if behind < TIE:
+                        total += 1.0
+                    elif behind < NEGLIGIBLE:
+                        total += np.exp(-behind)
+                best += np.log(total / (start[b + 1] - start[b]))
+            out[t, b] += best
+
+
+@compiled
+def leave_out_groups(
+    scores: FloatArray, start: IntArray, group_of_unit: IntArray, own_start: IntArray, own_group: IntArray
+) -> None:
+    """Set the score to minus infinity outside the groups of a target's own rows.
+
+    Args:
+        scores: shape (records, units), changed.
+        start: first record of each target and the number of records, shape (targets + 1,).
+        group_of_unit: shape (units,).
+        own_start: first own row of each target and their number, shape (targets + 1,).
+        own_group: group of each of those rows.
+    """
+    for t in range(len(start) - 1):
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                inside = False
+                for e in range(own_start[t], own_start[t + 1]):
+                    if own_group[e] == group_of_unit[j]:
+                        inside = True
+                        break
+                if not inside:
+                    scores[r, j] = -np.inf
+
+
+@compiled
+def own_share(
+    scores: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own: IntArray, out: FloatArray
+) -> None:
+    """Chance that a row picked evenly among the best is one of the target's own.
+
+    Args:
+        scores: shape (records, units); a target has one record, or several, each of which may fit any row.
+        start: first record of each target and the number of records, shape (targets + 1,).
+        size: released rows of each unit, shape (units,).
+        own_start: first own row of each target and their number, shape (targets + 1,).
+        own: unit of each of those rows; a target that was not released has none.
+        out: shape (targets,): own rows that score best over all rows that do, each counted for every record it fits.
+    """
+    for t in range(len(out)):
+        best = -np.inf
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                best = max(best, scores[r, j])
+        out[t] = 0.0
+        if best == -np.inf:
+            continue
+        mine = 0.0
+        for r in range(start[t], start[t + 1]):
+            for e in range(own_start[t], own_start[t + 1]):
+                if scores[r, own[e]] >= best - TIE:
+                    mine += 1.0
+        if mine == 0.0:
+            continue
+        rows = 0.0
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                if scores[r, j] >= best - TIE:
+                    rows += size[j]
+        out[t] = mine / rows
+
+
+@compiled
+def vote(
+    scores: FloatArray,
+    start: IntArray,
+    reach: float,
+    offsets: IntArray,
+    code: CodeArray,
+    weight: FloatArray,
+    tilt: FloatArray,
+    normed: bool,
+    truth_start: IntArray,
+    truth: IntArray,
+    excluded_start: IntArray,
+    excluded: IntArray,
+    votes: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Chance that the value with most votes is one of the target's.
+
+    Args:
+        scores: shape (records, units).
+        start: first record of each target and the number of records, shape (targets + 1,); the records' votes add up.
+        reach: 0: the best units vote evenly; else units vote with the exponential of their score, up to `reach` below
+            the best of all records.
+        offsets: unit j carries the values code[offsets[j]:offsets[j + 1]], shape (units + 1,).
+        code: sensitive codes.
+        weight: rows that carry each of them.
+        tilt: what a model says of each value for each record, shape (records, sensitive domain); of shape (records, 0)
+            for none.
+        normed: whether a unit's values share its weight after the tilt, as they did before.
+        truth_start: first value of each target and their number, shape (targets + 1,).
+        truth: the targets' own codes that are to be found.
+        excluded_start: as truth_start.
+        excluded: the targets' own codes that are known beforehand and get no votes.
+        votes: zeros, shape (sensitive domain,); left so.
+        out: shape (targets,): how many of the values with most votes are the target's, over their number.
+    """
+    touched = np.empty(len(votes), dtype=np.int64)
+    tilted = tilt.shape[1] > 0
+    for t in range(len(out)):
+        best = -np.inf
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                best = max(best, scores[r, j])
+        out[t] = 0.0
+        if best == -np.inf:
+            continue
+        found = 0
+        for r in range(start[t], start[t + 1]):
+            for j in range(scores.shape[1]):
+                behind = best - scores[r, j]
+                if behind > max(reach, TIE):
+                    continue
+                strength = np.exp(-behind) if reach > 0 else 1.0
+                if tilted and normed:
+                    before, after = 0.0, 0.0
+                    for e in range(offsets[j], offsets[j + 1]):
+                        before += weight[e]
+                        after += weight[e] * tilt[r, code[e]]
+                    strength *= before / after if after > 0.0 else 0.0
+                for e in range(offsets[j], offsets[j + 1]):
+                    s = code[e]
+                    share = strength * weight[e] * (tilt[r, s] if tilted else 1.0)
+                    if share > 0.0:
+                        if votes[s] == 0.0:
+                            touched[found] = s
+                            found += 1
+                        votes[s] += share
+        for e in range(excluded_start[t], excluded_start[t + 1]):
+            votes[excluded[e]] = 0.0
+        most = 0.0
+        for k in range(found):
+            most = max(most, votes[touched[k]])
+        winners, hits = 0, 0
+        for k in range(found):
+            if votes[touched[k]] > 0.0 and votes[touched[k]] >= most * (1 - TIE):
+                winners += 1
+        for e in range(truth_start[t], truth_start[t + 1]):
+            if votes[truth[e]] > 0.0 and votes[truth[e]] >= most * (1 - TIE):
+                hits += 1
+        if hits > 0:
+            out[t] = hits / winners
+        for k in range(found):
+            votes[touched[k]] = 0.0

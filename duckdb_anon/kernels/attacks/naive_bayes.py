@@ -1,4 +1,4 @@
-"""Guesses of a sensitive value by naive Bayes, each without the person guessed about: arrays in, arrays out.
+"""Inference of a sensitive value by naive Bayes, each target left out of the model: arrays in, arrays out.
 
 Cost: targets times sensitive values times columns, and a logarithm for each known bin and value.
 """
@@ -12,8 +12,8 @@ from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.release_table import BoolArray
 
 TIE = 1e-9
-NOBODY = 1e-9
-"""Fewer rows than this are none but for rounding."""
+NO_ROWS = 1e-9
+"""Fewer rows than this are rounding errors."""
 
 
 @compiled
@@ -29,19 +29,19 @@ def naive_bayes_guesses(
     inside: FloatArray,
     truth_start: IntArray,
     truth: IntArray,
-    told_start: IntArray,
-    told: IntArray,
+    excluded_start: IntArray,
+    excluded: IntArray,
     strength: float,
     out: FloatArray,
     stop: IntArray,
 ) -> None:
-    """Chance that the likeliest sensitive value is one of the target's, by a model that never saw her rows.
+    """Chance that the likeliest sensitive value is one of the target's, by a model fitted without the target's rows.
 
     Args:
-        start: first record of each target and the number of records, shape (targets + 1,); the posteriors of her
-            records add up.
+        start: first record of each target and the number of records, shape (targets + 1,); the posteriors of a
+            target's records add up.
         bins: bin of each known value, counted over all columns, shape (records, columns).
-        known: columns the guesser knows, shape (records, columns).
+        known: columns the adversary knows, shape (records, columns).
         held: rows of each bin that hold each value, shape (bins of all columns, values).
         marginal: share of each bin in its column, shape (bins of all columns,).
         prior: rows that hold each value, shape (values,).
@@ -51,10 +51,10 @@ def naive_bayes_guesses(
             of each target, records first, shape (pairs, columns).
         truth_start: first value of each target and their number, shape (targets + 1,).
         truth: the targets' own values that are to be found, -1 for one the model leaves out.
-        told_start: as truth_start.
-        told: the targets' own values that are known beforehand, -1 for one the model leaves out.
+        excluded_start: as truth_start.
+        excluded: the targets' own values that are known beforehand, -1 for one the model leaves out.
         strength: rows that each conditional distribution is smoothed with, drawn as `marginal` says.
-        out: how many of the likeliest values are hers, over their number, shape (targets,).
+        out: how many of the likeliest values are the target's, over their number, shape (targets,).
         stop: not 0 once the work is to stop.
     """
     values, columns = len(prior), bins.shape[1]
@@ -63,7 +63,7 @@ def naive_bayes_guesses(
     rows_log, prior_log = np.empty(values), np.empty(values)
     for s in range(values):
         rows_log[s] = np.log(prior[s] + strength)
-        prior_log[s] = np.log(prior[s]) if prior[s] > NOBODY else -np.inf
+        prior_log[s] = np.log(prior[s]) if prior[s] > NO_ROWS else -np.inf
     seen_log, ready = np.empty(held.shape), np.zeros(len(held), dtype=np.bool_)
     pair = 0
     for t in range(len(out)):
@@ -90,7 +90,7 @@ def naive_bayes_guesses(
                     continue
                 rows = prior[s] - mine
                 score[s] = -np.inf
-                if rows <= NOBODY:
+                if rows <= NO_ROWS:
                     continue
                 score[s] = np.log(rows)
                 for a in range(columns):
@@ -111,9 +111,9 @@ def naive_bayes_guesses(
                 whole += np.exp(score[s] - best)
             for s in range(values):
                 total[s] += np.exp(score[s] - best) / whole
-        for e in range(told_start[t], told_start[t + 1]):
-            if told[e] >= 0:
-                total[told[e]] = 0.0
+        for e in range(excluded_start[t], excluded_start[t + 1]):
+            if excluded[e] >= 0:
+                total[excluded[e]] = 0.0
         most = 0.0
         for s in range(values):
             most = max(most, total[s])

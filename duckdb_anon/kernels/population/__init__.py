@@ -1,1 +1,1 @@
-"""What a sample's classes tell of the population it was drawn from: uniqueness and special uniques."""
+"""Population uniqueness estimated from a sample, and special uniques."""

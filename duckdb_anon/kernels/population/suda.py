@@ -1,10 +1,9 @@
-"""Minimal sample uniques: the smallest sets of columns on which a row is alone.
+"""Minimal sample uniques: the smallest sets of columns on which a record is unique.
 
 SUDA (Elliot, Manning and Ford 2002), as SUDA2 (Manning, Haglin and Keane 2008) defines its answer: a set of columns is
-a minimal sample unique of a row when nobody shares the row's values on it and somebody does on each part of it. Found
-level by level: a row alone on a set is alone on every larger one, so what is minimal shows from the sets one column
-smaller. Cost: one sort of the rows for each set of up to `largest` columns; memory of one bit a row and set of two
-levels.
+a minimal sample unique of a record if the record is unique on it and on no subset of it. Found level by level: a
+record unique on a set is unique on every larger one, so the sets one column smaller suffice. Cost: one sort of the
+rows for each set of up to `largest` columns; memory of one bit a row and set of two levels.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ def minimal_uniques(columns: Sequence[CodeArray], largest: int) -> Iterator[tupl
         here: dict[tuple[int, ...], NDArray[np.uint8]] = {}
         for names in combinations(range(len(columns)), size):
             tick()
-            alone = _alone([columns[name] for name in names])
+            unique = _is_unique([columns[name] for name in names])
             covered = np.zeros(rows, dtype=bool)
             for part in combinations(names, size - 1):
                 if part:
                     covered |= np.unpackbits(below[part], count=rows).astype(bool)
-            minimal = np.flatnonzero(alone & ~covered)
-            here[names] = np.packbits(alone)
+            minimal = np.flatnonzero(unique & ~covered)
+            here[names] = np.packbits(unique)
             if len(minimal):
                 yield names, minimal
         below = here
 
 
-def _alone(columns: Sequence[CodeArray]) -> BoolArray:
+def _is_unique(columns: Sequence[CodeArray]) -> BoolArray:
     key = keys_of(columns).of_row
-    alone: BoolArray = np.bincount(key)[key] == 1
-    return alone
+    unique: BoolArray = np.bincount(key)[key] == 1
+    return unique

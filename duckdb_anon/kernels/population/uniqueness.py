@@ -1,7 +1,7 @@
 """Number of population uniques, estimated from the class sizes of a sample.
 
-A population unique is a person whose quasi-identifiers nobody else in the population has. Every estimate here is a
-model's: none is a bound. With n rows, N = n / pi persons, s_j classes of j rows, u classes in all:
+A population unique is an individual whose quasi-identifiers are unique in the population. Every estimate is a model's;
+none is a bound. With n rows, N = n / pi persons, s_j classes of j rows, u classes in all:
 
 * `zayatz` (Zayatz 1991): the classes of the population are spread over sizes as those of the sample are, and each
   row is drawn with chance pi.
@@ -124,17 +124,16 @@ def poisson(columns: Sequence[CodeArray], class_of_row: IntArray, sizes: IntArra
     return float(np.exp(-(1 - fraction) * expected).sum() / fraction)
 
 
-APART = 10.0
-"""Estimates that differ by more are not averaged."""
+MOST_RATIO = 10.0
+"""Estimates with a larger ratio are not averaged."""
 
 
 def best(estimates: dict[str, float]) -> tuple[float, str]:
     """The estimate to use, and how it was found.
 
-    Pitman knows how large classes are and nothing of their values, Poisson the values and nothing of what ties them;
-    on tables whose population is known they err on different sides, and their geometric mean errs least
-    (examples/studies/population.py). Where they are more than `APART` times apart one of them does not fit, and the
-    larger is taken.
+    Pitman uses the class sizes alone, Poisson the shares of single values alone. On tables of known population they
+    err on different sides, and their geometric mean errs least (examples/studies/population.py).
+    Where they differ by more than `MOST_RATIO`, one of them does not fit, and the larger is taken.
 
     Args:
         estimates: of 'pitman', 'poisson' and 'zayatz'; NaN where a model does not fit.
@@ -149,6 +148,6 @@ def best(estimates: dict[str, float]) -> tuple[float, str]:
         larger = max(("poisson", "zayatz"), key=lambda name: estimates[name])
         return estimates[larger], larger
     low, high = sorted(fitted, key=fitted.__getitem__)
-    if fitted[high] > APART * fitted[low]:
+    if fitted[high] > MOST_RATIO * fitted[low]:
         return fitted[high], high
     return float(np.sqrt(fitted[low] * fitted[high])), "geometric mean of pitman and poisson"

@@ -2,7 +2,7 @@
 
 An attacker says how she scores the cells of each column for a known value; the rest is the same for all of them: rows
 score the sum over what is known, she picks evenly among the best, and votes on the secret (attackers.__init__ lists
-them, `kernels.attacks.linkage` does the work).
+them, `kernels.attacks.linkage_scores` does the work).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.linkage import own_share, vote
+from duckdb_anon.kernels.attacks.linkage_scores import own_share, vote
 from duckdb_anon.kernels.thread_pool import work_off
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.scores import Scores, Scoring, joined_parts, records_at_a_time

@@ -11,9 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.bucket_products import bucket_means, logs_within, row_products
-from duckdb_anon.kernels.attacks.linkage import bucket_scores, leave_out_groups
-from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells
+from duckdb_anon.kernels.attacks.linkage_scores import (
+    JoinedCells,
+    bucket_means,
+    bucket_scores,
+    leave_out_groups,
+    logs_within,
+    row_products,
+)
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.thread_pool import threads
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords

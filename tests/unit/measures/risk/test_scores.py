@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.attacks.bucket_products import logs_within
-from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells
+from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells, logs_within
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk import scores as of_scores
 from duckdb_anon.measures.risk.scores import JoinedPart, Scores, Scoring
