@@ -1,23 +1,15 @@
-"""Anatomy: quasi-identifiers as they are, sensitive values only as counts of a bucket of records.
+"""Anatomy: exact quasi-identifiers; sensitive values only as counts of a bucket of records.
 
-Releases the exact quasi-identifiers, the number of the record's bucket, and in place of the sensitive value a
-MAP from value to count in the bucket; insensitive columns pass through. Guarantee: every bucket has at least l
-records and no value has a share above 1/l in it. That bounds the share, not what can be inferred: other buckets
-tell which values go with which quasi-identifiers (Kifer 2009, deFinetti). On the adult table (occupation, 7
-quasi-identifiers) such an attacker, trained on the release alone, names .83, .50 and .38 of the values at l = 2, 4 and
-6 once she knows the bucket; `attribute_risk` measures it on yours. It hides no one: exact quasi-identifiers show who
-is in the table (`k_anonymity` is that of the original).
+Each record is released with its quasi-identifiers, its bucket, and a MAP from sensitive value to count in the bucket.
+Guarantee: every bucket has at least l records, and no value has a share above 1/l in it. That bounds shares, not what
+can be inferred from other buckets (Kifer 2009, deFinetti; `attribute_risk` measures it). It does not protect against
+re-identification or membership disclosure: quasi-identifiers are exact. With a person column, a bucket holds all
+records of at least l individuals with similar quasi-identifiers; no value belongs to more than 1/l of its individuals
+or records, and no individual has more than 1/l of the records. What is known of all records of an individual together
+is not bounded by l.
 
-Where a column says whose row it is, a bucket holds whole persons of similar quasi-identifiers, at least l of them: no
-value is had by more than 1/l of its persons nor makes more than 1/l of its rows, and no person has more than 1/l of
-them. All rows of a person share one bucket, since her exact quasi-identifiers would tie several buckets together and
-what they have in common, a chronic disease, would be hers. They do tell how many rows she has, and who has many has
-many values: what is known of all her rows together is not bounded by l.
-
-Paper: Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation. Departures: one table
-that `anatomy_qit` and `anatomy_st` read the paper's two tables from; buckets are dealt in one go, see
-`buckets.anatomize`; where buckets of few kinds repeat, their numbers tell the kind, see `model.kinds`. Cost: one sort
-of the rows.
+Source: Xiao, X., Tao, Y. (2006). Departures: one table, from which `anatomy_qit` and `anatomy_st` read the paper's two;
+buckets are dealt in one pass (`kernels.bucketize`). Cost: one sort of the records.
 """
 
 from __future__ import annotations
@@ -43,21 +35,7 @@ NAME = "anatomy"
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Deal the records into buckets.
-
-    Args:
-        table: quasi-identifiers and one sensitive column.
-        params: l.
-        rng: draws the buckets.
-
-    Returns:
-        `bucket`, the bucket's counts in place of the sensitive column, and the source row of each
-        released row, from which the quasi-identifiers are taken as they are.
-
-    Raises:
-        RequirementError: too many records share a value.
-        ColumnError: the sensitive column has NULLs, which no MAP can count.
-    """
+    """Deal the records into buckets."""
     sensitive = table.sensitive[0]
     _refuse_null(sensitive)
     if table.repeated_person is not None:
@@ -83,13 +61,7 @@ def near(table: CodedTable, params: Params, rng: np.random.Generator) -> IntArra
 
 
 def of_persons(table: CodedTable, least: float, rng: np.random.Generator) -> IntArray:
-    """Buckets of whole persons; numbered at random.
-
-    Args:
-        table: the coded table.
-        least: least number of values in a bucket.
-        rng: source of randomness.
-    """
+    """Buckets of whole persons; numbered at random."""
     requirement = All((KAnonymity(ceil(least)), diverse_persons(least)))
     codes, person = table.sensitive[0].codes, table.repeated_person
     bucket = sse_partition(table.qi, codes, requirement, person=person, tick=tick, function=NAME)
@@ -97,12 +69,7 @@ def of_persons(table: CodedTable, least: float, rng: np.random.Generator) -> Int
 
 
 def counts_of(sensitive: Attribute, bucket: IntArray) -> Counts:
-    """Counts of the sensitive values of each bucket, values in their order.
-
-    Args:
-        sensitive: n codes.
-        bucket: bucket of each record, 0-based, every bucket occupied, shape (n,).
-    """
+    """Counts of the sensitive values of each bucket, values in their order."""
     buckets = int(bucket.max(initial=-1)) + 1
     group, code, count = count_cells(bucket, sensitive.codes, buckets, max(1, sensitive.domain))
     return Counts(sensitive.name, offsets_of(group, buckets), code.astype(np.int32), count, bucket)

@@ -1,13 +1,12 @@
-"""Composition: a sample, generalized so that a shared value need not be the victim's.
+"""Composition: a sample, generalized so that a value shared by two releases need not be the victim's.
 
-Releases a generalized row a sampled record, with the constant column `sampling_rate`. Guarantee, under the
-assumption of an independent publisher with the same distribution, method and rate: when both releases offer
-a victim the same value, the belief that it comes from the victim's own records is at most alpha; groups have
-at least k rows.
+A generalized record is released for each sampled one, with the constant column `sampling_rate`. Guarantee, for an
+independent publisher with the same distribution, method and rate: when both releases offer a victim the same value, the
+belief that it comes from the victim's own records is at most alpha; groups have at least k records.
 
-A reading of (rho, alpha)-anonymization (Baig, Li, Liu, Ding and Wang, DASFAA 2012), of which only the
-abstract was available; Hasan et al. (2018, section 2.2) add "sampling and generalization". The definition is
-in `slices.chance`. It is not the original algorithm. Cost: O(d n log n).
+Source: a reading of (rho, alpha)-anonymization (Baig, Li, Liu, Ding and Wang, DASFAA 2012), of which only the abstract
+was available; Hasan et al. (2018, section 2.2) add "sampling and generalization". It is not the original algorithm; the
+definition is that of `CommonValue`. Cost: O(d n log n).
 """
 
 from __future__ import annotations
@@ -47,23 +46,23 @@ def automatic_rate(table: CodedTable, alpha: float) -> float:
     return low
 
 
+def rate_of(table: CodedTable, params: Params) -> float:
+    """The rate of the sample."""
+    return automatic_rate(table, params["alpha"]) if params["rho"] == "auto" else float(params["rho"])
+
+
+def required(table: CodedTable, params: Params, rate: float) -> All:
+    """What every group must satisfy."""
+    population = Population.of(table.sensitive[0], params["est"], params["beta"])
+    return All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population)))
+
+
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Sample and generalize.
-
-    Args:
-        table: quasi-identifiers and one sensitive attribute.
-        params: see `METHOD`.
-        rng: source of randomness.
-
-    Raises:
-        RequirementError: the sample as one group fails; the message says at which rate it would not.
-    """
-    rate = automatic_rate(table, params["alpha"]) if params["rho"] == "auto" else float(params["rho"])
+    """Sample and generalize."""
+    rate = rate_of(table, params)
     rows = sampled_rows(NAME, table.rows, rate, rng)
     sensitive = table.sensitive[0]
-    population = Population.of(sensitive, params["est"], params["beta"])
-    requirement = All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population)))
-    _, cells = boxed_groups(NAME, table, rows, requirement, params)
+    _, cells = boxed_groups(NAME, table, rows, required(table, params, rate), params)
     return {
         **cells,
         sensitive.name: Coded(sensitive.name, sensitive.codes[rows]),
@@ -83,9 +82,8 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut, of all rows in place of the sample; the rate is the whole table's."""
-    rate = automatic_rate(table, params["alpha"]) if params["rho"] == "auto" else float(params["rho"])
-    population = Population.of(table.sensitive[0], params["est"], params["beta"])
-    requirement = All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population)))
+    rate = rate_of(table, params)
+    requirement = required(table, params, rate)
     return replace(cutting(params, requirement, table.sensitive[0].codes), settled={"rho": rate}, share=rate)
 
 

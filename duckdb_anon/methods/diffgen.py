@@ -1,16 +1,16 @@
 """DiffGen: generalization by private specializations, with noisy counts. Differentially private.
 
-Releases, for every combination of generalized values and every class, a box and a noisy count; empty ones
-too, since leaving them out would give the data away. Guarantee: epsilon-differential privacy (pure) for tables that
-differ by one row more or less (Mohammed, Chen, Fung and Yu, KDD 2011): who has several rows is protected row by row.
-It assumes that taxonomies, bounds and classes do not come from the data. With `domain := 'declared'` they must not:
-numeric predictors need `bounds`, all other columns a hierarchy. With `domain := 'observed'` they are read off the table
-and count as public knowledge. How epsilon is spent: `diffgen_plan`; what the mechanisms did spend is composed and
-checked before anything is released. Counts are whole, and may be negative: noise is OpenDP's discrete Laplace, choices
-its noisy max (extra `dp`). `seed` imitates them for tests and protects nothing. Departure: split points are
-chosen among the ends of 1,024 equal parts of a domain (moved halfway between two whole numbers where the column holds
-such), not among values that occur, which would not be private.
-Cost: O(d n) a round, plus 10 microseconds for each released cell.
+For every combination of generalized values and every class, empty ones too, a box and a noisy count are released.
+Guarantee: pure epsilon-differential privacy for tables that differ by one row more or less; an individual with several
+rows is protected row by row. It assumes that taxonomies, bounds and classes do not come from the data: with
+`domain := 'declared'` numeric predictors need `bounds` and other columns a hierarchy; with 'observed' they are read
+from the table and count as public knowledge. What the mechanisms spend is composed and checked before the release
+(`diffgen_plan` shows how). Counts are whole and may be negative: noise is OpenDP's discrete Laplace, choices its noisy
+max (extra `dp`). `seed` imitates them for tests and protects nothing.
+
+Source: Mohammed, Chen, Fung and Yu (2011), KDD. Departure: split points are ends of 1,024 equal parts of a domain
+(moved halfway between two whole numbers), not values that occur, which would not be private.
+Cost: O(d n) a round, and a draw for each released cell.
 """
 
 from __future__ import annotations
@@ -45,15 +45,7 @@ _FARTHEST_WHOLE = 2.0**52
 
 
 def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Predictor:
-    """Prepare one quasi-identifier.
-
-    Args:
-        attribute: ordered, nominal or with a hierarchy.
-        bounds: domain of an ordered attribute; values outside are moved to its ends. None: as observed.
-
-    Raises:
-        RequirementError: an ordered attribute has NULLs or infinite values.
-    """
+    """Prepare one quasi-identifier."""
     if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
         leaves = attribute.leaf_of_code[attribute.codes].astype(np.float64)
         return Predictor(leaves, 0, attribute.hierarchy.leaves, attribute.hierarchy)
@@ -82,16 +74,7 @@ def _is_whole(attribute: Attribute) -> bool:
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Specialize, count, add noise.
-
-    Args:
-        table: quasi-identifiers and one sensitive attribute, the class.
-        params: see `METHOD`.
-        rng: source of randomness.
-
-    Raises:
-        RequirementError: more cells or list entries than `max_cells`, or values that have no place in a domain.
-    """
+    """Specialize, count, add noise."""
     bounds = {fold(name): (float(low), float(high)) for name, (low, high) in (params["bounds"] or {}).items()}
     for attribute in table.qi:
         _check_reach(attribute, bounds.get(fold(attribute.name)))

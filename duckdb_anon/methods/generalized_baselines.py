@@ -1,7 +1,7 @@
-"""What the methods that merging is compared with have in common: groups of a table or a sample, a box a group.
+"""What the methods that merging is compared with share: groups of a table or a sample, a box a group.
 
-Hasan, Jiang, Chen and Wang (2018, section 5) run their competitors on the same k-anonymous groups. Each module
-adds what it asks of a group and what it does to the sensitive values. Cost: O(d n log n).
+Source: Hasan, Jiang, Chen and Wang (2018, section 5) run their competitors on the same k-anonymous groups. Each module
+adds its requirement on a group and what becomes of sensitive values. Cost: O(d n log n).
 """
 
 from __future__ import annotations

@@ -30,28 +30,13 @@ NAME = "hybrid"
 
 
 def perturbed(codes: CodeArray, retention: float, rng: np.random.Generator) -> CodeArray:
-    """Replace each code with probability 1 - retention by a draw from all of them.
-
-    Args:
-        codes: sensitive code of each row.
-        retention: chance that it stays.
-        rng: source of randomness.
-    """
+    """Replace each code with probability 1 - retention by a draw from all of them."""
     drawn = codes[rng.integers(0, len(codes), len(codes))]
     return np.where(rng.random(len(codes)) < retention, codes, drawn)
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Sample, generalize, perturb.
-
-    Args:
-        table: quasi-identifiers and one sensitive attribute.
-        params: see `METHOD`.
-        rng: source of randomness.
-
-    Raises:
-        RequirementError: the sample has fewer than k rows.
-    """
+    """Sample, generalize, perturb."""
     rows = sampled_rows(NAME, table.rows, params["rho"], rng)
     _, cells = boxed_groups(NAME, table, rows, KAnonymity(params["k"]), params)
     sensitive = table.sensitive[0]

@@ -1,12 +1,11 @@
 """Laplace noise on the counts of sensitive values in k-anonymous groups. Not differentially private.
 
-Releases, for each Mondrian group and each sensitive value of the table, the group's box and a noisy count.
-Guarantee: groups have at least k rows, and given the groups each count is epsilon-differentially private.
-The groups and the list of values are made from the data without any protection, so the release as a whole is
-not: this is the "epsilon-DP" curve of Hasan, Jiang, Chen and Wang (2018, section 5), offered to reproduce
-it. `diffgen` is the private alternative. Counts are whole and may be negative: the noise is OpenDP's discrete Laplace
-(extra `dp`), its loss checked before release; `seed` imitates it for tests and protects nothing.
-Cost: O(d n log n), and 10 microseconds for each released count.
+For each Mondrian group and each sensitive value of the table, the group's box and a noisy count are released.
+Guarantee: groups have at least k records, and given the groups each count is epsilon-differentially private. Groups and
+the list of values come from the data without protection, so the release as a whole is not: it reproduces the
+"epsilon-DP" curve of Hasan, Jiang, Chen and Wang (2018, section 5), and `diffgen` is the private alternative. Counts
+are whole and may be negative: noise is OpenDP's discrete Laplace (extra `dp`), its loss checked before release; `seed`
+imitates it for tests and protects nothing. Cost: O(d n log n), and a draw for each released count.
 """
 
 from __future__ import annotations
@@ -31,16 +30,7 @@ NAME = "laplace_on_groups"
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Count and add noise.
-
-    Args:
-        table: quasi-identifiers and one sensitive attribute.
-        params: see `METHOD`.
-        rng: source of randomness.
-
-    Raises:
-        RequirementError: the table has fewer than k rows, or more would be written than `max_cells`.
-    """
+    """Count and add noise."""
     group, of_row = boxed_groups(NAME, table, np.arange(table.rows), KAnonymity(params["k"]), params)
     sensitive = table.sensitive[0]
     groups, values = int(group.max()) + 1, sensitive.domain

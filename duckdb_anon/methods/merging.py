@@ -1,23 +1,16 @@
-"""Merging: slicing with fake tuples and generalized cells, against the composition attack.
+"""Merging: slicing with fake records and generalized cells, against the composition attack.
 
-Releases one row a record and a few fakes nobody can tell apart: its bucket and one STRUCT a column, the
-sensitive attribute alone in the last one (Hasan, Jiang, Chen and Wang, Applied Sciences 8(5):783, 2018,
-Algorithms 1 and 2). Guarantees: in every bucket no sensitive value has a share above 1/l, hence no record is
-linked to one with probability above 1/l by the shares of its bucket, fakes counted as records (a bound on the
-shares, not on what other buckets let infer: see `attribute_risk`); no row contradicts a validity rule with
-certainty. Within a generalized cell, parts have at least k rows, fakes counted, which takes buckets of as many
-(`min_bucket` is raised); that is no guarantee of the whole table. Where a column says whose row it is, buckets hold
-whole persons and l and `min_bucket` count them as in slicing, a fake being one more row of the person it copies; what
-is constant over a person's rows is permuted with its column, row by row, for no released column says which rows are one
-person's; cells are not generalized then, for their parts are of rows.
+Each record, and a few fakes that cannot be told apart from them, is released as its bucket and one STRUCT a column, the
+sensitive attribute alone in the last. Guarantee: no sensitive value has a share above 1/l in a bucket, fakes counted (a
+bound on shares, see `slicing`); no row contradicts a validity rule with certainty. Parts of a generalized cell have at
+least k rows of their bucket, which is no k-anonymity of the table. With a person column, buckets hold all records of an
+individual and l and `min_bucket` count individuals, a fake being one more record of the individual it copies; cells are
+not generalized then.
 
-Readings, where the paper is silent or cannot be meant: Algorithm 2 as printed never answers no, so here the
-check is the diversity test; compatibility is looked at once, in the finished buckets after the permutation;
-fakes are a total by default; ordered attributes are cut into `bins` intervals for the association; how a cell
-is generalized is told in `slices.cell_parts` and `slices.repair`; `try_repermute` swaps cells first, see
-`slices.swapping`. Departure: buckets are cut where boxes would save most, which answers queries better at equal
-risk (`cut := 'median'` is the paper's).
-Cost: O(d n log n).
+Source: Hasan, Jiang, Chen and Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2. Readings: algorithm 2 as
+printed never answers no, so the test is that of l-diversity; rules are checked once, after the permutation; `fake` is a
+total by default; ordered attributes are cut into `bins` for the association. Departure: buckets are cut where boxes
+save most (`cut := 'median'` is the paper's). Cost: O(d n log n).
 """
 
 from __future__ import annotations
@@ -68,11 +61,6 @@ def buckets(table: CodedTable, records: Records, params: Params) -> IntArray:
     """Bucket of each record, fakes included; no sensitive value has a share above 1/l in any of them.
 
     `min_bucket` is at least k where cells may be generalized: the parts of a cell are parts of its bucket.
-
-    Args:
-        table: the coded table.
-        records: the records.
-        params: checked parameters of the call.
     """
     person = table.repeated_person
     diverse = FrequencyDiversity(float(params["l"])) if person is None else diverse_persons(float(params["l"]))
@@ -122,20 +110,7 @@ def _violating(rules: ValidityRules, codes: list[CodeArray], sensitive: CodeArra
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Merge a table.
-
-    Args:
-        table: quasi-identifiers and one sensitive attribute; `other` holds the truth of written rules.
-        params: see `METHOD`.
-        rng: source of randomness.
-
-    Returns:
-        `bucket` and one struct a column.
-
-    Raises:
-        RequirementError: the table with its fakes is not l-diverse; the message says which l it could meet.
-        ParameterError: the rules forbid a value whatever the generalization.
-    """
+    """Merge a table."""
     names, sensitive = [a.name for a in table.qi], table.sensitive[0]
     grouping = (
         find_grouping(table, params, alone=True)
@@ -182,13 +157,7 @@ def forced_columns(grouping: Grouping, names: list[str] | tuple[str, ...]) -> fr
 
 
 def generalizable(grouping: Grouping, params: Params, named: set[str]) -> set[str]:
-    """Names of the attributes that may be printed generalized: those of columns a rule or `force_k` names.
-
-    Args:
-        grouping: which attributes stand together.
-        params: checked parameters of the call.
-        named: attributes the rules name.
-    """
+    """Names of the attributes that may be printed generalized: those of columns a rule or `force_k` names."""
     wanted = {fold(name) for name in named | set(params["force_k"] or ())}
     return {
         name
@@ -266,11 +235,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
-    """As buckets are cut; each part has `fake` fakes of its own.
-
-    Raises:
-        ParameterError: rules are to be found, which only the whole table tells.
-    """
+    """As buckets are cut; each part has `fake` fakes of its own."""
     if params["unseen_pairs"]:
         raise ParameterError(
             f"{NAME}: unseen_pairs := true asks which pairs the whole table lacks, so it cannot be worked in parts; "

@@ -1,17 +1,13 @@
-"""Microaggregation: every group of at least k similar rows is published with its mean values.
+"""Microaggregation: every group of at least k similar records is published with its mean values.
 
-Releases, for each quasi-identifier, the mean of the row's group (in the column's own type: a mean of dates is a
-date) or, where values have no order, the group's most frequent value; sensitive and insensitive columns stay
-with their rows. Guarantee: k-anonymity, every combination of published quasi-identifiers is that of at least k rows. It
-says nothing of what the rows of a group have in common (see l of mondrian, muco).
+Quasi-identifiers become the mean of the record's group, in the column's own type, or its most frequent value where
+values have no order; other columns are unchanged. Guarantee: k-anonymity of the published quasi-identifiers. It does
+not protect against attribute disclosure (see l of mondrian, muco).
 
-Papers: Domingo-Ferrer, J., Mateo-Sanz, J. M. (2002), Practical data-oriented microaggregation; MDAV: Domingo-Ferrer,
-J., Torra, V. (2005), Ordinal, continuous and heterogeneous k-anonymity through microaggregation. Departures:
-`groups := 'sse'` cuts top down where the squared error falls most, in a time nearly linear in the rows where MDAV's is
-their square; both measure distance on the same scaled features (`kernels.partition.feature_encoding`). A mean is
-that of the
-finite values, and NULL where a group has none.
-Cost: O(n log n) for 'sse', O(n^2 / k) for 'mdav', times the quasi-identifiers.
+Source: Domingo-Ferrer and Mateo-Sanz (2002); MDAV: Domingo-Ferrer and Torra (2005). Departures: `groups := 'sse'` cuts
+top down where the squared error falls most, in a time nearly linear in the records where MDAV's is quadratic; both
+measure distance on the same scaled features (`kernels.partition`). A mean is that of the finite values, and NULL where
+a group has none. Cost: O(n log n) for 'sse', O(n^2 / k) for 'mdav', times the quasi-identifiers.
 """
 
 from __future__ import annotations
@@ -20,30 +16,19 @@ import numpy as np
 
 from duckdb_anon.kernels.partition import KAnonymity, sse_partition
 from duckdb_anon.kernels.partition.mdav import mdav_groups
+from duckdb_anon.methods.partition_params import unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source, Value
+from duckdb_anon.model.released_columns import Cells, Coded, Source, Value
 
 NAME = "microaggregate"
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Group the rows and publish each group's means and modes.
-
-    Args:
-        table: quasi-identifiers; sensitive columns pass through.
-        params: k, groups.
-        rng: unused, nothing is a matter of chance.
-
-    Returns:
-        Means and modes of the quasi-identifiers, sensitive codes, and the source row of each released row.
-
-    Raises:
-        RequirementError: the table has fewer than k rows.
-    """
+    """Group the rows and publish each group's means and modes."""
     progress.say("groups")
     if params["groups"] == "mdav":
         group = mdav_groups(NAME, table.qi, params["k"], tick)
@@ -57,17 +42,11 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     published: dict[str, Cells] = {
         a.name: means(a, group) if a.kind == "ordered" else Coded(a.name, modes(a, group)[group]) for a in table.qi
     }
-    published |= {a.name: Coded(a.name, a.codes) for a in table.sensitive}
-    return {**published, ROWS: Source(np.arange(table.rows, dtype=np.int64))}
+    return published | unchanged(table)
 
 
 def means(attribute: Attribute, group: IntArray) -> Value:
-    """Mean of the finite values of each group, NULL where there is none.
-
-    Args:
-        attribute: ordered, n codes.
-        group: group of each row, every number from 0 on occupied, shape (n,).
-    """
+    """Mean of the finite values of each group, NULL where there is none."""
     numbers = attribute.scale_for(NAME).numbers
     many = int(group.max(initial=-1)) + 1
     finite = attribute.codes < attribute.special_from

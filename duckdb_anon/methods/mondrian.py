@@ -1,27 +1,16 @@
 """Mondrian: the table is cut into groups, and each group is published as a box around it.
 
-Releases, for each row, an interval, a set of values or a hierarchy node on every quasi-identifier, with the
-sensitive and insensitive columns as they are. Guarantee: every class of equal boxes satisfies k-anonymity,
-l-diversity and t-closeness as asked for, checked once more on the finished boxes. No row is left out. l bounds the
-share of a value in a class, not what other classes let infer (`attribute_risk`): on the adult table (occupation, 7
-quasi-identifiers) the strongest attacker names .275 of the values at k = l = 4 and .148 at 6, shares being at most .250
-and .167; where the most frequent value is all that is known, .27 and .15 are named as well. Ends of intervals are
-rounded so that they tell no single person, see `kernels.partition.interval_rounding`; sets of names print whatever
-occurs. Where a
-column says whose row it is, all of them count persons; l asks for l persons as well, and is kept by the rows, too; and
-no person has more than 1/k (1/l) of the rows of a class, for else a row of it is hers more often than that. Where some
-have many rows, that takes larger classes: on a tenth of the visits (5,853 persons with up to 40 rows, 5
-quasi-identifiers) the loss at k = 5 is .117, and .063 without the bound, when one person had .78 of a class. Rows of a
-person with equal quasi-identifiers get one box (strict cuts); where one of them changes from row to row, so may the box
-on her sex or birth year, since boxes are cut from rows. Whoever knows how many rows a person has, or links her rows by
-what is kept beside them, may still tell her from persons with fewer.
+Quasi-identifiers become intervals, sets of values or hierarchy nodes; sensitive and insensitive columns are unchanged,
+and no record is left out. Guarantee: every equivalence class satisfies the required k-anonymity, l-diversity and
+t-closeness, checked once more on the finished boxes. l bounds the share of a value in a class, not what can be inferred
+from other classes (`attribute_risk`). Ends of intervals are rounded so that they do not reveal a single value
+(`kernels.partition.interval_rounding`); sets print the values that occur. With a person column all requirements count
+individuals, l also records, and no individual has more than 1/k (1/l) of a class's records. An individual whose
+quasi-identifiers change may have several boxes, and whoever links her records may still tell her from others.
 
-Paper: LeFevre, DeWitt and Ramakrishnan (2006), Mondrian multidimensional k-anonymity, strict and relaxed.
-Departures: by default each cut takes the attribute and the point that save most of the normalized certainty
-penalty (Xu et al. 2006), which at equal measured risk answers queries with less than half the error of the paper's
-medians (`cut := 'median'`); an attribute whose cut is not allowed gives way to the next, and of equally wide
-ones the one named first in `qi` is cut; NULL is a value of its own, and a group in which it meets values is published
-as an interval without ends, which covers everything.
+Source: LeFevre, DeWitt and Ramakrishnan (2006), strict and relaxed. Departures: each cut takes the attribute and point
+that save most of the normalized certainty penalty (Xu et al. 2006; `cut := 'median'` is the paper's); NULL is a value
+of its own, and a group with NULL and values is published as an interval without ends.
 Cost: O(n log n) an attribute and level of cuts.
 """
 
@@ -36,12 +25,12 @@ from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.partition import boxes, partition
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
-from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS
+from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS, unchanged
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
+from duckdb_anon.model.released_columns import Cells
 
 NAME = "mondrian"
 
@@ -60,19 +49,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Cut the table and publish a box a group.
-
-    Args:
-        table: quasi-identifiers, and the sensitive columns where l or t is asked for.
-        params: see `METHOD`.
-        rng: unused, the cuts are no matter of chance.
-
-    Returns:
-        Boxes on the quasi-identifiers, sensitive codes, and the source row of each released row, all rows.
-
-    Raises:
-        RequirementError: the whole table fails what is asked for; the message says what it can meet.
-    """
+    """Cut the table and publish a box a group."""
     person = table.repeated_person
     requirement, sensitive = asked(NAME, table, params, persons=person is not None)
     group = partition(
@@ -87,10 +64,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         function=NAME,
     )
     published: dict[str, Cells] = {**with_edges(table, boxes(table.qi, group), params, person)}
-    rows = np.arange(table.rows, dtype=np.int64)
-    recheck(NAME, list(published.values()), sensitive, rows, requirement, person)
-    published |= {a.name: Coded(a.name, a.codes) for a in table.sensitive}
-    return {**published, ROWS: Source(rows)}
+    recheck(NAME, list(published.values()), sensitive, np.arange(table.rows), requirement, person)
+    return published | unchanged(table)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

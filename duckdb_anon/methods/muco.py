@@ -1,34 +1,17 @@
-"""MuCo: records of a group cover for one another by random output tables.
+"""Mutual cover: quasi-identifiers are permuted inside groups of similar records.
 
-Releases every quasi-identifier permuted inside groups of at least 1/delta rows that resemble one another;
-sensitive and insensitive columns stay with their rows, and every column keeps its values and its type. That is a draw
-from uniform random output tables, in which each record has the share 1 / |group| <= delta of every value.
-Guarantee: with `repair := false` an attacker who knows the method, the groups and all quasi-identifiers of everybody
-finds a person's row with probability 1 / |group|, at most delta. By default cells are then exchanged inside groups
-until what three columns tell together is nearly what the table says. That raised her chance by .002 to .016 on four
-tables, so groups that are repaired have one row more, ceil(1/delta) + 1 (where the table has as many): she stayed below
-delta on all four at 1/5 to 1/30, which is no theorem. Mean of three seeds (`examples/studies/frontier.py`) at delta
-1/10 and 1/20, all 7 quasi-identifiers known: who also knows the groups finds .079 and .042 of the rows of census (.068
-and .035 are one in a group), .055 and .035 of adult's (.046 and .028); who does not, .072 and .036, and .051 and .035.
-Each sensitive column is frequency l-diverse in every group. A quasi-identifier
-tuple may come out as it was: the bound is on linking it to a person, not on its being seen.
+Every column keeps its values and its type; sensitive and insensitive columns stay with their records. A permutation is
+a draw from uniform random output tables: each record has the share 1 / |group| of every published value of its group.
+Guarantee: the probability that an attacker who knows the method, the groups and all quasi-identifiers re-identifies a
+record is at most delta with `repair := false`. The repair exchanges cells until marginals of three columns fit the
+table; groups then have one record more, and that delta still holds is measured, not proven. Each sensitive column is
+frequency l-diverse in every group. With a person column, groups hold all records of at least 1/delta individuals, none
+with more than the share delta of the records, and l counts individuals and records; values that are constant over an
+individual's records are permuted record by record, and what is known of all of them together is not bounded by l.
 
-Groups are often larger still, for cuts never separate equal values: at delta 1/10 one in a group is .068 on census,
-.046 on adult, .040 on fair and .035 on randhie (two tables of statsmodels). So the risk is less than asked for, and the
-error that of the larger groups: .190 on fair and .379 on randhie where groups of exactly 10 (MDAV, columns permuted, no
-l) have .165 and .156, at an insider's .103 and .099 against .043 and .038. Who may spend all of delta asks for a larger
-one on such tables: `muco_groups` tells the sizes.
-
-Where a column says whose row it is, groups hold whole persons: at least 1/delta of them, none with more than the share
-delta of the group's rows, so that a row said to be hers is hers with that probability; of her attributes that change,
-the median or most frequent value decides her group. l counts persons and rows: no value is had by more than 1/l of the
-persons, nor shown in more than 1/l of the rows. What is constant over a person's rows (sex, birth year) is permuted row
-by row, for no released column says which rows are one person's. Who has many rows has many values: what is known of
-all her rows together is not bounded by l.
-
-Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4; their own tables, which change values as little as delta
-allows, are `tables := 'linear'` (see `linear_tables`). Departures: least change is not least error at equal risk, so
-the tables are uniform, drawn without replacement; groups are cut by squared error (`kernels.partition.sse_split`).
+Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: the tables are uniform, and groups are cut by
+squared error, never between equal values, so they are often larger than 1/delta (`muco_groups` counts them);
+`tables := 'linear'` gives the paper's tables of least expected change (`muco_lp`).
 Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 """
 
@@ -46,26 +29,17 @@ from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, Person
 from duckdb_anon.kernels.partition.person_level import diverse_persons
 from duckdb_anon.kernels.permutation import permuted, permuted_codes, repaired
 from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
+from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
 from duckdb_anon.kernels.thread_pool import side_by_side
 from duckdb_anon.methods import muco_lp
-from duckdb_anon.methods.partition_params import cutting, whole_persons_by
-from duckdb_anon.model import progress, released_columns
+from duckdb_anon.methods.partition_params import cutting, plain_layout, unchanged, whole_persons_by
+from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import (
-    REQUIRED,
-    ColumnPlan,
-    Cutting,
-    Method,
-    Parameter,
-    Params,
-    Report,
-    Roles,
-    Sweep,
-)
+from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Report, Sweep
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_comment import argument_text
-from duckdb_anon.model.released_columns import Cells
+from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 DEFAULT_L = 2.0
@@ -94,6 +68,10 @@ GROUPING = (
         "false: delta is exact (default: true)", "boolean",
     ),
 )  # fmt: skip
+MIN_CHANGED = Parameter(
+    "min_changed", "linear: quasi-identifiers that differ from the original in every row; 1.5 adds one in half of them "
+    "(default: 1)", "number", low=0,
+)  # fmt: skip
 
 
 def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
@@ -118,9 +96,6 @@ def least_size(params: Params) -> int:
 
     The repair takes some of what permuting gives, so groups that are repaired have one more.
 
-    Args:
-        params: delta and repair.
-
     >>> [least_size({"delta": 0.1, "repair": repair}) for repair in (True, False)]
     [11, 10]
     """
@@ -129,14 +104,7 @@ def least_size(params: Params) -> int:
 
 
 def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[Requirement, CodeArray | None]:
-    """What every group must satisfy, and the sensitive codes that are read for it.
-
-    Args:
-        table: the table; its sensitive columns are read.
-        params: delta and l.
-        least: rows (persons) of a group.
-        persons: whether somebody has several rows.
-    """
+    """What every group must satisfy, and the sensitive codes that are read for it."""
     parts: list[Requirement] = [KAnonymity(least)]
     if persons:
         parts.append(PersonShare(float(1 / params["delta"])))
@@ -194,12 +162,7 @@ def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCo
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Draw the released codes of every quasi-identifier; everything else passes through."""
     published = muco_lp.drawn(table, params, rng) if params["tables"] == "linear" else _permuted(table, params, rng)
-    released: dict[str, Cells] = {
-        a.name: released_columns.Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)
-    }
-    released |= {a.name: released_columns.Coded(a.name, a.codes) for a in table.sensitive}
-    released[released_columns.ROWS] = released_columns.Source(np.arange(table.rows, dtype=np.int64))
-    return released
+    return {a.name: Coded(a.name, codes) for a, codes in zip(table.qi, published, strict=True)} | unchanged(table)
 
 
 def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> list[CodeArray]:
@@ -222,12 +185,6 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
     return side_by_side(taken, range(len(table.qi)))
 
 
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Every column keeps its type: quasi-identifiers, sensitive, insensitive."""
-    coded = tuple(ColumnPlan(info.name, released_columns.Coded) for info in roles.qi + roles.sensitive)
-    return coded + tuple(ColumnPlan(info.name, released_columns.Source) for info in roles.keep)
-
-
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut."""
     if params["tables"] == "linear":
@@ -246,6 +203,40 @@ def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.r
     return columns | {"attribute": np.repeat([a.name for a in table.qi], [len(part["records"]) for part in parts])}
 
 
+def varying(table: CodedTable, groups: IntArray) -> IntArray:
+    """Number of quasi-identifiers with two values or more in each group, shape (groups,)."""
+    many = int(groups.max(initial=-1)) + 1
+    found = np.zeros(many, dtype=np.int64)
+    for attribute in table.qi:
+        some = np.zeros(many, dtype=np.int64)
+        some[groups] = attribute.codes
+        found += np.bincount(groups, weights=attribute.codes != some[groups], minlength=many) > 0
+    return found
+
+
+def count_groups(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
+    """Number and sizes of the groups, and records that keep their values or get some from outside their group.
+
+    Uniform tables publish records as they are where their group agrees on every quasi-identifier. The paper's tables
+    change `min_changed` of them; records of a group that varies on fewer are moved outside it, unbounded by delta.
+    """
+    table = tables[0]
+    groups = groups_of(table, params, "muco_groups")
+    sizes, varied = np.bincount(groups), varying(table, groups)
+    linear = params["tables"] == "linear"
+    if linear:
+        require_movable(table.qi, params["min_changed"])
+    moved = int(sizes[varied < int(params["min_changed"])].sum()) if linear else 0
+    return {
+        "rows": [table.rows],
+        "groups": [len(sizes)],
+        "smallest": [int(sizes.min(initial=table.rows))],
+        "largest": [int(sizes.max(initial=0))],
+        "as_they_were": [0 if linear else int(sizes[varied == 0].sum())],
+        "moved": [moved],
+    }
+
+
 METHOD = Method(
     name="muco",
     summary="quasi-identifiers permuted inside groups of similar rows; release has the original's types",
@@ -259,16 +250,13 @@ METHOD = Method(
     formats=("rows",),
     parameters=(
         *GROUPING,
-        Parameter(
-            "min_changed", "linear: quasi-identifiers that differ from the original in every row; 1.5 adds one in half "
-            "of them (default: 1)", "number", low=0,
-        ),
+        MIN_CHANGED,
         Parameter(
             "unchanged", "linear: rows that drew too few new values: 'exchange' them with others of the group "
             "(default), or 'redraw' as in the paper", "text", None, ("exchange", "redraw"),
         ),
     ),
-    layout=layout,
+    layout=plain_layout,
     release=release,
     moves_values=True,
     refine=refine,
@@ -288,13 +276,23 @@ TABLES = Report(
     instead=("muco",),
     parameters=GROUPING,
     returns={
-        "group_id": "BIGINT",
-        "attribute": "VARCHAR",
-        "original": "CODE",
-        "output": "CODE",
-        "probability": "DOUBLE",
+        "group_id": "BIGINT", "attribute": "VARCHAR", "original": "CODE", "output": "CODE", "probability": "DOUBLE",
         "records": "BIGINT",
     },
     compute=random_output_tables,
     refine=partial(refine, function="muco_tables"),
+)  # fmt: skip
+
+GROUPS = Report(
+    name="muco_groups",
+    summary="groups of a call of muco, rows that come out as they were, and rows moved outside their group",
+    paper=PAPER + ", algorithm 2",
+    example="FROM muco_groups('people', 0.2, tables := 'linear')",
+    section="Preparing a call",
+    smallest="delta := 0.5",
+    instead=("muco",),
+    parameters=(*GROUPING, MIN_CHANGED),
+    returns=dict.fromkeys(("rows", "groups", "smallest", "largest", "as_they_were", "moved"), "BIGINT"),
+    compute=count_groups,
+    refine=partial(refine, function="muco_groups"),
 )

@@ -1,18 +1,15 @@
-"""The paper's random output tables: what `muco` does with tables := 'linear'.
+"""The paper's random output tables: `muco` with tables := 'linear'.
 
-Releases every quasi-identifier value drawn from its record's row of a random output table; sensitive and
-insensitive columns and the number of rows are untouched. Guarantee: every table satisfies
-delta-probability, so that no record has more than the share delta in the mass of a published value of its
-group, and no record keeps all its quasi-identifiers. Rows of a group that varies on too few are moved outside it, where
-no table bounds them: `muco_groups` counts them before the call. Delta is not a bound on the
-risk of re-identification: it bounds one attribute's table as if groups were known. Persons with several rows are
-refused: shares are those of rows.
+Every quasi-identifier value is drawn from its record's row of a random output table; other columns and the number of
+records are unchanged. Guarantee: delta-probability of every table, that is, no record has more than the share delta in
+the mass of a published value of its group, and no record keeps all its quasi-identifiers. Records of a group that
+varies on too few of them get values from outside it, which no table bounds (`muco_groups` counts them). Delta bounds
+one attribute's table as if groups were known; it does not bound the risk of re-identification. Tables with several
+records of an individual are refused.
 
-Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where that saves most
-(`cut := 'loss'`) instead of at medians; `balance` mixes the cheapest table with one that keeps each group's
-histogram; records that drew nothing new exchange values within their group instead of being redrawn; all draws
-come from one generator. Cost: O(n log n d) for the groups, then one small linear program for each distinct pattern
-of gaps, solved together.
+Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where boxes save most;
+`balance` mixes the cheapest table with one that keeps each group's histogram; records that drew nothing new exchange
+values within their group. Cost: O(n log n d), then one small linear program for each distinct pattern of gaps.
 """
 
 from __future__ import annotations

@@ -1,24 +1,16 @@
-"""1:M-generalization: a table in which a person may have several rows, as one generalized row a person.
+"""1:M-generalization: a table with several records of an individual, as one generalized row an individual.
 
-Releases, for each person, a box on every quasi-identifier and a list of hierarchy nodes for the sensitive
-values. Guarantee, (k,l)-diversity: every list is that of at least k persons, and in every class of equal boxes
-no list has a share above 1/l (or there are l different ones, or their entropy is at least ln l). These bound
-shares: who knows a person's quasi-identifiers finds l persons or more with her box, who knows some of its sensitive
-values k or more with her list, and neither tells them apart by the row alone. What other classes tell of which
-lists go with which quasi-identifiers is not bounded (on tables of one row a person a model of the release named .41
-where shares were .25, see `anatomy`), and nothing is claimed against who knows both.
+Each individual is released as a box on every quasi-identifier and a list of hierarchy nodes for the sensitive values.
+Guarantee, (k,l)-diversity: at least k individuals have each list, and in every class of equal boxes no list has a share
+above 1/l (or there are l different ones, or their entropy is at least ln l). An attacker who knows quasi-identifiers
+finds l individuals or more, one who knows some sensitive values k or more; nothing is claimed against one who knows
+both, nor of what can be inferred from other classes. The number of records of an individual is not released: a total of
+a class would reveal it where only one list has a node of several leaves.
 
-How many records a person has is not released: a node may stand for several, so numbers of records have a lower bound
-only. The total of a class would tell more than the guarantee allows: where one list of a class has a node of several
-leaves and the others have none, the total is that person's number of records, and among the k persons of her list she
-stands alone. The total over all persons of one list would keep the k persons alike; it is not released either, for an
-upper bound of other queries would not follow from it (`tests/unit/methods/test_record_totals.py` counts both).
-
-Paper: Gong, Luo, Yang, Ni & Li (2017), Knowledge-Based Systems 115, algorithm 1. Departures: frequency
-diversity as the text defines it (the printed experiments count distinct fingerprints: `diversity :=
-'distinct'`); loss-guided cuts by default; Partition as in `itemsets.top_down`; several sensitive attributes
-make one fingerprint; quasi-identifiers that change over a person's rows (`changing`).
-Cost: O(r log r) for r rows, times the depth of the hierarchy.
+Source: Gong, Luo, Yang, Ni and Li (2017), Knowledge-Based Systems 115, algorithm 1. Departures: frequency diversity as
+the text defines it (the printed experiments count distinct fingerprints: `diversity := 'distinct'`); loss-guided cuts;
+several sensitive attributes make one fingerprint; quasi-identifiers that change over an individual's records
+(`changing`). Cost: O(r log r) for r records, times the depth of the hierarchy.
 """
 
 from __future__ import annotations
@@ -74,20 +66,7 @@ _REQUIREMENT: dict[str, type[FrequencyDiversity] | type[DistinctDiversity] | typ
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Generalize persons.
-
-    Args:
-        table: quasi-identifiers, sensitive attributes with hierarchies, and the person of each row.
-        params: see `METHOD`.
-        rng: numbers the persons when the release is exploded.
-
-    Returns:
-        A box a quasi-identifier and a list of nodes a sensitive attribute, one row a person; or one row a
-        person and node.
-
-    Raises:
-        RequirementError: k or l cannot be met, or a person's quasi-identifiers differ and may not.
-    """
+    """Generalize persons."""
     attribute, person = person_of_row(NAME, table)
     row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
     persons = fingerprints_of(person, table.sensitive)

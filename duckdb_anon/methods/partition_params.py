@@ -1,6 +1,6 @@
-"""Cutting records into groups the way a call asks for: the parameters `cut` and `width`, and what they lead to.
+"""Parameters of methods that cut records into groups, and what they lead to.
 
-Cost: see `partition.mondrian`.
+Cost: see `kernels.partition`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 from math import ceil
 from typing import Literal
 
+import numpy as np
+
 from duckdb_anon.kernels.partition import KAnonymity, Requirement, partition, sse_partition, whole_persons
-from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
-from duckdb_anon.model.function_specs import Cutting, Parameter, Params
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
+from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
 CUTS = (
     Parameter(
@@ -31,36 +34,32 @@ CUTS = (
 )
 
 GUARANTEE_TRIALS = (
-    "k := 1",
-    "k := 3",
-    "k := 5, l := 1.5",
-    "l := 2",
-    "l := 3, diversity := 'distinct'",
-    "l := 1.5, diversity := 'entropy'",
-    "k := 2, l := 2, t := 0.6, distance := 'equal'",
+    "k := 1", "k := 3", "k := 5, l := 1.5", "l := 2", "l := 3, diversity := 'distinct'",
+    "l := 1.5, diversity := 'entropy'", "k := 2, l := 2, t := 0.6, distance := 'equal'",
     "t := 0.3, distance := 'equal'",
-)
+)  # fmt: skip
 """Trials of methods with k, l and t."""
 
 
-def cutting(params: Params, requirement: Requirement, codes: CodeArray | None = None) -> Cutting:
-    """How a table too large for one call is cut into parts: as the groups are.
+def plain_layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Every column keeps its type: quasi-identifiers, sensitive, insensitive."""
+    coded = tuple(ColumnPlan(info.name, Coded) for info in roles.qi + roles.sensitive)
+    return coded + tuple(ColumnPlan(info.name, Source) for info in roles.keep)
 
-    Args:
-        params: `cut` and `width`.
-        requirement: what every part must satisfy.
-        codes: sensitive codes it reads.
-    """
+
+def unchanged(table: CodedTable) -> dict[str, Cells]:
+    """Sensitive columns as they are, and the source rows of a release of all records in their order."""
+    codes: dict[str, Cells] = {a.name: Coded(a.name, a.codes) for a in table.sensitive}
+    return {**codes, ROWS: Source(np.arange(table.rows, dtype=np.int64))}
+
+
+def cutting(params: Params, requirement: Requirement, codes: CodeArray | None = None) -> Cutting:
+    """How a table too large for one call is cut into parts: as its groups are, by `cut` and `width`."""
     return Cutting(params["cut"], requirement, codes, params["width"])
 
 
 def whole_persons_by(cut: Literal["loss", "median", "sse"], least: float) -> Cutting:
-    """How a table is cut into parts where all rows of a person must stay together.
-
-    Args:
-        cut: as the groups are.
-        least: persons of a group, at least.
-    """
+    """How a table is cut into parts of at least `least` individuals, each with all their records."""
     return Cutting(cut, KAnonymity(ceil(least)), persons=True)
 
 

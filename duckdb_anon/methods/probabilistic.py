@@ -1,13 +1,12 @@
 """Probabilistic (dLink): groups in which several values survive an intersection by chance.
 
-Releases every record, generalized; values are truthful. Guarantee, under the assumption of an independent
-publisher with the same distribution and method: with probability alpha at least d of a group's sensitive
-values also occur in an independent group of its size, so that an intersection does not single one out;
-groups have at least k rows.
+Every record is released, generalized; values are truthful. Guarantee, for an independent publisher with the same
+distribution and method: with probability alpha at least d of a group's sensitive values also occur in an independent
+group of its size, so that an intersection does not single one out; groups have at least k records.
 
-A reading of (d, alpha)-linkability (Sattar, Li, Liu, Heatherly and Malin, Knowledge-Based Systems 67, 2014),
-of which only the abstract was available. The definition is in `slices.chance`; joint occurrence is taken as
-independent. It is not the original algorithm. Cost: O(d n log n).
+Source: a reading of (d, alpha)-linkability (Sattar, Li, Liu, Heatherly and Malin, Knowledge-Based Systems 67, 2014), of
+which only the abstract was available; joint occurrence is taken as independent. It is not the original algorithm; the
+definition is that of `LinkableValues`. Cost: O(d n log n).
 """
 
 from __future__ import annotations
@@ -17,38 +16,29 @@ import numpy as np
 from duckdb_anon.kernels.partition import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import ESTIMATE, LinkableValues, Population
 from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters
-from duckdb_anon.methods.partition_params import cutting
+from duckdb_anon.methods.partition_params import cutting, unchanged
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
-from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
+from duckdb_anon.model.released_columns import Cells
 
 NAME = "probabilistic"
 
 
+def required(table: CodedTable, params: Params) -> All:
+    """What every group must satisfy."""
+    population = Population.of(table.sensitive[0], params["est"], params["beta"])
+    return All((KAnonymity(params["k"]), LinkableValues(params["d"], params["alpha"], population)))
+
+
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Generalize.
-
-    Args:
-        table: quasi-identifiers and one sensitive attribute.
-        params: see `METHOD`.
-        rng: not used; the result is determined by the table.
-
-    Raises:
-        RequirementError: the whole table as one group fails; the message says what it reaches.
-    """
-    sensitive = table.sensitive[0]
-    population = Population.of(sensitive, params["est"], params["beta"])
-    requirement = All((KAnonymity(params["k"]), LinkableValues(params["d"], params["alpha"], population)))
-    rows = np.arange(table.rows, dtype=np.int64)
-    _, cells = boxed_groups(NAME, table, rows, requirement, params)
-    return {**cells, sensitive.name: Coded(sensitive.name, sensitive.codes), ROWS: Source(rows)}
+    """Generalize."""
+    _, cells = boxed_groups(NAME, table, np.arange(table.rows), required(table, params), params)
+    return cells | unchanged(table)
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut."""
-    population = Population.of(table.sensitive[0], params["est"], params["beta"])
-    requirement = All((KAnonymity(params["k"]), LinkableValues(params["d"], params["alpha"], population)))
-    return cutting(params, requirement, table.sensitive[0].codes)
+    return cutting(params, required(table, params), table.sensitive[0].codes)
 
 
 METHOD = Method(

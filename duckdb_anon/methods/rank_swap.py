@@ -1,15 +1,12 @@
 """Rank swapping: every value is exchanged with one of nearly the same rank.
 
-Releases every quasi-identifier with its values exchanged between rows whose ranks differ by at most p percent of the
-rows, each column on its own; sensitive and insensitive columns stay with their rows. Every column keeps its values,
-so that its histogram is exact. No k, l or delta is promised: p says how far values travel, not how well a person is
-hidden; measure that with `linkage_risk`.
+Values of each quasi-identifier are exchanged between records whose ranks differ by at most p percent of the records,
+each column by itself; other columns are unchanged, and every histogram is exact. It guarantees no k, l or delta: p
+limits how far values move, not the risk of re-identification; measure that with `linkage_risk`.
 
-Paper: Moore, R. A. (1996), Controlled data-swapping techniques for masking public use microdata sets, section 3.
-Readings: equal values are ranked at random, so that they too travel; hierarchies are ranked by their leaves from left
-to right; nominal values without a hierarchy have no ranks, so theirs is the order of their texts; NULL ranks last. A
-value that finds no partner left within reach stays (at most the last few of a column).
-Cost: a sort of the rows a column.
+Source: Moore, R. A. (1996), Controlled data-swapping techniques, section 3. Readings: equal values are ranked at
+random; hierarchies are ranked by their leaves from left to right, nominal values by their texts; NULL ranks last. A
+value without a partner within reach stays (at most the last few of a column). Cost: a sort of the records a column.
 """
 
 from __future__ import annotations
@@ -17,33 +14,24 @@ from __future__ import annotations
 import numpy as np
 
 from duckdb_anon.kernels.permutation.rank_swap import swapped_within
+from duckdb_anon.methods.partition_params import plain_layout, unchanged
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
+from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
+from duckdb_anon.model.released_columns import Cells, Coded
 
 NAME = "rank_swap"
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Swap each quasi-identifier.
-
-    Args:
-        table: quasi-identifiers; sensitive columns pass through.
-        params: p.
-        rng: ranks equal values and picks partners.
-
-    Returns:
-        Codes of every quasi-identifier and sensitive column, and the source row of each released row.
-    """
+    """Swap each quasi-identifier."""
     published: dict[str, Cells] = {}
     reach = int(table.rows * params["p"] / 100)
     for attribute in table.qi:
         tick()
         rows = swapped_within(ranked(attribute, rng), reach, rng)
         published[attribute.name] = Coded(attribute.name, attribute.codes[rows])
-    published |= {a.name: Coded(a.name, a.codes) for a in table.sensitive}
-    return {**published, ROWS: Source(np.arange(table.rows, dtype=np.int64))}
+    return published | unchanged(table)
 
 
 def ranked(attribute: Attribute, rng: np.random.Generator) -> IntArray:
@@ -52,12 +40,6 @@ def ranked(attribute: Attribute, rng: np.random.Generator) -> IntArray:
     mixed = rng.permutation(len(attribute.codes))
     place = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
     return np.asarray(mixed[np.argsort(place[mixed], kind="stable")], dtype=np.int64)
-
-
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Every column keeps its type: quasi-identifiers, sensitive, insensitive."""
-    coded = tuple(ColumnPlan(info.name, Coded) for info in roles.qi + roles.sensitive)
-    return coded + tuple(ColumnPlan(info.name, Source) for info in roles.keep)
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
@@ -80,7 +62,7 @@ METHOD = Method(
             above=0, high=100,
         ),
     ),
-    layout=layout,
+    layout=plain_layout,
     release=release,
     moves_values=True,
     sweeps=(Sweep("p := {n}", (2, 10, 25)),),

@@ -1,14 +1,14 @@
-"""RMR: clusters of persons, merged up to a loss, with set-valued data made k^m-anonymous inside each.
+"""RMR: clusters of individuals, merged up to a loss, with set-valued data made k^m-anonymous inside each.
 
-Releases, for each person, a box on every quasi-identifier and a list of hierarchy nodes for the sensitive
-values. Guarantee, (k, k^m)-anonymity: every class of equal boxes has at least k persons, and within it every
-set of at most m published nodes that one person has is had by at least k; re-checked on the finished result.
-Unlike (k,l)-diversity it counts on an attacker who knows quasi-identifiers and up to m sensitive values, and
-says nothing of an attacker who knows all values of a person, or of how varied a class is.
+Each individual is released as a box on every quasi-identifier and a list of hierarchy nodes for the sensitive values.
+Guarantee, (k, k^m)-anonymity, checked again on the finished result: every class of equal boxes has at least k
+individuals, and every set of at most m published nodes that one of them has is that of at least k. It protects against
+an attacker who knows quasi-identifiers and up to m sensitive values, not against one who knows all values of an
+individual, and does not bound how varied a class is.
 
-Paper: Poulis, Loukides, Gkoulalas-Divanis & Skiadopoulos (2013), RMERGE_R; the baseline of Gong, Luo, Yang,
-Ni & Li (2017). Departure: where boxes of two clusters come out equal, they make one class, which keeps the
-guarantee because supports only add up. Cost: quadratic, n^2/k, for up to `MOST_PERSONS` persons.
+Source: Poulis, Loukides, Gkoulalas-Divanis and Skiadopoulos (2013), RMERGE_R; the baseline of Gong et al. (2017).
+Departure: clusters whose boxes come out equal make one class, which keeps the guarantee because supports only add up.
+Cost: quadratic, n^2/k, for up to `MOST_PERSONS` individuals.
 """
 
 from __future__ import annotations
@@ -43,21 +43,7 @@ MOST_PERSONS = 100_000
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Cluster, merge and generalize persons.
-
-    Args:
-        table: quasi-identifiers, sensitive attributes with hierarchies, and the person of each row.
-        params: see `METHOD`.
-        rng: picks the persons clusters start from, and numbers persons when the release is exploded.
-
-    Returns:
-        A box a quasi-identifier and a list of nodes a sensitive attribute, one row a person; or one row a
-        person and node.
-
-    Raises:
-        RequirementError: fewer than k persons, too many for a quadratic method, or a loss bound that no
-            clusters of k can keep.
-    """
+    """Cluster, merge and generalize persons."""
     attribute, person = person_of_row(NAME, table)
     _check_size(attribute.domain, params["k"])
     row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
@@ -74,14 +60,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 
 def publish_in_groups(persons: Persons, group: IntArray, k: int, m: int) -> NodeLists:
-    """Make each group of persons k^m-anonymous by itself; every person has a list of its own.
-
-    Args:
-        persons: fingerprints.
-        group: group of each person, 0-based, each of k persons or more.
-        k: persons of a group that have each set of nodes, at least.
-        m: size of the sets.
-    """
+    """Make each group of persons k^m-anonymous by itself; every person has a list of its own."""
     node = np.empty(len(persons.items), dtype=np.int32)
     owner = persons.person_of_entry
     order = np.argsort(group[owner], kind="stable")

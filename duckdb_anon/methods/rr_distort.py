@@ -1,28 +1,17 @@
 """Randomized response: each value is kept with a published probability, else replaced at random.
 
-Releases every row with its randomized columns drawn anew from their domains, and a column `rr` that tells each
-one's probability p and domain, from which counts and sums are estimated without bias. `rr` is told by the first row
-of the shuffled release and from there by one in d, and NULL in the others; d is the number of values of all domains
-together, at most 1000. DuckDB stores a list once a row, so a domain of 100 values told by every row makes a file 30
-times as large (92 MB instead of 2.9 for a million rows).
+Every record is released with its randomized columns drawn from their domains, and a column `rr` with each column's
+probability p and domain, from which counts and sums are estimated without bias. `rr` stands in the first row and in one
+of d others, d being the number of values of all domains (at most 1000), since DuckDB stores a list once a row. The
+domain is published: the values of an enum, the leaves of a hierarchy, else the values of the table.
+Guarantee with `l`: the disclosure risk of every record (Result 1 of the paper) is at most 1/l on the table itself,
+evaluated again at the published p. Store the release: a view draws afresh at every read, and readers could average the
+noise away. Tables with several records of an individual are refused, since her draws would average out.
 
-Guarantee with `l`: the disclosure risk of every record (Result 1 of the paper; the kernel's
-risk.py says what it counts and what it does not) is at most 1/l on the table itself, re-evaluated at the published p.
-
-Draw once and store the release: a view over rr_distort draws afresh at every read, and readers could average
-the randomization away. The domain of a column is published with it: the values of an enum, the leaves of a
-hierarchy, else the values of the table; a binned column has one of its own values for each bin, and queries are
-answered for those. Without bins the domain may be large: 851 wages of 40,152 persons at p = 0.8 give a mean with
-half the standard error of 72 bins of equal width. Finding p for `l` is what needs few combinations of QI values.
-
-A table in which persons have several rows is refused. Draws of their own for each row average out: who has one
-diagnosis in twenty rows shows it in the most of them. One draw for all of them would keep it, but rows that share
-draws are no longer independent, and every standard error reckoned from the release would be too small.
-
-Paper: Guo, Ying and Wu (2011), sections III and IV. Departures: several sensitive columns share the QI
-channels and each is held to the bound; ordered columns may be binned first; `target` and `min_count` relax
-the bound where randomizing the sensitive column alone cannot meet it. Cost: O(n) draws per column; finding p
-some hundred passes over the product of the QI domains.
+Source: Guo, Ying and Wu (2011), sections III and IV. Departures: several sensitive columns share the channels of the
+quasi-identifiers and each meets the bound; ordered columns may be binned; `target` and `min_count` relax the bound
+where randomizing the sensitive column alone cannot meet it.
+Cost: O(n) draws a column; finding p some hundred passes over the product of the domains.
 """
 
 from __future__ import annotations
@@ -94,11 +83,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
-    """Rows at random, all randomized with the same p over the whole table's domains.
-
-    Raises:
-        ParameterError: p is to be found, which takes every combination of quasi-identifiers at once.
-    """
+    """Rows at random, all randomized with the same p over the whole table's domains."""
     if params["p"] is None:
         raise ParameterError(
             f"{NAME}: l := {params['l']:g} is met by a p found from all rows at once; to work in parts, find it on a "

@@ -1,22 +1,16 @@
 """Slicing: columns of related attributes, permuted independently inside buckets.
 
-Releases one row a record: its bucket and one STRUCT a column. Guarantee: slicing's l-diversity, that is, no
-record can be linked to a sensitive value with probability above 1/l (Li, Li, Zhang and Molloy, IEEE TKDE
-2012, sections 3 to 5) if all values of a bucket are equally likely to be hers. That bounds shares, not what can be
-inferred from other buckets (Kifer 2009): on the adult table (occupation, 7 quasi-identifiers, l = 4) the deFinetti
-attacker of `attribute_risk` names .31 of the values where the bucket's shares alone tell .23. Columns are given or
-found by k-medoids on 1 - phi squared; the sensitive attribute is clustered like any other, or set alone.
-Buckets are Mondrian cuts that never separate equal values, so the diversity test is local to a bucket (see
-`slices.diversity`). Columns are not generalized.
-Where a column says whose row it is, buckets hold whole persons: no sensitive value is had by more than 1/l of a
-bucket's persons nor shown in more than 1/l of its rows, and no person has more than 1/l of them; the sensitive
-attribute stands alone then. No released column says which rows are one person's, so that what is constant over hers
-(sex, birth year) is permuted with its column, row by row. What is known of all her rows together is not bounded by l.
-Departures: cuts are taken a level at a time, with a local test the result is that of the paper's queue; they
-are made where boxes would save most unless `cut := 'median'`. `cut := 'sse'` had a lower mean error at l = 2 on
-census, adult and fair (.0032 to .0028, .0289 to .0278, .0199 to .0166: 200 COUNT queries on two quasi-identifiers and
-the sensitive column) and not on randhie (.0906 to .0976), where the median query still improves (.0195 to .0173).
-Cost: O(d n log n).
+Each record is released as its bucket and one STRUCT a column; values are not generalized. Guarantee: no record is
+linked to a sensitive value with probability above 1/l, if all values of a bucket are equally likely to be its own. That
+bounds shares, not what can be inferred from other buckets (Kifer 2009; `attribute_risk`). Columns are given or found by
+k-medoids on 1 - phi squared. With a person column, buckets hold all records of an individual: no sensitive value
+belongs to more than 1/l of a bucket's individuals or records, no individual has more than 1/l of the records, and the
+sensitive attribute stands alone. Values constant over an individual's records are permuted record by record; what is
+known of all of them together is not bounded by l.
+
+Source: Li, Li, Zhang and Molloy (2012), IEEE TKDE, sections 3 to 5. Departures: buckets are cut a level at a time and
+never between equal values, so that the test of l is local to a bucket; cuts are where boxes save most unless
+`cut := 'median'` or 'sse'. Cost: O(d n log n).
 """
 
 from __future__ import annotations
@@ -43,13 +37,7 @@ NAME = "slicing"
 
 
 def find_grouping(table: CodedTable, params: Params, *, alone: bool) -> Grouping:
-    """Columns found by association.
-
-    Args:
-        table: the table or a sample of it; its first sensitive attribute counts.
-        params: `column_count` (columns besides a sensitive attribute that is alone) and `bins`.
-        alone: whether the sensitive attribute is kept out of the clustering.
-    """
+    """Columns found by association."""
     sensitive = table.sensitive[0].name
     attributes = table.qi if alone else (*table.qi, table.sensitive[0])
     columns = related_columns(attributes, params["column_count"], params["bins"])
@@ -62,13 +50,7 @@ def last_column_part(table: CodedTable, partners: tuple[str, ...]) -> IntArray:
 
 
 def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:
-    """Bucket of each row; every bucket satisfies slicing's l-diversity.
-
-    Args:
-        table: the coded table.
-        params: checked parameters of the call.
-        part: part of each row beside the sensitive value.
-    """
+    """Bucket of each row; every bucket satisfies slicing's l-diversity."""
     sensitive, least = table.sensitive[0], float(params["l"])
     person = table.repeated_person
     if person is not None:
@@ -79,19 +61,7 @@ def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Slice a table.
-
-    Args:
-        table: quasi-identifiers and one sensitive attribute.
-        params: `l`, `columns`, `column_count`, `sensitive_column`, `bins`, `cut`, `width`.
-        rng: source of randomness.
-
-    Returns:
-        `bucket` and one struct a column.
-
-    Raises:
-        RequirementError: the whole table is not l-diverse; the message says which l it could meet.
-    """
+    """Slice a table."""
     alone = params["sensitive_column"] == "alone"
     names, sensitive = [a.name for a in table.qi], table.sensitive[0]
     if params["columns"] is None:
@@ -150,11 +120,7 @@ METHOD = Method(
     formats=("sliced",),
     parameters=(
         Parameter(
-            "l",
-            "no sensitive value has a share above 1/l among those a record could have",
-            "number",
-            REQUIRED,
-            low=1,
+            "l", "no sensitive value has a share above 1/l among those a record could have", "number", REQUIRED, low=1
         ),
         *COLUMNS,
         Parameter(

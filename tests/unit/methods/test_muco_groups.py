@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
-from duckdb_anon.methods import muco_groups, muco_lp
+from duckdb_anon.methods import muco, muco_lp
 from duckdb_anon.methods.muco import METHOD, groups_of
 from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.cover_lp import nominal, ordered
@@ -31,7 +31,7 @@ def test_moved_rows_are_those_the_last_step_finds_stuck(seed: int) -> None:
         groups = groups_of(table, params)
         covers = muco_lp.covers(table, params, groups)
         _, stuck = randomize_unchanged(covers, [c.draw(rng) for c in covers], changed, rng, exchange=True)
-        told = muco_groups.count_groups([table], params, rng)
+        told = muco.count_groups([table], params, rng)
         assert told["moved"] == [stuck]
         by_hand = 0
         for g in set(groups.tolist()):
