@@ -33,6 +33,7 @@ from duckdb_anon.kernels.partition import (
     PersonShare,
     RecursiveDiversity,
     Requirement,
+    TCloseness,
 )
 from duckdb_anon.kernels.partition.person_level import OfRows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -50,7 +51,9 @@ def number_of_nodes(attributes: Sequence[GeneralizationLevels]) -> int:
     return math.prod(attribute.height + 1 for attribute in attributes)
 
 
-def necessary_condition(requirement: Requirement, *, suppressing: bool, persons: bool) -> Requirement | None:
+def necessary_condition(
+    requirement: Requirement, table_counts: IntArray, *, suppressing: bool, persons: bool
+) -> Requirement | None:
     """The strictest known consequence of a requirement that excludes more specific nodes.
 
     With suppression, a row whose class fails it at a node fails it at every more specific node; without, a node with a
@@ -59,37 +62,58 @@ def necessary_condition(requirement: Requirement, *, suppressing: bool, persons:
 
     Args:
         requirement: what every released class must satisfy.
+        table_counts: rows (persons) of the table with each sensitive code.
         suppressing: whether rows may be suppressed.
         persons: whether persons are counted.
 
     Returns:
         The requirement itself where it has the property, None where nothing is known.
 
-    >>> necessary_condition(EntropyDiversity(2), suppressing=False, persons=False)
+    >>> necessary_condition(EntropyDiversity(2), np.array([5, 5]), suppressing=False, persons=False)
     EntropyDiversity(least=2)
-    >>> necessary_condition(FrequencyDiversity(4), suppressing=True, persons=False)
-    DistinctDiversity(least=3.999996)
+    >>> necessary_condition(TCloseness(0.3, 'equal'), np.array([5, 3, 2]), suppressing=True, persons=False)
+    DistinctDiversity(least=2)
     """
     if isinstance(requirement, (All, OfColumn, OfRows)):
-        return _of_composite(requirement, suppressing, persons)
+        return _of_composite(requirement, table_counts, suppressing, persons)
     if isinstance(requirement, (KAnonymity, DistinctDiversity)) or not (suppressing or persons):
         return requirement
     if isinstance(requirement, PersonShare):
         return KAnonymity(math.ceil(requirement.least * _TOLERANCE)) if suppressing else requirement
     if isinstance(requirement, (EntropyDiversity, FrequencyDiversity, RecursiveDiversity)):
         return DistinctDiversity(requirement.least * _TOLERANCE)
+    if isinstance(requirement, TCloseness) and requirement.ground == "equal":
+        return DistinctDiversity(_fewest_values(requirement, table_counts))
     return None
 
 
-def _of_composite(requirement: All | OfColumn | OfRows, suppressing: bool, persons: bool) -> Requirement | None:
+def _fewest_values(requirement: TCloseness, table_counts: IntArray) -> int:
+    """Values that a class of equal distance t or less has: those it lacks have a share of at most t in the table."""
+    counts = table_counts if requirement.whole_counts is None else requirement.whole_counts
+    shares = np.sort(counts / max(int(counts.sum()), 1))[::-1]
+    return int(np.searchsorted(np.cumsum(shares), _TOLERANCE - requirement.t)) + 1
+
+
+def _of_composite(
+    requirement: All | OfColumn | OfRows, table_counts: IntArray, suppressing: bool, persons: bool
+) -> Requirement | None:
     if isinstance(requirement, All):
-        parts = [necessary_condition(part, suppressing=suppressing, persons=persons) for part in requirement.parts]
+        parts = [
+            necessary_condition(part, table_counts, suppressing=suppressing, persons=persons)
+            for part in requirement.parts
+        ]
         if all(a is b for a, b in zip(parts, requirement.parts, strict=True)):
             return requirement
         found = tuple(part for part in parts if part is not None)
         return (found[0] if len(found) == 1 else All(found)) if found else None
-    persons = persons and isinstance(requirement, OfColumn)
-    part = necessary_condition(requirement.part, suppressing=suppressing, persons=persons)
+    if isinstance(requirement, OfRows):
+        persons = False
+    elif persons:
+        # a person counts once for each value of the column, so the counts of combinations do not give its shares
+        table_counts = np.ones(1, dtype=np.int64)
+    else:
+        table_counts = np.bincount(requirement.code_of[: len(table_counts)], weights=table_counts).astype(np.int64)
+    part = necessary_condition(requirement.part, table_counts, suppressing=suppressing, persons=persons)
     return requirement if part is requirement.part else None if part is None else replace(requirement, part=part)
 
 
@@ -114,7 +138,9 @@ class _Search:
         self._set = table
         self._requirement = requirement
         self._allowed = allowed
-        self._necessary = necessary_condition(requirement, suppressing=allowed > 0, persons=table.person is not None)
+        self._necessary = necessary_condition(
+            requirement, table.table_counts, suppressing=allowed > 0, persons=table.person is not None
+        )
         # constant attributes have one level and need no axis
         self._axes = [i for i, attribute in enumerate(table.attributes) if attribute.height > 0]
         self._shape = tuple(table.attributes[i].height + 1 for i in self._axes)

@@ -207,6 +207,7 @@ def _wide(rows: int, columns: int) -> Example:
         (KAnonymity(3), 0, 0.1),
         (KAnonymity(3), 40, 0.1),
         (EntropyDiversity(2), 0, 0.1),
+        (TCloseness(0.2, "equal"), 40, 0.5),
         (EntropyDiversity(2), 40, 0.3),
     ],
 )
