@@ -143,3 +143,12 @@ def test_a_search_of_too_many_nodes_is_refused_before_it_starts(con: duckdb.Duck
     assert len(con.execute(call.format(4)).fetchall()) == 600
     with pytest.raises(duckdb.Error, match="2 quasi-identifiers have 4 level vectors"):
         con.execute(call.format(3))
+
+
+def test_combinations_that_fill_more_than_one_integer_are_released(con: duckdb.DuckDBPyConnection) -> None:
+    columns = ", ".join(f"i * {m} % 1000 as q{m}" for m in (1, 7, 11, 13, 17))
+    con.execute(f"create table many as select {columns}, i % 8 as s from range(1000) r(i)")
+    names = "['q1', 'q7', 'q11', 'q13', 'q17']"
+    con.execute(f"create table r as from incognito('many', 5, l := 2, qi := {names}, sensitive := 's')")
+    assert con.execute("select count(*) from r").fetchone() == (1000,)
+    assert con.execute(f"select k >= 5 from k_anonymity('r', {names})").fetchone() == (True,)
