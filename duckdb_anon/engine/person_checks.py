@@ -12,7 +12,7 @@ import numpy as np
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.coded_table import Attribute, CodeArray
-from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, with_code
 from duckdb_anon.model.function_specs import Entry, Method
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats import Contents
@@ -36,7 +36,8 @@ def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> 
     if nobodys:
         raise RequirementError(
             f"{entry.name}: '{name}' is NULL in {nobodys} rows, so whose they are is unknown; leave them out or give "
-            "each its own number"
+            "each its own number",
+            code="row-without-person",
         )
     if entry.unit == "person":
         return
@@ -45,7 +46,8 @@ def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> 
     if several:
         raise RequirementError(
             f"{entry.name}: {_takes_rows(entry)}, but '{name}' says that {several} of {int((rows > 0).sum())} persons "
-            f"have several; {_instead(entry)}"
+            f"have several; {_instead(entry)}",
+            code="several-rows",
         )
 
 
@@ -65,6 +67,7 @@ def refusing(entry: Entry, select: str, table: str, name: str) -> str:
         name: the column that says whose row it is.
     """
     text = f"{entry.name}: {_takes_rows(entry)}, but '{name}' says that persons have several; {_instead(entry)}"
+    text = with_code(text, "several-rows")
     counted = f"(select count(distinct {ident(name)}) < count(*) from {table})"
     return f"from ({select}) as _anon_answer where case when {counted} then error({literal(text)}) else true end"
 
@@ -80,7 +83,8 @@ def check_described(entry: Entry, relation: Relation) -> None:
         raise ParameterError(
             f"{entry.name}: {relation.given} was made counting persons and no column says whose its rows are, so rows "
             f"would be counted; make the same call with CREATE TABLE checked AS FROM {description.method}(..., row_id "
-            ":= true), and ask k_anonymity('checked', original := '...') or another measure that takes original"
+            ":= true), and ask k_anonymity('checked', original := '...') or another measure that takes original",
+            code="several-rows",
         )
 
 

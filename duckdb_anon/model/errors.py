@@ -1,7 +1,8 @@
 """The one family of errors users see.
 
-Every message names the function, the bad value, what is allowed, the nearest match and what to do.
-Messages speak of columns, parameters and counts; they never quote a value of the data.
+Every message names the function, the bad value, what is allowed, the nearest match and what to do. Messages speak of
+columns, parameters and counts; they never quote a value of the data. Each error has a `code`, a short name of its cause
+that does not change with the wording; SQL shows it in brackets at the end of the message.
 """
 
 from __future__ import annotations
@@ -15,42 +16,84 @@ from contextvars import ContextVar
 
 
 class AnonError(Exception):
-    """Root of all errors raised on purpose by duckdb_anon."""
+    """Root of all errors raised on purpose by duckdb_anon.
+
+    Attributes:
+        code: what is wrong, as a short name in lower case with hyphens.
+    """
+
+    code = "refused"
+
+    def __init__(self, message: str = "", *, code: str = "") -> None:
+        super().__init__(message)
+        if code:
+            self.code = code
 
 
 class ParameterError(AnonError):
     """A parameter is missing, of the wrong type or out of range."""
 
+    code = "bad-argument"
+
 
 class ColumnError(AnonError):
     """A column does not exist, has no role, or has two."""
 
+    code = "bad-column"
+
 
 class RequirementError(AnonError):
-    """The table cannot meet the privacy requirement asked for; the message says what it can meet."""
+    """The table cannot meet the required guarantee; the message says what it can meet."""
+
+    code = "requirement-not-met"
 
 
 class RewriteError(AnonError):
     """A query contains something that cannot be estimated from the release."""
+
+    code = "cannot-estimate"
 
 
 def unexpected(function: str, error: Exception) -> str:
     """Message for an error nobody foresaw: where it happened, never what it said, which may hold data."""
     places = traceback.extract_tb(error.__traceback__)
     trail = " < ".join(f"{p.filename.replace(chr(92), '/').rsplit('/', 1)[-1]}:{p.lineno}" for p in places[:-5:-1])
-    return f"{function}: internal error ({type(error).__name__} at {trail}); nothing was written. Please report it"
+    text = f"{function}: internal error ({type(error).__name__} at {trail}); nothing was written. Please report it"
+    return with_code(text, "internal-error")
 
 
 def of_function(function: str, error: Exception) -> str:
-    """Message of an error, with the function's name first, which what lies below it does not know.
+    """Message of an error, with the function's name first, which what lies below it does not know, and its code last.
 
-    >>> of_function('muco', AnonError('the table is empty')), of_function('muco', AnonError('muco: no rows'))
-    ('muco: the table is empty', 'muco: no rows')
+    >>> of_function('muco', AnonError('the table is empty')), of_function('muco', ColumnError('muco: no rows'))
+    ('muco: the table is empty [refused]', 'muco: no rows [bad-column]')
     """
     text = str(error).removeprefix("Invalid Input Error: ")
-    return text if re.match(r"\w+: ", text) else f"{function}: {text}"
+    named = text if re.match(r"\w+: ", text) else f"{function}: {text}"
+    return with_code(named, error.code) if isinstance(error, AnonError) else named
 
 
+def with_code(message: str, code: str) -> str:
+    """A message that ends with a code; the code it has, where it has one."""
+    return message if _CODE.search(message) else f"{message} [{code}]"
+
+
+def code_of(message: str) -> str:
+    """The code at the end of the first line of a message; '' where there is none.
+
+    >>> code_of("Invalid Input Error: muco: the table is empty [refused]")
+    'refused'
+    """
+    found = _CODE.search(message.partition("\n")[0])
+    return found[1] if found else ""
+
+
+def without_code(message: str) -> str:
+    """The first line of a message of DuckDB, without its kind and its code, for notes."""
+    return _CODE.sub("", message.partition("\n")[0].removeprefix("Invalid Input Error: "))
+
+
+_CODE = re.compile(r" \[([a-z]+(?:-[a-z]+)*)\]$")
 _planned: ContextVar[str] = ContextVar("planned", default="")
 
 

@@ -51,7 +51,9 @@ class Parameter:
         """Return `given` as this parameter's type, or raise a ParameterError that says what is allowed."""
         if given is None:
             if self.default is REQUIRED:
-                raise ParameterError(f"{function}: '{self.name}' is missing; {self.doc}")
+                raise ParameterError(
+                    f"{function}: missing required argument {self.name}; {self.doc}", code="missing-argument"
+                )
             return self.default
         try:
             value = _CONVERT[self.kind](given)

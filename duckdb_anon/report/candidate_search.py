@@ -16,7 +16,7 @@ from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
-from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.errors import RequirementError, without_code
 from duckdb_anon.model.function_specs import Method, Sweep
 from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 
@@ -237,7 +237,7 @@ def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any
         with stoppable():
             return con.execute(statement).fetchall()[0], ""
     except duckdb.Error as error:
-        return (), str(error).split("\n")[0].removeprefix("Invalid Input Error: ")
+        return (), without_code(str(error))
 
 
 def _attacked(con: duckdb.DuckDBPyConnection, asked: Asked, call: str, sample: Sample, step: Step) -> str:

@@ -14,7 +14,7 @@ import duckdb
 
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, without_code
 from duckdb_anon.report.linked_release import Checks, comments
 
 Rows = list[tuple[Any, ...]]
@@ -200,5 +200,5 @@ def _columns(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str,
 
 def _first_sentence(message: str) -> str:
     """What a reader needs of an error: no kind in front, no stack behind."""
-    text = message.split("\n")[0].removeprefix("Invalid Input Error: ")
+    text = without_code(message)
     return text.split("; ")[0]

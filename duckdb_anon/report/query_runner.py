@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.interrupts import stoppable
+from duckdb_anon.model.errors import without_code
 
 Rows = list[dict[str, Any]]
 
@@ -26,5 +27,5 @@ class Asking:
                 names = [column[0] for column in cursor.description or ()]
                 return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except duckdb.Error as error:
-            self.missing[what] = str(error).split("\n")[0].removeprefix("Invalid Input Error: ")
+            self.missing[what] = without_code(str(error))
             return []

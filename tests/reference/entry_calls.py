@@ -6,9 +6,11 @@ import importlib.util
 import re
 from dataclasses import dataclass, field
 
+import duckdb
 import pytest
 
 from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.model.errors import code_of
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Report
 
 MODULES = {"ml": ("sklearn",), "report": ("altair", "vl_convert")}
@@ -20,6 +22,14 @@ def require_extra(entry: Entry) -> None:
     for module in MODULES.get(entry.extra, ()):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"the {entry.extra} extra is not installed")
+
+
+def refusal(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[str, str, str]:
+    """The function that refuses a statement, the code of the error, and its message."""
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(statement).fetchall()
+    message = str(caught.value).removeprefix("Invalid Input Error: ")
+    return message.partition(": ")[0], code_of(message), message
 
 
 def smallest_call(method: Method, table: str) -> str:

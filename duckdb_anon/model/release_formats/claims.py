@@ -106,7 +106,8 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
         raise ColumnError(
             f"{function}: {table} {' and '.join(shape.says for shape in missing)}, which {function} does not read "
             f"(it reads {listed(_in_order(answers))}); {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
-            f"{_doubt(missing, contents)}"
+            f"{_doubt(missing, contents)}",
+            code="format-not-read",
         )
 
 

@@ -69,7 +69,7 @@ def test_plain_columns_are_counted_exactly(release: duckdb.DuckDBPyConnection) -
         ("'t', ['g']", "no column 'rr'.*make one with rr_distort"),
         ("'r', ['h']", r"no column 'h' in r.*its columns are g, the v, plain"),
         ("'r', []", "columns is empty"),
-        ("'r'", "'columns' is missing"),
+        ("'r'", "missing required argument columns"),
         ("'r', ['rr']", "no column 'rr'"),
         ("'nowhere', ['g']", "nowhere"),
     ],
