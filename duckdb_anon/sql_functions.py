@@ -21,12 +21,11 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import (
-    answer,
-    drawn_off,
     error_context,
     estimator_udfs,
     input_scan,
     interrupts,
+    result_encoding,
     runner,
 )
 from duckdb_anon.engine import sensitive_coarsening as edges
@@ -182,12 +181,16 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
         "_anon_start": (_starter, "BIGINT"),
         "_anon_start_task": (_task_starter, "BIGINT"),
         "_anon_done": (lambda call: pa.array([interrupts.is_done(n) for n in _jobs(call)], pa.bool_()), "BOOLEAN"),
-        "_anon_run": (lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]), answer.RETURN_TYPE),
+        "_anon_run": (
+            lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]),
+            result_encoding.RETURN_TYPE,
+        ),
+        "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
     }
-    acting |= {name: (_drawer(name), kind) for name, kind in drawn_off.TYPES.items()}
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {
-        name: (owning(function), kind, side_effects)
+        # rows of a release are in Arrow's own memory already
+        name: (function if name == "_anon_take" else owning(function), kind, side_effects)
         for side_effects, functions in ((False, lasting), (True, acting))
         for name, (function, kind) in functions.items()
     }
@@ -217,15 +220,6 @@ def _jobs(call: pa.Array) -> list[int]:
 def _opener(call: pa.Array) -> pa.Array:
     asked = [((c["instance"], c["asker"], c["statement"]), c["threads"]) for c in _whole(call).to_pylist()]
     return pa.array([input_scan.opened(*one) for one in asked], pa.int64())
-
-
-def _drawer(name: str) -> Answers:
-    draw = drawn_off.drawing(name)
-
-    def drawer(call: pa.Array) -> pa.Array:
-        return draw(_whole(call))
-
-    return drawer
 
 
 def _task(entry: Task) -> tuple[Answers, str]:
@@ -324,13 +318,12 @@ def _cursor(number: int, asker: int) -> tuple[duckdb.DuckDBPyConnection | None, 
 
 def _ran(call: pa.StructArray) -> pa.Array:
     names = [field.name for field in call.type]
-    number = call.field("instance")[0].as_py()
     text = call.field("call")[0].as_py()
     function, _, _, extra = runner.from_json(text)
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    statement, fed = (number, 0, 0), None
+    statement, fed = (call.field("instance")[0].as_py(), call.field("asker")[0].as_py(), 0), None
     if "feed" in names:
         statement, fed = input_scan.taken(call.field("feed")[0].as_py())
 

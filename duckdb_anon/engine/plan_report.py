@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine.answer import LIST_OF
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.column_roles import (
     column_of,
     require_free_names,
 )
-from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.person_checks import check_described
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.release_labels import with_labels_of
+from duckdb_anon.engine.result_sql import report_select
 from duckdb_anon.engine.runner import to_json
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.engine.statement import fed_table, opened_feed, run_ctes, trees_of
@@ -43,7 +42,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
         start = f"_anon_start({{call: {literal(call)}, {ASKER}}})"
         run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
-        return f"with {run},\n{_report_select(entry, ())}"
+        return f"with {run},\n{report_select(entry.returns, ())}"
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
         roles = context.roles(relation, needs=entry.needs)
@@ -51,7 +50,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
             check_described(entry, relation)
         return (
             f"with {run_ctes(entry, context, relation, roles, params, relation.columns)},\n"
-            f"{_report_select(entry, roles.qi + roles.sensitive)}"
+            f"{report_select(entry.returns, roles.qi + roles.sensitive)}"
         )
     relations = [relation, *(context.relation(name) for name in entry.tables[1:])]
     labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relation
@@ -97,7 +96,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     )
     start = f"_anon_start({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}})"
     run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
-    return f"with {feeds}{run},\n{_report_select(entry, ())}"
+    return f"with {feeds}{run},\n{report_select(entry.returns, ())}"
 
 
 def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:
@@ -131,25 +130,3 @@ def _fed(function: str, feed: str, relation: Relation, wanted: set[str], catalog
     pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
     row = f"{{_anon_rn: _anon_rn, {pairs}}}"
     return fed_table(feed, row, numbered, guard(function, infos, relation.sql))
-
-
-def _report_select(entry: Report, coded: tuple[ColumnInfo, ...]) -> str:
-    """SELECT over the lists of a report; CODE columns become the text of the value they stand for."""
-    decoder = Decoder()
-    raw = {name: decoder.row(LIST_OF[kind]) for name, kind in entry.returns.items()}
-    has_codes = "CODE" in entry.returns.values()
-    values_of = {info.name: decoder.dictionary(info.name) for info in coded} if has_codes else {}
-    columns: dict[str, str] = {}
-    for name, kind in entry.returns.items():
-        sql = raw[name]
-        if kind == "CODE":
-            cases = "".join(f" when {literal(a)} then {v}[{sql} + 1]::varchar" for a, v in values_of.items())
-            sql = f"case {raw['attribute']}{cases} end"
-        elif kind == "BOOLEAN":
-            sql = f"{sql} <> 0"
-        elif kind == "INTEGER":
-            sql = f"{sql}::integer"
-        elif kind == "DOUBLE OR NULL":
-            sql = f"case when not isnan({sql}) then {sql} end"
-        columns[name] = decoder.value(sql)
-    return decoder.sql(columns)

@@ -20,13 +20,12 @@ from duckdb_anon.engine.column_roles import (
     column_of,
     require_no_identifier,
 )
-from duckdb_anon.engine.decode import Decoder
 from duckdb_anon.engine.identifier_lineage import identifiers_read
-from duckdb_anon.engine.layout import layout_of, looked_up
 from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.person_checks import check_described, refusing, with_persons
 from duckdb_anon.engine.plan_report import plan_report
 from duckdb_anon.engine.planning_context import Context
+from duckdb_anon.engine.result_sql import columns_by_code, layout_of, release_select
 from duckdb_anon.engine.runner import coded_table
 from duckdb_anon.engine.sliced_classes import classes_of_slices, unsliced
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
@@ -145,12 +144,12 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     if fewest is not None:
         before, relation = edges.edged(entry, relation, roles, fewest)
     coded = coded_infos(roles)
-    decoder = Decoder(looked_up(layout, coded))
+    by_code = columns_by_code(layout, coded)
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
-    columns = {released_name(plan.name, taken): decoder.column(plan) for plan in layout}
+    released = {released_name(plan.name, taken): plan for plan in layout}
     declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
-    ran = run_ctes(entry, context, relation, roles, params, declaring, layout, tuple(decoder.looked_up))
-    return f"with {before}{ran},\n{decoder.sql(columns)}"
+    ran = run_ctes(entry, context, relation, roles, params, declaring, layout, by_code)
+    return f"with {before}{ran},\n{release_select(released, by_code)}"
 
 
 def _given(entry: Method, context: Context) -> dict[str, Any]:

@@ -18,27 +18,31 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine import held
-from duckdb_anon.engine.answer import ARROW, LIST_OF, AnswerLists, answer
 from duckdb_anon.engine.arrow import decoded, give_back
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered
-from duckdb_anon.engine.drawn_off import ReleasedRows, in_buckets
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import FedTable, Feed
-from duckdb_anon.engine.layout import layout_from, length
-from duckdb_anon.engine.packing import Packer, prepared
 from duckdb_anon.engine.partition_context import WholeTable, rows_of_part, whole_of
 from duckdb_anon.engine.person_checks import check_coded, check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
+from duckdb_anon.engine.result_encoding import (
+    ReleaseEncoder,
+    Result,
+    encode_release,
+    error_result,
+    in_buckets,
+    length,
+)
 from duckdb_anon.engine.rng import generator
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.rng_streams import shuffled
-from duckdb_anon.model import progress
+from duckdb_anon.model import progress, released_columns
 from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.release_formats import EDGES, Contents, in_doubt, read, refuse
-from duckdb_anon.model.released_columns import ROWS, Source
 from duckdb_anon.model.released_columns import Whole as Numbers
 
 Rows: TypeAlias = Feed | FedTable
@@ -75,6 +79,25 @@ def from_json(text: str) -> tuple[str, Roles, dict[str, Any], dict[str, Any]]:
     return call.pop("function"), roles, call.pop("params"), call
 
 
+def layout_to_json(layout: Sequence[ColumnPlan]) -> list[dict[str, Any]]:
+    """A layout as the planned call carries it, so that it is planned once."""
+    return [{**vars(plan), "cells": plan.cells.__name__, "fields": layout_to_json(plan.fields)} for plan in layout]
+
+
+def layout_from_json(written: Sequence[Mapping[str, Any]]) -> tuple[ColumnPlan, ...]:
+    """The layout that `layout_to_json` has written.
+
+    >>> plan = ColumnPlan("a", released_columns.Struct, fields=(ColumnPlan("b", released_columns.Coded),))
+    >>> layout_from_json(layout_to_json([plan])) == (plan,)
+    True
+    """
+    plans = []
+    for plan in written:
+        fields = layout_from_json(plan["fields"])
+        plans.append(ColumnPlan(**{**plan, "cells": getattr(released_columns, plan["cells"]), "fields": fields}))
+    return tuple(plans)
+
+
 def _encode(value: object) -> object:
     if isinstance(value, Fraction):
         return {"fraction": str(value)}
@@ -101,7 +124,7 @@ def run_call(
         rows_of_tables: gives the rows of each table; what takes time in it can be stopped.
         trees: rows of each hierarchy table by its name.
         counted: row `rn` and number of rows `n` of each combination a method has asked for.
-        statement: the one that draws the released rows off.
+        statement: the one that takes the released rows.
     """
     _, roles, params, extra = from_json(call)
     try:
@@ -114,59 +137,51 @@ def run_call(
                         f"{extra[ASKED_BY]}: the release is empty; there is nobody to look for, and no row to run "
                         f"{entry.name} on"
                     )
-                rows = coded_table(
-                    entry.name, roles, tables[0], forest, extra["conditions"],
-                    canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
-                )  # fmt: skip
-                give_back()
-                packer = _method(entry, params, extra, *rows, counted)
-                lists, released = packer.lists, packer.rows
-                del rows, packer  # the columns that are released go one by one as they are put in order
-                done = answer(entry.name, len(released.order), lists, released.held_for(statement))
-                give_back()
+                result, rows = _release(entry, roles, params, extra, tables[0], forest, counted)
             else:
-                done = answer(entry.name, *_report(entry, roles, params, tables, forest, extra))
+                result, rows = _report(entry, roles, params, tables, forest, extra)
+            done = result.to_arrow(entry.name, rows, statement)
+            give_back()
             return done
     except AnonError as error:
-        return pa.array([{"error": of_function(entry.name, error), "n": 0}], type=ARROW)
+        return error_result(of_function(entry.name, error))
     except Exception as error:  # a traceback would show paths, the message might show data
-        return pa.array([{"error": unexpected(entry.name, error), "n": 0}], type=ARROW)
+        return error_result(unexpected(entry.name, error))
 
 
-def _method(
+def _release(
     entry: Method,
+    roles: Roles,
     params: Params,
     extra: Mapping[str, Any],
-    table: CodedTable,
-    source_row: IntArray,
+    rows: Rows,
+    trees: Mapping[str, Hierarchy],
     counted: pa.StructArray | None,
-) -> Packer:
+) -> tuple[Result, int]:
+    """Code the table, run the method, and encode what it released; each of them goes as soon as the next is made."""
+    table, source_row = coded_table(
+        entry.name, roles, rows, trees, extra["conditions"],
+        canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
+    )  # fmt: skip
+    give_back()
     if counted is not None:
         table = replace(table, combinations=_combinations(counted, source_row))
     check_coded(entry, table.person)
     rng = generator(params["seed"])
-    cells = entry.release(table, params, rng)
+    cells = dict(entry.release(table, params, rng))
     progress.say("writing")
-    attributes = {a.name: a for a in table.qi + table.sensitive}
-    if table.person is not None:
-        attributes[table.person.name] = table.person
+    by_code = extra["by_code"]
+    persons = () if table.person is None else (table.person,)
+    attributes = {
+        attribute.name: attribute if attribute.name in by_code else replace(attribute, codes=attribute.codes[:0].copy())
+        for attribute in (*table.qi, *table.sensitive, *persons)
+    }
+    del table
     count = length(next(iter(cells.values())))
     if params.get(EDGES.word) is not None:
-        cells = {**cells, EDGES.key: Numbers(np.full(count, params[EDGES.word], dtype=np.int64))}
-    plans = layout_from(extra["layout"])
-    released = [_cells_of(entry, plan, cells) for plan in plans]
-    packer = Packer(attributes, source_row, ReleasedRows(in_buckets(shuffled(rng, count), cells)), extra["looked_up"])
-    packed = thread_pool.side_by_side(lambda one: prepared(*one), zip(plans, released, strict=True))
-    for plan, given in zip(plans, packed, strict=True):
-        packer.column(plan, given)
-    return packer
-
-
-def _cells_of(entry: Method, plan: ColumnPlan, cells: Mapping[str, Any]) -> Any:
-    given = cells.get(plan.name, cells.get(ROWS) if plan.cells is Source else None)
-    if given is None:
-        raise TypeError(f"{entry.name} planned the column '{plan.name}' and did not release it")
-    return given
+        cells[EDGES.key] = Numbers(np.full(count, params[EDGES.word], dtype=np.int64))
+    encoder = ReleaseEncoder(attributes, source_row, in_buckets(shuffled(rng, count), cells), by_code)
+    return encode_release(layout_from_json(extra["layout"]), cells, encoder, entry.name), count
 
 
 def _report(
@@ -176,7 +191,7 @@ def _report(
     tables: Sequence[Rows],
     trees: Mapping[str, Hierarchy],
     extra: Mapping[str, Any],
-) -> tuple[int, AnswerLists]:
+) -> tuple[Result, int]:
     rng = generator(params["seed"])
     coded: CodedTable | None = None
     if not entry.tables:
@@ -197,19 +212,18 @@ def _report(
             whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
             check_persons(entry, roles.person.name, whose.value_codes(), whose.domain.null_code)
         columns = entry.compute(found, {**params, "roles": roles}, rng)
-    lists = AnswerLists()
+    result = Result()
     for name, kind in entry.returns.items():
-        values = columns[name]
-        bucket = LIST_OF[kind]
-        if bucket == "s":
-            lists.s.append(values)
-        elif bucket == "d":
-            lists.d.append(np.asarray(values, dtype=np.float64))
+        if kind == "VARCHAR":
+            result.rows.texts[ident(name)] = columns[name]
+        elif kind.startswith("DOUBLE"):
+            result.rows.reals[ident(name)] = np.asarray(columns[name], dtype=np.float64)
         else:
-            lists.i.append(np.asarray(values, dtype=np.int64))
+            result.rows.numbers[ident(name)] = np.asarray(columns[name], dtype=np.int64)
     if coded is not None and "CODE" in entry.returns.values():
-        lists.i += [source_row[a.first_row] for a in coded.qi + coded.sensitive]
-    return len(columns[next(iter(entry.returns))]), lists
+        attributes = {attribute.name: attribute for attribute in coded.qi + coded.sensitive}
+        ReleaseEncoder(attributes, source_row, source_row).values(result, attributes)
+    return result, len(columns[next(iter(entry.returns))])
 
 
 def _shown(

@@ -8,9 +8,8 @@ from duckdb_anon.engine import partition_context
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
-from duckdb_anon.engine.layout import layout_told
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.runner import ASKED_BY, to_json
+from duckdb_anon.engine.runner import ASKED_BY, layout_to_json, to_json
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
@@ -52,7 +51,7 @@ def run_ctes(
     params: Params,
     kept_enums: Collection[str] = (),
     layout: Sequence[ColumnPlan] = (),
-    looked_up: Sequence[str] = (),
+    by_code: Sequence[str] = (),
 ) -> str:
     """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table.
 
@@ -64,7 +63,7 @@ def run_ctes(
         params: checked parameters of the call.
         kept_enums: columns that keep the type of their enum.
         layout: released columns of a method.
-        looked_up: those of them that are looked up by their codes, though they are the source's.
+        by_code: source columns whose codes are released.
     """
     coded = coded_infos(roles)
     names = dict.fromkeys(info.name for info in coded + roles.keep)
@@ -77,7 +76,7 @@ def run_ctes(
         needed += f"coalesce((\n{condition}\n), false)::integer as _anon_x{k}, "
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
-    told = {"trees": trees, "conditions": list(conditions), "layout": layout_told(layout), "looked_up": looked_up}
+    told = {"trees": trees, "conditions": list(conditions), "layout": layout_to_json(layout), "by_code": by_code}
     part = partition_context.current()
     own: dict[str, object] = {} if part is None else {"part": part}
     if context.arguments.get(ASKED_BY) is not None:

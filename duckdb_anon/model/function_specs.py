@@ -57,10 +57,9 @@ class ColumnPlan:
         name: released column name.
         cells: class of the cells the kernel will return for it.
         column: source column that gives it values (Source) or the attribute (Coded, Interval, ...).
-        frame: cells of the same frame share one `index` array.
+        frame: Source cells of the same frame share one `rows` array.
         fields: for Struct, the plans of its fields.
         declared_type: DuckDB type of the column; set where cells may hold values that no row has.
-        different: whether its cells are listed once each, in a frame of its own.
     """
 
     name: str
@@ -69,7 +68,6 @@ class ColumnPlan:
     frame: str = "group"
     fields: tuple[ColumnPlan, ...] = ()
     declared_type: str = ""
-    different: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ import datetime
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from duckdb_anon.engine import answer, drawn_off, held, input_scan
+from duckdb_anon.engine import held, input_scan, result_encoding
 from duckdb_anon.engine.arrow import decoded
 from duckdb_anon.model.errors import RequirementError
 
@@ -101,7 +100,7 @@ def test_two_calls_in_one_statement_do_not_mix(con: duckdb.DuckDBPyConnection) -
 def test_more_entries_than_a_list_can_hold_are_refused(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "MOST_ROWS", 100)
+    monkeypatch.setattr(result_encoding, "MOST_ROWS", 100)
     con.execute("create table t as select range as x from range(200)")
     with pytest.raises(
         duckdb.Error, match=r"mondrian: the answer has .* entries and DuckDB's lists hold 100; work in parts"
@@ -110,7 +109,7 @@ def test_more_entries_than_a_list_can_hold_are_refused(
     assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
 
 
-def test_released_rows_go_once_they_are_drawn_off(con: duckdb.DuckDBPyConnection) -> None:
+def test_released_rows_go_once_they_are_taken(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range as x, (range % 7)::varchar as s from range(5000)")
     before = set(held._held)
     con.execute("create table r as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
@@ -118,23 +117,6 @@ def test_released_rows_go_once_they_are_drawn_off(con: duckdb.DuckDBPyConnection
     con.execute("from muco('t', 0.2, qi := ['x'], sensitive := 's') limit 1").fetchall()
     con.execute("create table q as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
     assert set(held._held) <= before
-
-
-RUN = drawn_off.RUN
-
-
-@pytest.mark.parametrize("first", [[0, RUN, 2 * RUN], [2 * RUN, 0, RUN], [RUN], [0, 2 * RUN]])
-def test_runs_are_drawn_off_in_whatever_order_they_are_asked_for(first: list[int]) -> None:
-    n = 2 * RUN + 22
-    rows = drawn_off.ReleasedRows(np.arange(n)[::-1], codes=[np.arange(n, dtype=np.int32)], reals=[np.arange(1.0 * n)])
-    number = rows.held_for((0, 0, 2))
-    for function, kind in ((drawn_off.CODES, pa.int32()), (drawn_off.REAL, pa.float64())):
-        asked = pa.array([{"rows": number, "place": 0, "row": row} for row in first])
-        told = drawn_off.drawing(function)(asked)
-        assert told.type == pa.list_(kind)
-        assert told.to_pylist() == [[n - 1 - row for row in range(f, min(f + RUN, n))] for f in first]
-    assert (number in held._held) == (len(first) < 3)
-    held._held.pop(number, None)
 
 
 def test_columns_released_as_they_are_keep_what_codes_do_not_tell(con: duckdb.DuckDBPyConnection) -> None:

@@ -1,0 +1,338 @@
+"""What a kernel returns, as one row of named columns for SQL: `result_sql` writes the SELECT that reads them.
+
+A released column is a dictionary: `codes` hold the place of each row's value among the different values of the column,
+and lists that depend on the class of its cells say what these are. Places count from 1, as in DuckDB's lists; 0 is
+NULL. Values travel as rows of the source that have them, so every column keeps its DuckDB type; new values travel as
+text. Rows are shuffled here, before SQL sees them. Cost: a sort of the groups and a pass over the rows of each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from duckdb_anon.engine.held import Statement, hold, released
+from duckdb_anon.engine.memory_estimate import MOST_ROWS
+from duckdb_anon.engine.number_formatting import texts
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.kernels.array_ops import gathered
+from duckdb_anon.kernels.partition.sort_count import order_by, ranges
+from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
+from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.model import released_columns as c
+from duckdb_anon.model.coded_table import Attribute, IntArray
+from duckdb_anon.model.errors import ColumnError, RequirementError
+from duckdb_anon.model.function_specs import ColumnPlan
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_formats import BUCKET
+
+Array = NDArray[Any]
+_TYPES = {"codes": pa.int32(), "numbers": pa.int64(), "reals": pa.float64(), "texts": pa.string()}
+_MAPS = [(name, pa.map_(pa.string(), pa.list_(kind))) for name, kind in _TYPES.items()]
+_LISTS = ("lists", pa.map_(pa.string(), pa.list_(pa.list_(pa.int32()))))
+_ARROW_TYPE = pa.struct([("error", pa.string()), ("n", pa.int64()), ("rows", pa.int64()), *_MAPS, _LISTS])
+_ROWS_TYPE = (
+    "codes MAP(VARCHAR, INTEGER[]), numbers MAP(VARCHAR, BIGINT[]), reals MAP(VARCHAR, DOUBLE[]), "
+    "texts MAP(VARCHAR, VARCHAR[])"
+)
+ROWS_TYPE = f"STRUCT({_ROWS_TYPE})"
+RETURN_TYPE = f'STRUCT(error VARCHAR, n BIGINT, "rows" BIGINT, {_ROWS_TYPE}, lists MAP(VARCHAR, INTEGER[][]))'
+FIRST_ROWS = "first rows"
+"""Name of the rows of the source that values are read from."""
+_RAREST, _MOST_VALUES = 1000, 2
+"""A channel stands in one row in as many as its domains have values, and in so many at most, for DuckDB stores a list
+once a row; and a row holds so many values of domains at most."""
+
+
+@dataclass
+class Columns:
+    """Named columns by type; a column of lists is their offsets and their values."""
+
+    codes: dict[str, Array] = field(default_factory=dict)
+    numbers: dict[str, Array] = field(default_factory=dict)
+    reals: dict[str, Array] = field(default_factory=dict)
+    texts: dict[str, Sequence[str | None]] = field(default_factory=dict)
+    lists: dict[str, tuple[IntArray, Array]] = field(default_factory=dict)
+
+    def update(self, other: Columns) -> None:
+        """Add the columns of another one."""
+        for name, columns in vars(other).items():
+            getattr(self, name).update(columns)
+
+    def maps(self, function: str) -> list[pa.Array]:
+        """A map from names to columns for each type but lists; columns go as they are copied."""
+        maps = []
+        for name, kind in _TYPES.items():
+            columns = getattr(self, name)
+            arrays = [pa.array(values, kind) for values in columns.values()]
+            maps.append(_map(function, list(columns), arrays, kind))
+            columns.clear()
+        return maps
+
+
+@dataclass
+class Result:
+    """What SQL reads.
+
+    Attributes:
+        rows: columns with an entry a row, which SQL takes in the last step: they would be copied with each step before.
+        looked_up: lists of what rows look up.
+    """
+
+    rows: Columns = field(default_factory=Columns)
+    looked_up: Columns = field(default_factory=Columns)
+
+    def update(self, other: Result) -> None:
+        """Add the columns of another result."""
+        self.rows.update(other.rows)
+        self.looked_up.update(other.looked_up)
+
+    def to_arrow(self, function: str, count: int, statement: Statement) -> pa.StructArray:
+        """An array of one struct, with the number under which its rows are stored for `take`.
+
+        Args:
+            function: SQL function, for messages.
+            count: number of released rows.
+            statement: the statement that takes the rows.
+
+        Raises:
+            RequirementError: there are more entries than the offsets of a list can count.
+        """
+        rows = pa.StructArray.from_arrays(self.rows.maps(function), fields=[pa.field(*one) for one in _MAPS])
+        lists = [
+            pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
+            for offsets, values in self.looked_up.lists.values()
+        ]
+        fields = [
+            pa.array([None], pa.string()),
+            pa.array([count], pa.int64()),
+            pa.array([hold(statement, rows)], pa.int64()),
+            *self.looked_up.maps(function),
+            _map(function, list(self.looked_up.lists), lists, pa.list_(pa.int32())),
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(_ARROW_TYPE))
+
+
+def take(call: pa.StructArray) -> pa.Array:
+    """The rows stored under a number, which are handed over once."""
+    (number,) = call.field("rows").to_pylist()
+    rows: pa.StructArray = released(number)[1]
+    return rows
+
+
+def _map(function: str, names: list[str], columns: list[pa.Array], kind: pa.DataType) -> pa.MapArray:
+    offsets = np.cumsum([0, *map(len, columns)])
+    if offsets[-1] > MOST_ROWS:
+        raise RequirementError(
+            f"{function}: the answer has {offsets[-1]:,} entries and DuckDB's lists hold {MOST_ROWS:,}; work in parts "
+            "(duckdb-anon release ... --part-rows 1000000, or duckdb_anon.release(..., part_rows=1000000)), or name "
+            "fewer columns"
+        )
+    values = pa.concat_arrays([*columns, pa.array([], kind)])  # a copy, in Arrow's own memory
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return pa.MapArray.from_arrays(pa.array([0, len(names)], pa.int32()), pa.array(names, pa.string()), lists)
+
+
+def error_result(text: str) -> pa.Array:
+    """A result that says what went wrong."""
+    empty: dict[str, Any] = {name: [] for name in (*_TYPES, "lists")}
+    return pa.array([{"error": text, "n": 0, "rows": 0, **empty}], _ARROW_TYPE)
+
+
+def length(cells: Any) -> int:
+    """Number of released rows of some cells."""
+    if isinstance(cells, c.Struct):
+        return length(next(iter(cells.fields.values())))
+    per_row = {c.Source: "rows", c.Coded: "codes", c.Whole: "values", c.Real: "values"}.get(type(cells), "index")
+    return len(vars(cells)[per_row])
+
+
+def in_buckets(order: IntArray, cells: Mapping[str, c.Cells]) -> IntArray:
+    """An order in which the rows of a bucket stand together, buckets by number, rows of one as they came.
+
+    Bucket numbers are released, so the order reveals no more than they do; rows are grouped by bucket in half the time.
+
+    Args:
+        order: rows in random order.
+        cells: what is released of them.
+    """
+    bucket = cells.get(BUCKET.key)
+    if not isinstance(bucket, c.Whole):
+        return order
+    return order[order_by(bucket.values[order], np.zeros(1, dtype=np.int64), 1)]
+
+
+def encode_release(
+    plans: Sequence[ColumnPlan], cells: dict[str, c.Cells], encoder: ReleaseEncoder, function: str
+) -> Result:
+    """The columns of a release, encoded side by side.
+
+    Args:
+        plans: the released columns.
+        cells: what the method released, by column; they are taken out one by one.
+        encoder: the attributes and the order of the rows.
+        function: SQL function, for messages.
+    """
+
+    def encode(plan: ColumnPlan) -> Result:
+        given = cells.pop(plan.name, cells.get(c.ROWS) if plan.cells is c.Source else None)
+        if given is None:
+            raise TypeError(f"{function} planned the column '{plan.name}' and did not release it")
+        result = Result()
+        encoder.column(result, plan, given, ident(plan.name))
+        return result
+
+    whole = Result()
+    for result in side_by_side(encode, plans):
+        whole.update(result)
+    encoder.values(whole, attributes_read(plans, encoder.by_code))
+    return whole
+
+
+@dataclass(frozen=True)
+class ReleaseEncoder:
+    """Encodes released columns.
+
+    Attributes:
+        attributes: what the codes of cells belong to, by name.
+        source_row: the source row number of each kernel row.
+        order: which of the kernel's rows is released first, second, ...
+        by_code: source columns whose codes are released, see `result_sql.columns_by_code`.
+    """
+
+    attributes: Mapping[str, Attribute]
+    source_row: IntArray
+    order: Array
+    by_code: Collection[str] = ()
+
+    def column(self, result: Result, plan: ColumnPlan, cells: Any, key: str) -> None:
+        """Add a released column to `result` under the name `key`."""
+        tick()
+        if plan.cells is c.Real and isinstance(cells, c.Whole):
+            cells = c.Real(cells.values.astype(np.float64))
+        if not isinstance(cells, plan.cells):
+            raise TypeError(f"column '{plan.name}' was planned as {plan.cells.__name__}, got {type(cells).__name__}")
+        if is_channel(plan):
+            self._channels(result, plan, cells, key)
+        elif isinstance(cells, c.Struct):
+            for part in plan.fields:
+                self.column(result, part, cells.fields[part.name], f"{key}.{ident(part.name)}")
+        elif isinstance(cells, c.Source):
+            self._source(result, plan, cells, key)
+        elif isinstance(cells, c.Whole):
+            result.rows.numbers[key] = gathered(cells.values, self.order)
+        elif isinstance(cells, c.Real):
+            result.rows.reals[key] = gathered(cells.values, self.order)
+        else:
+            self._looked_up(result, plan.column or plan.name, cells, key)
+
+    def _source(self, result: Result, plan: ColumnPlan, cells: c.Source, key: str) -> None:
+        name = plan.column or plan.name
+        missing = cells.rows < 0
+        if name in self.by_code:
+            result.rows.codes[key] = self._places(np.where(missing, -1, self.attributes[name].codes[cells.rows]))
+        else:
+            result.rows.numbers[plan.frame] = gathered(np.where(missing, -1, self.source_row[cells.rows]), self.order)
+
+    def _looked_up(self, result: Result, name: str, cells: Any, key: str) -> None:
+        """A column whose values are listed once."""
+        if isinstance(cells, c.Coded):
+            result.rows.codes[key] = self._places(cells.codes)
+            return
+        if isinstance(cells, c.Value):
+            result.looked_up.texts[key] = texts(self.attributes[name].scale_for("Value"), cells.numbers)
+            result.rows.codes[key] = self._places(cells.index)
+            return
+        if isinstance(cells, c.Counts):
+            result.looked_up.lists[key] = cells.offsets, cells.codes + 1
+            result.looked_up.lists[f"{key}.counts"] = cells.offsets, cells.counts
+            result.rows.codes[key] = self._places(cells.index)
+            return
+        keys = _different(cells)
+        result.rows.codes[key] = self._places(gathered(keys.of_row.astype(np.int32), cells.index))
+        if isinstance(cells, c.Interval):
+            scale = self.attributes[name].scale
+            if scale is not None and cells.new is not None:
+                result.looked_up.texts[key] = texts(scale, cells.new)
+            result.looked_up.codes[f"{key}.lower"] = cells.lower[keys.first] + 1
+            result.looked_up.codes[f"{key}.upper"] = cells.upper[keys.first] + 1
+        elif isinstance(cells, c.Node):
+            result.looked_up.texts[key] = [cells.labels[node] for node in cells.node[keys.first].tolist()]
+        else:
+            members = cells.codes if isinstance(cells, c.ValueSet) else cells.nodes
+            sizes = np.diff(cells.offsets)[keys.first]
+            offsets = np.concatenate([[0], np.cumsum(sizes)])
+            result.looked_up.lists[key] = offsets, members[ranges(cells.offsets[keys.first], sizes)] + 1
+            if isinstance(cells, c.NodeSet):
+                result.looked_up.texts[key] = cells.labels
+
+    def _channels(self, result: Result, plan: ColumnPlan, cells: Any, key: str) -> None:
+        """How columns were randomized, in every row or, where the domains are long, in some of them."""
+        channels = [(plan, cells, key)]
+        if isinstance(cells, c.Struct):
+            channels = [(part, cells.fields[part.name], f"{key}.{ident(part.name)}") for part in plan.fields]
+        listed = 0
+        for part, channel, name in channels:
+            attribute = self.attributes[part.column or part.name]
+            if not part.declared_type and (channel.codes >= attribute.domain).any():
+                raise ColumnError(
+                    f"column '{attribute.name}' declares values that no row has, but the planner cannot see its type; "
+                    "commit the table first, or take the table's values: domain := 'observed'"
+                )
+            result.looked_up.reals[name] = np.array([channel.p])
+            result.looked_up.lists[name] = np.array([0, len(channel.codes)]), channel.codes + 1
+            listed += len(channel.codes)
+        every = max(1, min(_RAREST, listed), listed // _MOST_VALUES)
+        result.rows.codes[key] = (np.arange(len(self.order)) % every == 0).astype(np.int32)
+
+    def values(self, result: Result, names: Collection[str]) -> None:
+        """Add, for some attributes, a row of the source for each value, and the values that no row has."""
+        firsts = {name: self.source_row[self.attributes[name].first_row] for name in names}
+        rows = np.unique(np.concatenate(list(firsts.values()))) if firsts else np.zeros(0, dtype=np.int64)
+        result.looked_up.numbers[FIRST_ROWS] = rows
+        for name, first in firsts.items():
+            result.looked_up.codes[values_of(name)] = np.searchsorted(rows, first) + 1
+            result.looked_up.texts[values_of(name)] = self.attributes[name].declared
+
+    def _places(self, codes: Array) -> Array:
+        """Codes in the released order, as places in a list."""
+        places = gathered(codes.astype(np.int32, copy=False), self.order)
+        places += np.int32(1)
+        return places
+
+
+def values_of(attribute: str) -> str:
+    """Name under which the values of an attribute are sent."""
+    return f"values of {attribute}"
+
+
+def attributes_read(plans: Sequence[ColumnPlan], by_code: Collection[str]) -> list[str]:
+    """Attributes whose values SQL looks up."""
+    found = []
+    for part in (part for plan in plans for part in (plan, *plan.fields)):
+        name = part.column or part.name
+        if part.cells in (c.Coded, c.Interval, c.ValueSet, c.Counts, c.Channel):
+            found.append(name)
+        elif part.cells is c.Source and name in by_code:
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def is_channel(plan: ColumnPlan) -> bool:
+    """Whether a column says how others were randomized."""
+    fields = plan.fields if plan.cells is c.Struct else (plan,)
+    return all(part.cells is c.Channel for part in fields)
+
+
+def _different(cells: Any) -> Any:
+    """The different cells of groups."""
+    if isinstance(cells, c.Interval):
+        return keys_of([cells.lower, cells.upper])
+    if isinstance(cells, c.Node):
+        return keys_of([cells.node])
+    return keys_of_lists(cells.offsets, cells.codes if isinstance(cells, c.ValueSet) else cells.nodes)

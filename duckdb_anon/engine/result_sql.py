@@ -1,0 +1,275 @@
+"""SQL that reads the result of a kernel: named columns become rows, and places in lists become values again.
+
+The result is one row, so its lists are unnested in their order, which is the released one. What is looked up stands
+beside them as lists in the same row. Values are read once each from the rows of the source that have them, so every
+column keeps its type. Only columns that are the source's join with it, and are then ordered again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from duckdb_anon.engine.result_encoding import FIRST_ROWS, is_channel, values_of
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model import released_columns as c
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import EDGES, SOURCE
+from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_text
+
+_REPORT_COLUMNS = {"VARCHAR": "texts", "DOUBLE": "reals", "DOUBLE OR NULL": "reals"}
+
+
+def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Released columns of a call, what `sensitive_edges` were and `row_id` last when asked for.
+
+    Args:
+        entry: the function that is called.
+        roles: columns by role.
+        params: checked parameters of the call.
+
+    Raises:
+        ColumnError: two columns would have one name.
+    """
+    layout = entry.layout(roles, params)
+    if params.get(EDGES.word) is not None:
+        layout += (ColumnPlan(EDGES.key, c.Whole),)
+    if params["row_id"]:
+        layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)
+    names = [fold(plan.name) for plan in layout]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}; rename the source's")
+    return layout
+
+
+def columns_by_code(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo]) -> tuple[str, ...]:
+    """Coded columns that are released unchanged and whose codes say all of a value, so that no join brings it back.
+
+    Args:
+        layout: the released columns.
+        infos: the coded columns.
+    """
+    plans = [part for plan in layout for part in (plan, *plan.fields) if part.cells is not c.Struct]
+    changed = {plan.column or plan.name for plan in plans if plan.cells is not c.Source}
+    return tuple(
+        info.name
+        for info in infos
+        if info.name not in changed and not info.hierarchy
+        # 0.0 and -0.0 have one code; of other types a code may stand for several texts
+        if is_integer(info.type) or is_moment(info.type) or is_text(info.type) or is_boolean(info.type)
+    )
+
+
+def release_select(layout: Mapping[str, ColumnPlan], by_code: Collection[str]) -> str:
+    """CTEs and SELECT of a release, after `_anon_src` and `_anon_run`.
+
+    Args:
+        layout: the released columns by the names they get.
+        by_code: source columns whose codes are released.
+    """
+    select = _Select(by_code)
+    return select.sql({name: select.column(plan, ident(plan.name)) for name, plan in layout.items()})
+
+
+def report_select(returns: Mapping[str, str], coded: Sequence[ColumnInfo]) -> str:
+    """CTEs and SELECT of a report, after `_anon_run`; a CODE becomes the text of the value it stands for.
+
+    Args:
+        returns: columns of the report and their types.
+        coded: columns whose values codes stand for.
+    """
+    select = _Select()
+    values = {info.name: select.cells(select.values(info.name)) for info in coded} if "CODE" in returns.values() else {}
+    columns: dict[str, str] = {}
+    attribute = ""
+    for name, kind in returns.items():
+        sql = select.row(_REPORT_COLUMNS.get(kind, "numbers"), ident(name))
+        if name == "attribute":
+            attribute = sql
+        if kind == "CODE":
+            cases = "".join(f" when {literal(a)} then {listed}[{sql} + 1]::varchar" for a, listed in values.items())
+            sql = f"case {attribute}{cases} end"
+        elif kind == "BOOLEAN":
+            sql = f"{sql} <> 0"
+        elif kind == "INTEGER":
+            sql = f"{sql}::integer"
+        elif kind == "DOUBLE OR NULL":
+            sql = f"case when not isnan({sql}) then {sql} end"
+        columns[name] = select.value(sql)
+    return select.sql(columns)
+
+
+@dataclass
+class _Select:
+    """Collects what the columns of one result need, by alias; each CTE below is one row but the last two.
+
+    Attributes:
+        by_code: source columns whose codes are released.
+        attributes: `_anon_values`: list of the values of each attribute, by name of the attribute.
+        typed: `_anon_types`: columns of the source to whose type new values are cast.
+        ends: `_anon_ends`: the values that the ends of intervals may be.
+        listed: `_anon_cells`: lists of what rows look up.
+        rows: `_anon_rows`: lists with one entry a row.
+        decoded: `_anon_decoded`: the values of a row.
+        sources: alias of the joined source, by the name of the column of row numbers.
+    """
+
+    by_code: Collection[str] = ()
+    attributes: dict[str, str] = field(default_factory=dict)
+    typed: dict[str, str] = field(default_factory=dict)
+    ends: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    decoded: list[str] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def column(self, plan: ColumnPlan, key: str) -> str:
+        """SQL of a released column, which was encoded under the name `key`."""
+        name = plan.column or plan.name
+        if is_channel(plan):
+            return self.looked_up(key, f"[{self.channels(plan, key)}]")
+        if plan.cells is c.Struct:
+            fields = (f"{literal(f.name)}: {self.column(f, _field(key, f))}" for f in plan.fields)
+            return "{" + ", ".join(fields) + "}"
+        if plan.cells is c.Source and name not in self.by_code:
+            return f"{self.source(plan.frame)}.{ident(name)}"
+        if plan.cells in (c.Whole, c.Real):
+            return self.value(self.row("numbers" if plan.cells is c.Whole else "reals", key))
+        return self.looked_up(key, self.different(plan, name, key))
+
+    def different(self, plan: ColumnPlan, name: str, key: str) -> str:
+        """SQL of the list of different values of a released column."""
+        texts, lists = f"r.texts[{literal(key)}]", f"r.lists[{literal(key)}]"
+        if plan.cells is c.Node:
+            return texts
+        if plan.cells is c.NodeSet:
+            return f"list_transform({lists}, lambda _s: list_select({texts}, _s))"
+        if plan.cells is c.Value:
+            return self.cast(texts, name)
+        values = self.values(name, plan.declared_type)
+        if plan.cells in (c.Coded, c.Source):
+            return values
+        if plan.cells is c.ValueSet:
+            return f"list_transform({lists}, lambda _s: list_select({values}, _s))"
+        if plan.cells is c.Counts:
+            pairs = f"list_zip({lists}, r.lists[{literal(f'{key}.counts')}])"
+            return f"list_transform({pairs}, lambda _s: map(list_select({values}, _s[1]), _s[2]::bigint[]))"
+        return self.boxes(f"list_concat({values}, {self.cast(texts, name)})", key)
+
+    def boxes(self, ends: str, key: str) -> str:
+        """SQL of a list of intervals; a group of NULLs alone is NULL."""
+        self.ends.append(ends)
+        end = f"_e{len(self.ends) - 1}"
+        pairs = f"list_zip(r.codes[{literal(f'{key}.lower')}], r.codes[{literal(f'{key}.upper')}])"
+        box = f"{{'lower': {end}[_s[1]], 'upper': {end}[_s[2]]}}"
+        only_null = f"_s[1] > 0 and {end}[_s[1]] is null"
+        return f"list_transform({pairs}, lambda _s: case when {only_null} then null else {box} end)"
+
+    def channels(self, plan: ColumnPlan, key: str) -> str:
+        """SQL of how columns were randomized."""
+        if plan.cells is c.Struct:
+            fields = (f"{literal(f.name)}: {self.channels(f, _field(key, f))}" for f in plan.fields)
+            return "{" + ", ".join(fields) + "}"
+        values = self.values(plan.column or plan.name, plan.declared_type)
+        domain = f"list_select({values}, r.lists[{literal(key)}][1])"
+        return f"{{'p': r.reals[{literal(key)}][1], 'domain': {domain}}}"
+
+    def values(self, attribute: str, declared_type: str = "") -> str:
+        """SQL of the list of values of an attribute, by code; with a type, values that it declares follow."""
+        if attribute not in self.attributes:
+            name = literal(values_of(attribute))
+            sql = f"list_select(list_transform(_u, lambda _s: _s.{ident(attribute)}), r.codes[{name}])"
+            if declared_type:
+                sql = f"list_concat({sql}, r.texts[{name}]::{declared_type}[])"
+            self.attributes[attribute] = sql
+        return f"_anon_values.{ident(attribute)}"
+
+    def cast(self, texts: str, name: str) -> str:
+        """SQL of texts as values of the type that a column has when the call runs."""
+        self.typed.setdefault(name, f"list({ident(name)}) as {ident(name)}")
+        return f"cast_to_type({texts}, _anon_types.{ident(name)})"
+
+    def cells(self, sql: str) -> str:
+        """Have a list computed once; return what a row calls it."""
+        if sql not in self.listed:
+            self.listed.append(sql)
+        return f"_c{self.listed.index(sql)}"
+
+    def row(self, kind: str, key: str) -> str:
+        """Have a list unnested; return its entry."""
+        self.rows.append(f"rows.{kind}[{literal(key)}]")
+        return f"_r{len(self.rows) - 1}"
+
+    def value(self, sql: str) -> str:
+        """Have `sql` computed for each row; return the column to select."""
+        self.decoded.append(sql)
+        return f"_anon_decoded._x{len(self.decoded) - 1}"
+
+    def looked_up(self, key: str, listed: str) -> str:
+        """A column of places in a list."""
+        return self.value(f"{self.cells(listed)}[{self.row('codes', key)}]")
+
+    def source(self, rows: str) -> str:
+        """Join with the rows of the source; return their alias."""
+        if rows not in self.sources:
+            self.sources[rows] = self.value(self.row("numbers", rows))
+        return f"_anon_s{list(self.sources).index(rows)}"
+
+    def sql(self, columns: Mapping[str, str]) -> str:
+        """CTEs and SELECT around the expressions of columns."""
+        ctes = [
+            "_anon_result as materialized (select r from _anon_run "
+            "where case when r.error is null then true else error(r.error) end)"
+        ]
+        constants = ["_anon_result"]
+        if self.attributes:
+            ctes += self._values()
+            constants.append("_anon_values")
+        if self.typed:
+            types = ", ".join(self.typed.values())
+            ctes.append(f"_anon_types as (select {types} from (select * from _anon_src limit 0) as _anon_none)")
+            constants.append("_anon_types")
+        if self.ends:
+            ends = ", ".join(f"{sql} as _e{k}" for k, sql in enumerate(self.ends))
+            ctes.append(f"_anon_ends as materialized (select {ends} from {', '.join(constants)})")
+            constants.append("_anon_ends")
+        names = [f"_c{k}" for k in range(len(self.listed))]
+        source = "_anon_result"
+        if self.listed:
+            listed = ", ".join(f"{sql} as {name}" for sql, name in zip(self.listed, names, strict=True))
+            ctes.append(f"_anon_cells as materialized (select {listed} from {', '.join(constants)})")
+            source += ", _anon_cells"
+        order = ["unnest(range(n)) as _ord"] if self.sources else []
+        rows = [f"unnest({sql}) as _r{k}" for k, sql in enumerate(self.rows)]
+        taken = ", ".join(["r.n as n", "_anon_take({rows: r.rows}) as rows", *names])
+        ctes.append(f"_anon_taken as (select {taken} from {source})")
+        ctes.append(f"_anon_rows as (select {', '.join([*order, *rows, *names])} from _anon_taken)")
+        values = [f"{sql} as _x{k}" for k, sql in enumerate(self.decoded)]
+        ctes.append(f"_anon_decoded as (select {', '.join(['_ord'] * bool(order) + values)} from _anon_rows)")
+        joins = "".join(
+            f" left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {row}"
+            for k, row in enumerate(self.sources.values())
+        )
+        # a join may hand rows over in the order of the source
+        ordered = " order by _anon_decoded._ord" if self.sources else ""
+        released = ", ".join(f"{sql} as {ident(name)}" for name, sql in columns.items())
+        return ",\n".join(ctes) + f"\nselect {released}\nfrom _anon_decoded{joins}{ordered}"
+
+    def _values(self) -> list[str]:
+        """The rows of the source that have the values of the attributes, and the values of each."""
+        first = f"(select unnest(r.numbers[{literal(FIRST_ROWS)}]) as _rn from _anon_result)"
+        fields = ", ".join(f"{literal(name)}: _anon_src.{ident(name)}" for name in self.attributes)
+        values = ", ".join(f"{sql} as {ident(name)}" for name, sql in self.attributes.items())
+        return [
+            f"_anon_first as (select list({{{fields}}} order by _rn) as _u from {first} as _f "
+            "join _anon_src on _anon_src._anon_rn = _f._rn)",
+            f"_anon_values as materialized (select {values} from _anon_first, _anon_result)",
+        ]
+
+
+def _field(key: str, part: ColumnPlan) -> str:
+    """Name under which a field of a STRUCT was encoded."""
+    return f"{key}.{ident(part.name)}"
