@@ -9,7 +9,7 @@ cells of fewer than `LEAST_COUNT` rows steer nothing, so no exact and no small c
 equally likely under every assignment inside a group; the insider's probability of a correct match rose by .002 to .016
 on four tables. In tables of `_LARGE` rows or more two parts are exchanged in parallel, each blind
 to what the other does in the same step, so that the result does not depend on the number of threads.
-Cost: `ROUNDS` proposals a value of the table, each linear in the pairs of other columns.
+Cost: `ROUNDS` proposals per value of the table, each linear in the pairs of other columns.
 """
 
 from __future__ import annotations

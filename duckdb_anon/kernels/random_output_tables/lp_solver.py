@@ -2,7 +2,7 @@
 
 A column of a random output table is feasible iff it is a mixture of *rays*: mass at most delta on any record, one in
 all, all of it published as one value (for delta = 1/K a ray is K records and their median). So the program of Li et al.
-(2020), section 4 reads: weights on rays that cover every record once, at least cost. It has one equation a class and
+(2020), section 4 reads: weights on rays that cover every record once, at least cost. It has one equation per class and
 very many columns, of which the best is found by sorting: given prices of the classes, the most profitable ray for an
 output value takes the classes in order of price minus distance. This is column generation, run in step for a batch of
 programs. The end is certified: with no profitable ray left the prices are a dual solution. A program that does not get
@@ -189,7 +189,7 @@ class _Batch:
         return profit[program, value], mass, np.einsum("bg,bg->b", mass, self.distance[program, value])
 
     def pivot(self, mass: FloatArray, cost: FloatArray) -> None:
-        """Let one ray a program enter its basis."""
+        """Let one ray per program enter its basis."""
         program = np.arange(len(mass))
         step = np.matmul(self.inverse, mass[:, :, None])[:, :, 0]
         usable = step > _PIVOT

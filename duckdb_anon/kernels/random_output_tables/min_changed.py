@@ -45,7 +45,7 @@ def randomize_unchanged(
     """Change records until each differs from its original on at least `min_changed` attributes.
 
     Args:
-        covers: the tables the values were drawn from, one a quasi-identifier, all with the same groups.
+        covers: the tables the values were drawn from, one per quasi-identifier, all with the same groups.
         drawn: drawn codes of each of them, n rows each.
         min_changed: attributes that must differ, 0 .. number of quasi-identifiers; a fraction on top requires
             one more of that share of the records, drawn at random.
@@ -137,7 +137,7 @@ def exchange_values(
     distortion first. No record that has enough changed attributes ends with too few.
 
     Args:
-        covers: the tables the values were drawn from, one an attribute, all with the same groups.
+        covers: the tables the values were drawn from, one per attribute, all with the same groups.
         codes: drawn codes, shape (attributes, n); changed in place.
         original: original codes, same shape.
         spread: relative spread of each attribute in each group, shape (attributes, groups).

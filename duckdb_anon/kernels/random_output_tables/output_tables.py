@@ -87,7 +87,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class MutualCover:
-    """Random output tables of one attribute, one a group.
+    """Random output tables of one attribute, one per group.
 
     Attributes:
         attribute: the attribute.

@@ -76,7 +76,7 @@ class RetentionChannel:
         return 1.0 + (self.size - 1) / self.gain**2 if self.gain else float("inf")
 
     def distort(self, codes: CodeArray, rng: np.random.Generator) -> CodeArray:
-        """Return `codes`, each in 0 .. size - 1, after one independent draw a row."""
+        """Return `codes`, each in 0 .. size - 1, after one independent draw per row."""
         tick()
         if self.is_identity:
             return codes.copy()
@@ -123,7 +123,7 @@ def expected_squared_error(channels: Sequence[RetentionChannel], records: int, c
     """Return the expected squared error of the estimated cell shares (trace of the covariance).
 
     Args:
-        channels: one an attribute.
+        channels: one per attribute.
         records: number of rows N.
         concentration: 1 holds the table fixed, trace (F / D - 1) / N with F the product of `inverse_norm` and D the
             number of cells; the sum of the squared shares of the cells adds the sampling of the records from a

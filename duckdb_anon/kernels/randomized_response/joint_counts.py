@@ -40,7 +40,7 @@ def joint_counts(codes: IntArray, rows: FloatArray, channels: Sequence[Retention
         channels: how each column was randomized; p = 1 for a column that was not.
 
     Returns:
-        Rows of each combination, one axis a column; their sum is that of `rows`. None where inverting the columns is
+        Rows of each combination, one axis per column; their sum is that of `rows`. None where inverting the columns is
         better: fewer than two of them are randomized, a channel is nearly singular, or cells are many compared with
         rows.
 

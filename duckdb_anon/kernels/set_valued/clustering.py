@@ -110,7 +110,7 @@ def clusters_of(qi: tuple[Attribute, ...], k: int, rng: np.random.Generator) -> 
     Those left over go to the cluster that loses least by it.
 
     Args:
-        qi: quasi-identifiers, one code a record.
+        qi: quasi-identifiers, one code per record.
         k: least size of a cluster; at most the number of records.
         rng: picks the random records.
     """

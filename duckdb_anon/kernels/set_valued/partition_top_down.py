@@ -10,7 +10,7 @@ person chooses which node to expand, instead of one node for the whole bucket, w
 same node into the same children share an *option*; options with too few persons are closed, the smallest first, and
 where fewer than k persons of a bucket stay behind, others are called back (the balancing of the paper). Child sets
 are compared by 64-bit words and never enumerated. All buckets are refined at once, in about as many rounds as the
-hierarchy has levels. Cost: O(entries log entries) a round.
+hierarchy has levels. Cost: O(entries log entries) per round.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[Colu
     """
     if roles.keep:
         raise ColumnError(
-            f"{function}: {listed(c.name for c in roles.keep)} belong to rows, but one row a person is released; "
+            f"{function}: {listed(c.name for c in roles.keep)} belong to rows, but one row per person is released; "
             "say keep := [] to leave them out"
         )
     flat = [c.name for c in roles.sensitive if c.kind != "hierarchy"]
@@ -55,7 +55,7 @@ def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[Colu
 
 
 def cells_of_lists(table: CodedTable, lists: NodeLists) -> dict[str, Cells]:
-    """Return one NodeSet a sensitive attribute, one row a person."""
+    """Return one NodeSet per sensitive attribute, one row per person."""
     trees = lists.forest.tree_of_node[lists.nodes]
     owner = np.repeat(np.arange(len(lists.offsets) - 1), np.diff(lists.offsets))
     cells: dict[str, Cells] = {}

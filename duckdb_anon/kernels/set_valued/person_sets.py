@@ -140,7 +140,7 @@ def row_of_person(
 
     Args:
         function: SQL function, for messages.
-        qi: quasi-identifiers, one code a row.
+        qi: quasi-identifiers, one code per row.
         person: person of each row, 0 .. persons - 1 without gaps.
         persons: number of persons.
         changing: 'error', or the row with the 'first' (smallest) or 'last' (largest) vector of a person,
@@ -173,7 +173,7 @@ def _persons_with_changes(attribute: Attribute, person: IntArray, persons: int) 
 
 
 def of_persons(attribute: Attribute, row: IntArray) -> Attribute:
-    """Return the attribute with one code a person, that of its row."""
+    """Return the attribute with one code per person, that of its row."""
     return replace(attribute, codes=attribute.codes[row])
 
 

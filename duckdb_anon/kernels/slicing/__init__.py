@@ -1,1 +1,1 @@
-"""Slicing a table: columns of related attributes, buckets of rows, and what may be said about both."""
+"""Slicing: columns of related attributes, permuted independently inside buckets of rows."""

@@ -5,7 +5,7 @@ independent uniform permutation of each bucket's records (Li et al. 2012, sectio
 between columns is broken while the values of each column stay. `swapped` then exchanges cells of rows that violate a
 rule (Hasan, Jiang, Luo, Li and Chen 2016, of which only the abstract was available: a reading). Nothing is released
 before every column is found to be a permutation of its bucket's records, the sensitive values of every bucket to be
-diverse, and every generalized value to cover the value it replaces. Cost: one stable sort a column, O(n log n), a few
+diverse, and every generalized value to cover the value it replaces. Cost: one stable sort per column, O(n log n), a few
 passes.
 """
 

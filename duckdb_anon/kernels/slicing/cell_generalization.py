@@ -6,7 +6,7 @@ penalty) is generalized in the whole cell, just far enough. The other attributes
 (Hasan, Jiang, Chen and Wang 2018, section 4.1.4), as their Tables 6 and 7 show: combinations of values that occur k
 times or more stay, the other rows are cut by strict Mondrian, and fewer than k rows left over join the combination
 whose common box loses least. Cells without a violation stay as they are (`forced` columns excepted): k-anonymity of
-cells is no guarantee of the whole table. Cost: a few passes over the slots a round; one to three rounds in practice.
+cells is no guarantee of the whole table. Cost: a few passes over the slots per round; one to three rounds in practice.
 """
 
 from __future__ import annotations

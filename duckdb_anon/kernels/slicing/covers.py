@@ -28,7 +28,7 @@ class Cover:
 
     Attributes:
         attribute: the attribute.
-        cells: the released values, one a group, with the group of each slot.
+        cells: the released values, one per group, with the group of each slot.
     """
 
     attribute: Attribute

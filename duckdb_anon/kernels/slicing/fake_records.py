@@ -51,5 +51,5 @@ def insensitive_rows(records: Records, bucket: IntArray, rng: np.random.Generato
 
 
 def of_records(attribute: Attribute, rows: IntArray) -> Attribute:
-    """Return the attribute with one code a record, taken from source rows; `first_row` still means source rows."""
+    """Return the attribute with one code per record, taken from source rows; `first_row` still means source rows."""
     return replace(attribute, codes=attribute.codes[rows])

@@ -1,4 +1,4 @@
-"""Planned columns of a generalized release: a box a quasi-identifier, then sensitive values or their noisy counts."""
+"""Planned columns of a generalized release: a box per quasi-identifier, then sensitive values or their noisy counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BOX: dict[str, type[Cells]] = {"ordered": Interval, "nominal": ValueSet, "hiera
 
 
 def box_plans(function: str, infos: Sequence[ColumnInfo]) -> tuple[ColumnPlan, ...]:
-    """Plan one box a quasi-identifier.
+    """Plan one box per quasi-identifier.
 
     Raises:
         ColumnError: the kind of a column is not visible to the planner.
@@ -28,7 +28,7 @@ def box_plans(function: str, infos: Sequence[ColumnInfo]) -> tuple[ColumnPlan, .
 
 
 def record_layout(function: str, roles: Roles, constants: Sequence[str] = ()) -> tuple[ColumnPlan, ...]:
-    """Plan a release of one row a record: boxes, sensitive columns, insensitive ones, constant columns."""
+    """Plan a release of one row per record: boxes, sensitive columns, insensitive ones, constant columns."""
     return (
         *box_plans(function, roles.qi),
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),

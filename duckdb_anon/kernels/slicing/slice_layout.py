@@ -1,7 +1,7 @@
 """The columns of a sliced table: given by the user or found by association, and planned before any row is read.
 
-A release has `bucket`, then one STRUCT a column of the table; a field keeps its attribute's type, or is a box where its
-cells may be generalized. Cost: none that depends on the table.
+A release has `bucket`, then one STRUCT per column of the table; a field keeps its attribute's type, or is a box where
+its cells may be generalized. Cost: none that depends on the table.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Permuting columns can produce rows that contradict common knowledge; a reader rules them out and learns from that
 (Hasan, Jiang, Luo, Li and Chen 2016; no rule format is given there). A rule is a forbidden conjunction of predicates,
-at most one an attribute, written as SQL conditions: `[['sex = ''M''', 'disease IN (''Ovarian Cancer'')']]` is one rule
+at most one per attribute, written as SQL conditions: `[['sex = ''M''', 'disease IN (''Ovarian Cancer'')']]` is one rule
 with two predicates. They are evaluated by DuckDB on the table's types. `unseen_pairs` finds rules in the table: a value
 of a quasi-identifier and a sensitive value that never occur together although their expected count is large.
 
 Written rules that name the same single quasi-identifier count together, because a cell that may be either of two
 values, each forbidden by a rule, is as impossible as one. Conjunctions of several quasi-identifiers count one by one.
-Cost: one pass over the rows a rule.
+Cost: one pass over the rows per rule.
 """
 
 from __future__ import annotations

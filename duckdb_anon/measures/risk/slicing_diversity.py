@@ -4,7 +4,7 @@ For each original record t and sensitive value s, p(t, s) is what somebody belie
 quasi-identifiers, takes every bucket that shows t's parts in proportion to how often it shows them, and reads
 the sensitive values there (Li, Li, Zhang and Molloy 2012, section 5). The release is l-diverse when no p(t, s)
 exceeds 1/l. A generalized cell shows every part it covers. Ranges: p in (0, 1], l from 1.
-Cost: see `slices.matching`, after a product of the distinct parts with the cells that cover them.
+Cost: see `kernels.slicing.record_linkage_bound`, after a product of the distinct parts with the cells that cover them.
 """
 
 from __future__ import annotations
