@@ -145,7 +145,7 @@ def test_two_sensitive_columns_make_one_fingerprint(hospital: duckdb.DuckDBPyCon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("2, 3, keep := ['zip'], qi := ['age']", "zip belong to rows, but one row a person is released"),
+        ("2, 3, keep := ['zip'], qi := ['age']", "zip belong to rows, but one row per person is released"),
         ("2, 3, sensitive := 'gender', qi := ['age']", "generalized along a hierarchy, and gender has none"),
         ("7, 3", "k := 7 persons must share each fingerprint, but the table has 6 persons"),
         (
