@@ -23,6 +23,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from duckdb_anon.engine import (
     error_context,
     estimator_udfs,
+    imputation,
     input_scan,
     interrupts,
     result_encoding,
@@ -187,6 +188,11 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
         ),
         "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
     }
+    acting["_anon_start_impute"] = _imputation_starter, "BIGINT"
+    acting[imputation.FUNCTION] = (
+        lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]),
+        imputation.RETURN_TYPE,
+    )
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {
         # rows of a release are in Arrow's own memory already
@@ -203,6 +209,12 @@ def _planner(call: pa.Array) -> pa.Array:
 def _starter(call: pa.Array) -> pa.Array:
     rows = _whole(call)
     numbers = [interrupts.start(functools.partial(_ran, rows.slice(k, 1))) for k in range(len(rows))]
+    return pa.array(numbers, pa.int64())
+
+
+def _imputation_starter(call: pa.Array) -> pa.Array:
+    rows = _whole(call)
+    numbers = [interrupts.start(functools.partial(imputation.run, rows.slice(k, 1))) for k in range(len(rows))]
     return pa.array(numbers, pa.int64())
 
 

@@ -1,0 +1,169 @@
+"""Runs `impute`: the rows of a release in, rows of plausible tables out, each value by its place among the different.
+
+Values travel back as text, the one form that every type reads exactly: the SQL around the call casts each different one
+to the original's type. What a draw has from the release as it is, the SQL takes from the release itself.
+Cost: see `kernels.plausible`; one text for each different value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.number_formatting import texts
+from duckdb_anon.engine.release_reader import read_tables
+from duckdb_anon.engine.rng import generator
+from duckdb_anon.kernels import thread_pool
+from duckdb_anon.kernels.plausible import Options, plausible_tables, read_release
+from duckdb_anon.model import progress
+from duckdb_anon.model.coded_table import Attribute, CodeArray
+from duckdb_anon.model.errors import AnonError, of_function, unexpected
+from duckdb_anon.model.function_specs import ColumnInfo
+from duckdb_anon.model.hierarchy import NULL_LEAF
+from duckdb_anon.model.release_formats import Contents, read
+
+FUNCTION = "_anon_impute"
+_MOST = 1 << 22
+RETURN_TYPE = "STRUCT(error VARCHAR, rows BIGINT[], draw BIGINT[], places INTEGER[][], texts VARCHAR[][])"
+_ARROW = pa.struct(
+    [
+        ("error", pa.string()),
+        ("rows", pa.list_(pa.int64())),
+        ("draw", pa.list_(pa.int64())),
+        ("places", pa.list_(pa.list_(pa.int32()))),
+        ("texts", pa.list_(pa.list_(pa.string()))),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ImputeCall:
+    """A planned call.
+
+    Attributes:
+        table: the release, for messages.
+        types: DuckDB type of each column of the release.
+        original: the same of the original; None where it is not there.
+        labelled, sensitive: columns with a role, those that are sensitive.
+        kinds: 'ordered', 'nominal' or 'hierarchy' of columns that have a role.
+        trees: hierarchy table of each column that has one.
+        drawn: the original's columns whose values are drawn, in the order of the answer.
+        draws, seed, threads: how many tables, from which seed, by how many threads.
+    """
+
+    table: str
+    types: Mapping[str, str]
+    original: Mapping[str, str] | None
+    labelled: list[str]
+    sensitive: list[str]
+    kinds: Mapping[str, Any]
+    trees: Mapping[str, str]
+    drawn: list[str]
+    draws: int
+    seed: int | None
+    threads: int | None
+
+    def contents(self) -> Contents:
+        """What the release carries."""
+        return read(
+            self.types,
+            self.original,
+            labelled=self.labelled,
+            sensitive=self.sensitive,
+            trees=list(self.trees),
+            table=self.table,
+            function="impute",
+        )
+
+    def text(self) -> str:
+        """The call as it travels inside SQL."""
+        return json.dumps(vars(self))
+
+
+def run(call: pa.StructArray) -> pa.Array:
+    """Answer one call; a one-element array of type `RETURN_TYPE`.
+
+    Args:
+        call: its text, the rows of the release, and those of each hierarchy table as h0, h1, ...
+    """
+    planned = ImputeCall(**json.loads(call.field("call")[0].as_py()))
+    names = dict.fromkeys(planned.trees.values())
+    try:
+        with progress.running("impute"), thread_pool.allowed(planned.threads):
+            forest = {name: read_tree("impute", name, _rows(call.field(f"h{k}"))) for k, name in enumerate(names)}
+            return pa.array([_answer(planned, _rows(call.field("rows")), forest)], _ARROW)
+    except AnonError as error:
+        return pa.array([{"error": of_function("impute", error)}], _ARROW)
+    except Exception as error:  # a traceback would show paths, the message might show data
+        return pa.array([{"error": unexpected("impute", error)}], _ARROW)
+
+
+def _rows(array: pa.Array) -> pa.StructArray:
+    flat = array.flatten()
+    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+
+
+def _answer(call: ImputeCall, rows: Any, forest: Mapping[str, Any]) -> dict[str, Any]:
+    infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
+    trees = {name: forest[table] for name, table in call.trees.items()}
+    table = read_tables("impute", [rows], infos, trees, True, [call.contents()])[0]
+    rng = generator(call.seed)
+    release = read_release("impute", table, call.sensitive, rng, Options())
+    names = [name for name in call.drawn if name in table.columns]
+    drawn: dict[str, list[tuple[CodeArray, Any]]] = {name: [] for name in names}
+    for draw in plausible_tables(release, call.draws, rng):
+        for name in names:
+            drawn[name].append(draw[name])
+    found = [_placed(table.columns[name].domain, drawn.pop(name)) for name in names]
+    many = len(release.rows)
+    return {
+        "rows": np.tile(release.rows, call.draws),
+        "draw": np.repeat(np.arange(1, call.draws + 1), many),
+        "places": [places for places, _ in found],
+        "texts": [values for _, values in found],
+    }
+
+
+def _placed(domain: Attribute, draws: list[tuple[CodeArray, Any]]) -> tuple[CodeArray, list[str | None]]:
+    """Place of each drawn value among the different ones, and their texts."""
+    codes = np.concatenate([code for code, _ in draws])
+    if draws[0][1] is None or domain.scale is None:
+        met, places = _different(codes)
+        return places, [_text(domain, int(code)) for code in met]
+    numbers = np.concatenate([number for _, number in draws])
+    special = codes >= 0
+    met, place = _different(codes[special])
+    # a place of its own for each number, and behind them those of what is no number
+    different, places = _different(np.where(special, numbers.min(where=~special, initial=numbers.max()), numbers))
+    places[special] = place + len(different)
+    return places, [*texts(domain.scale, different).to_pylist(), *(_text(domain, int(code)) for code in met)]
+
+
+def _different(values: NDArray[Any]) -> tuple[NDArray[Any], CodeArray]:
+    """The different values, rising, and the place of each value among them."""
+    least, most = (int(values.min()), int(values.max())) if len(values) and values.dtype != np.float64 else (0, _MOST)
+    if most - least >= _MOST:
+        different, places = np.unique(values, return_inverse=True)
+        return different, places.astype(np.int32)
+    there = np.zeros(most - least + 1, dtype=bool)
+    there[values - least] = True
+    place = (np.cumsum(there) - 1).astype(np.int32)
+    return np.flatnonzero(there) + least, place[values - least]
+
+
+def _text(domain: Attribute, code: int) -> str | None:
+    """A value as text; of an attribute with a hierarchy the number is that of a leaf."""
+    if domain.hierarchy is not None:
+        label = domain.hierarchy.labels[domain.hierarchy.node_of_leaf[code]]
+        return None if label == NULL_LEAF and domain.null_code >= 0 else label
+    if code >= domain.size or code == domain.null_code:
+        return None
+    written = domain.literals[code]
+    return written[1:-1].replace("''", "'") if written.startswith("'") else written

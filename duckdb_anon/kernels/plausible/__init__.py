@@ -1,0 +1,62 @@
+"""Plausible tables: rows of the original drawn from what a release says, and from nothing else.
+
+A joint model of the columns (a tree, Chow and Liu 1968) is learnt from the release alone by data augmentation (Tanner
+and Wong 1987), and tables are drawn from it: exact cells as they are, generalized ones inside their cell, values of a
+bucket as often as it has them, randomized ones from their posterior, samples repeated by their weight. What is learnt
+of the columns is a model: the spread of the draws says nothing of its error.
+
+    release = read_release("impute", table, ["income"], rng, Options())
+    for draw in plausible_tables(release, 10, rng):
+        ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from duckdb_anon.kernels.plausible.augmentation import Augmentation
+from duckdb_anon.kernels.plausible.reading import Line, Release, Source, read_release
+from duckdb_anon.kernels.plausible.tree import Options
+from duckdb_anon.model.coded_table import CodeArray, IntArray
+from duckdb_anon.model.number_scale import Numbers
+
+__all__ = ["Line", "Options", "Release", "Source", "plausible_tables", "read_release"]
+
+Draw = dict[str, tuple[CodeArray, Numbers | None]]
+"""By column that is not exact: code of each row, of a hierarchy leaf, and where it is -1 the number on its scale."""
+
+
+def plausible_tables(
+    release: Release, draws: int, rng: np.random.Generator, options: Options | None = None
+) -> Iterator[Draw]:
+    """Draw tables that may have been the original.
+
+    Args:
+        release: the release.
+        draws: how many tables.
+        rng: source of randomness.
+        options: how the model is learnt.
+
+    Yields:
+        The columns that are not exact, each with as many rows as `release.rows`.
+    """
+    model = Augmentation(release.evidence, rng, options)
+    for _ in range(draws):
+        model.step()
+        yield {
+            source.name: _values(release, k, model.atoms(k), rng)
+            for k, source in enumerate(release.sources)
+            if not source.exact
+        }
+
+
+def _values(release: Release, k: int, atoms: IntArray, rng: np.random.Generator) -> tuple[CodeArray, Numbers | None]:
+    line, first = release.sources[k].line, release.evidence.first
+    if line.low is None:
+        return line.codes[atoms], None
+    random = rng.random(len(atoms))
+    if first is not None and release.evidence.per_person[k]:
+        random = random[first]
+    return line.codes[atoms], line.numbers(atoms, random)

@@ -1,0 +1,171 @@
+"""Data augmentation (Tanner and Wong 1987): rows are completed given the model, the model is fitted to complete rows.
+
+Cost: a pass over rows and edges for each round and each draw, see `sampling` and `tree`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckdb_anon.kernels.plausible.columns import Column
+from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
+from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
+from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.progress import tick
+
+_ROWS, _BUCKETS = 1 << 13, 1 << 11
+"""Rows and buckets that one thread works on at a time."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a release says of the rows of its original.
+
+    Attributes:
+        columns: its columns; all have the same rows.
+        sensitive: whether each column is sensitive.
+        bucket: bucket of each row from 0, shape (rows,); None where nothing is permuted.
+        block: number of the block that each column is permuted with inside buckets; 0 where a row has its own values.
+        first: first row of the same person, for each row; None where each row is one of its own.
+        per_person: whether each column has the same value in all rows of a person.
+    """
+
+    columns: tuple[Column, ...]
+    sensitive: tuple[bool, ...]
+    bucket: IntArray | None = None
+    block: tuple[int, ...] = ()
+    first: IntArray | None = None
+    per_person: tuple[bool, ...] = ()
+
+
+class Augmentation:
+    """Rows completed by a model that is fitted to them in turn.
+
+    Attributes:
+        cell: cell of each row, shape (columns, rows); buckets' cells as they are arranged now.
+        state: bin of each row, shape (columns, rows).
+    """
+
+    def __init__(self, evidence: Evidence, rng: np.random.Generator, options: Options | None = None) -> None:
+        """Complete the rows of a release for the first time, and learn the model."""
+        self.evidence, self.rng, self.options = evidence, rng, options or Options()
+        columns = evidence.columns
+        self.cell: CodeArray = np.stack([column.cell for column in columns])
+        self.state: CodeArray = np.zeros_like(self.cell)
+        self.block = np.array(evidence.block or (0,) * len(columns))
+        self.sizes = np.array([column.size for column in columns])
+        self.level: CodeArray = np.zeros(self.cell.shape[1], dtype=np.int32)
+        self.levels, self.root = 1, 0
+        self.cells = _cell_bins(columns)
+        if evidence.bucket is not None:
+            self.members = np.argsort(evidence.bucket, kind="stable")
+            self.starts = np.searchsorted(evidence.bucket[self.members], np.arange(evidence.bucket.max(initial=-1) + 2))
+        self.prior = [column.bin_shares for column in columns]
+        self.tree = independent(self.prior)
+        self._complete(self.tree)
+        if self.drawn:
+            self._choose_root()
+            self.edges = structure(self._completion(), self.root)
+            for _ in range(self.options.rounds):
+                self.step()
+                self.edges = structure(self._completion(), self.root)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the bins of the rows are left open, or permuted."""
+        return any(column.open for column in self.evidence.columns) or self.evidence.bucket is not None
+
+    def step(self) -> None:
+        """Fit the model's tables to the rows, and complete them again."""
+        tick()
+        if not self.drawn:
+            return
+        self.tree = fitted(self._completion(), self.prior, self.edges, self.options)
+        if any(column.open for column in self.evidence.columns):
+            self._complete(self.tree)
+        if self.evidence.bucket is not None:
+            for block in range(1, int(self.block.max()) + 1):
+                self._exchange(block)
+
+    def atoms(self, j: int) -> IntArray:
+        """Draw the atoms of column `j` inside the bins that its rows have now, shape (rows,)."""
+        random: FloatArray = self.rng.random((self.cell.shape[1],))
+        first = self.evidence.first
+        atoms = self.evidence.columns[j].atoms(self.cell[j], self.state[j], random)
+        return atoms[first] if first is not None and self.evidence.per_person[j] else atoms
+
+    def _completion(self) -> Completion:
+        return Completion(self.state, self.sizes, self.level, self.levels)
+
+    def _word(self) -> np.uint64:
+        return self.rng.integers(0, 2**64, dtype=np.uint64)
+
+    def _complete(self, tree: Tree) -> None:
+        self._completed(tree, self.cell)
+        first = self.evidence.first
+        if first is None:
+            return
+        # a person has the values of the first record; what varies is drawn again given these
+        per_person = np.flatnonzero(self.evidence.per_person)
+        self.state[per_person] = self.state[per_person][:, first]
+        cell = self.cell.copy()
+        for j in per_person:
+            cell[j] = self.state[j] + len(self.evidence.columns[j].offsets) - 1
+        self._completed(tree, cell)
+
+    def _completed(self, tree: Tree, cell: CodeArray) -> None:
+        seed, rows = self._word(), cell.shape[1]
+        widest = int(np.diff(self.cells.offsets).max())
+
+        def work(low: int) -> None:
+            weight = np.empty((len(cell), widest))
+            complete(low, min(low + _ROWS, rows), seed, tree, self.cells, cell, self.level, weight, self.state)
+
+        side_by_side(work, range(0, rows, _ROWS))
+
+    def _exchange(self, block: int) -> None:
+        seed, buckets = self._word(), len(self.starts) - 1
+        moves_level = self.levels > 1 and int(self.block[self.root]) == block
+
+        def work(low: int) -> None:
+            exchange(
+                low, min(low + _BUCKETS, buckets), seed, self.options.swaps, self.members, self.starts, block,
+                self.block, moves_level, self.tree, self.state, self.cell, self.level,
+            )  # fmt: skip
+
+        side_by_side(work, range(0, buckets, _BUCKETS))
+
+    def _choose_root(self) -> None:
+        """Take the column that tells the rows' levels.
+
+        It must be known of each row or bucket: a sensitive column if there is one, then one that is permuted; of
+        several the one that tells most of the others.
+        """
+        columns = self.evidence.columns
+        fit = [j for j, column in enumerate(columns) if not column.open]
+        if not fit:
+            return
+        told = information(self._completion()).sum(axis=1)
+        self.root = max(fit, key=lambda j: (self.evidence.sensitive[j], self.block[j] > 0, told[j]))
+        if self.options.levels < 2:
+            return
+        shares = columns[self.root].bin_shares
+        level = np.floor((np.cumsum(shares) - shares / 2) * self.options.levels)
+        level_of_bin = np.unique(level, return_inverse=True)[1].astype(np.int32)
+        self.levels = int(level_of_bin.max()) + 1
+        self.level = level_of_bin[self.state[self.root]]
+
+
+def _cell_bins(columns: tuple[Column, ...]) -> CellBins:
+    """The cells of each column, and behind them one for each of its bins."""
+    offsets, bins, odds, end = [], [], [], 0
+    for column in columns:
+        offsets.append(np.concatenate([column.offsets, column.offsets[-1] + np.arange(1, column.size + 1)]) + end)
+        bins += [column.bins, np.arange(column.size, dtype=np.int32)]
+        odds += [column.odds, np.ones(column.size)]
+        end = int(offsets[-1][-1])
+    starts = np.cumsum([0, *(len(each) for each in offsets)])[:-1]
+    return CellBins(starts, np.concatenate(offsets), np.concatenate(bins), np.concatenate(odds))

@@ -1,0 +1,300 @@
+"""A release as evidence on the rows of its original, and draws as values.
+
+Each column of the release that shows no exact value of its row becomes a `Source`: the column as the model sees it, and
+how its atoms become values. Values of exact columns are evidence alone: draws have the release's own.
+Cost: linear in rows, but for the bins of cells, see `columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckdb_anon.kernels.plausible.augmentation import Evidence
+from duckdb_anon.kernels.plausible.columns import Column, Lists, Noisy, Ranges, learnt_shares
+from duckdb_anon.kernels.plausible.tree import Options
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError, listed
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.number_scale import Numbers
+from duckdb_anon.model.release_table import ReadColumn, ReadTable
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the atoms of a column stand for.
+
+    Attributes:
+        codes: code (of a hierarchy: leaf) of each atom, -1 where it is a segment of numbers.
+        low, high: first and last number of each segment on the attribute's scale.
+    """
+
+    codes: CodeArray
+    low: Numbers | None = None
+    high: Numbers | None = None
+
+    def numbers(self, atoms: IntArray, random: FloatArray) -> Numbers:
+        """Numbers in the segments of atoms, even in each.
+
+        Args:
+            atoms: any number of them.
+            random: a number in [0, 1) for each.
+        """
+        low, high = _array(self.low)[atoms], _array(self.high)[atoms]
+        if low.dtype == np.float64:
+            measured: Numbers = np.clip(low + random * (high - low), low, high)
+            return measured
+        width = high.astype(np.float64) - low.astype(np.float64) + 1
+        counted: Numbers = np.minimum(low + np.floor(random * width).astype(np.int64), high)
+        return counted
+
+
+@dataclass(frozen=True)
+class Source:
+    """A column of a release: how the model sees it, and what its atoms stand for; `exact` ones are not drawn."""
+
+    name: str
+    column: Column
+    line: Line
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release as the model sees it.
+
+    Attributes:
+        sources: its columns.
+        evidence: what it says of the rows.
+        rows: the released row that each of the original's rows has its exact values from.
+    """
+
+    sources: tuple[Source, ...]
+    evidence: Evidence
+    rows: IntArray
+
+
+_NULL = 2**31 - 1
+"""Code of NULL where no row of the release shows it alone."""
+
+
+def read_release(
+    function: str, table: ReadTable, sensitive: Collection[str], rng: np.random.Generator, options: Options
+) -> Release:
+    """Read a release as evidence.
+
+    Args:
+        function: SQL function, for messages.
+        table: the release.
+        sensitive: its sensitive columns.
+        rng: draws the rows that stand for several, and the first arrangement of buckets.
+        options: how columns are binned.
+
+    Raises:
+        ColumnError: it holds noisy counts, or a column that cannot be drawn.
+    """
+    if table.counted:
+        raise ColumnError(
+            f"{function}: the release holds noisy counts, of which no rows can be drawn. Query it with estimate"
+        )
+    lists = [c for n, c in table.columns.items() if table.contents.columns[fold(n)].cell == "nodes"]
+    rows, item, first = _records(function, table, lists, rng)
+    sources, blocks = [], []
+    numbered: dict[str, int] = {}
+    for name, column in table.columns.items():
+        block = column.slice or (f"counts of {name}" if column.shape == "counts" else "")
+        blocks.append(numbered.setdefault(block, len(numbered) + 1) if block else 0)
+        source = _source(function, name, column, table, rng, options)
+        sources.append(replace(source, column=source.column.of_rows(item if column in lists else rows)))
+    named = {fold(name) for name in sensitive}
+    evidence = Evidence(
+        tuple(source.column for source in sources),
+        tuple(fold(source.name) in named for source in sources),
+        table.buckets()[rows] if numbered else None,
+        tuple(blocks),
+        first,
+        tuple(column not in lists for column in table.columns.values()),
+    )
+    return Release(tuple(sources), evidence, rows)
+
+
+def _records(
+    function: str, table: ReadTable, lists: Sequence[ReadColumn], rng: np.random.Generator
+) -> tuple[IntArray, IntArray, IntArray | None]:
+    """Released row and item of the lists of each of the original's rows, and the first row of the same person."""
+    weight = table.row_weights()
+    people = np.arange(table.rows)
+    if (weight != 1).any():
+        # systematic sampling: as often as it weighs, rounded so that all together are right
+        order = rng.permutation(table.rows)
+        ends = np.floor(np.cumsum(weight[order]) + rng.random())
+        copies = np.empty(table.rows, dtype=np.int64)
+        copies[order] = np.diff(ends, prepend=0.0)
+        people = np.repeat(people, copies)
+    if not lists:
+        return people, people, None
+    offsets = [column.offsets for column in lists if column.offsets is not None]
+    if any((np.diff(each) != np.diff(offsets[0])).any() for each in offsets):
+        names = listed(column.domain.name for column in lists)
+        raise ColumnError(f"{function}: the lists of {names} have different lengths, so their records are unknown")
+    length = np.diff(offsets[0])[people]
+    first = np.repeat(np.cumsum(length) - length, length)
+    item = np.repeat(offsets[0][people], length) + np.arange(len(first)) - first
+    return np.repeat(people, length), item, first
+
+
+def _source(
+    function: str, name: str, column: ReadColumn, table: ReadTable, rng: np.random.Generator, options: Options
+) -> Source:
+    """A column with a cell for each released row, or for each item of a list."""
+    domain = column.domain
+    cells: Ranges
+    cell: NDArray[Any]
+    if column.shape == "interval":
+        cells, cell, widths, line = _intervals(function, column)
+        shares = learnt_shares(cells, np.bincount(cell, minlength=len(cells.first)).astype(np.float64), widths)
+        return Source(name, Column.of(cells, cell, shares, options.bins), line, False)
+    line = _coded(domain)
+    if column.node is not None and domain.hierarchy is not None:
+        tree, _ = domain.tree()
+        first = tree.first_leaf.astype(np.int64)
+        cells, cell = Ranges(first, first + tree.leaf_count - 1), column.node
+    elif column.shape == "set":
+        return Source(name, _sets(column, options), line, False)
+    else:
+        atoms = np.arange(len(line.codes))
+        cells, cell = (
+            Ranges(atoms, atoms),
+            _arranged(column, table, rng) if column.shape == "counts" else column.value_codes(),
+        )
+        if domain.leaf_of_code is not None:
+            cell = domain.leaf_of_code[cell]
+    rows = np.bincount(cell, minlength=len(cells.first)).astype(np.float64)
+    if column.channel is not None or table.replaced(name):
+        noisy, shares = _noisy(column, table, rows)
+        return Source(name, Column.of(noisy, cell, shares, options.bins), line, False)
+    shares = learnt_shares(cells, rows, np.ones(len(line.codes)))
+    exact = table.contents.columns[fold(name)].truth == "exact" and table.contents.columns[fold(name)].cell == "value"
+    return Source(name, Column.of(cells, cell, shares, options.bins), line, exact)
+
+
+def _coded(domain: Attribute) -> Line:
+    """Atoms that are codes, or the leaves of a hierarchy."""
+    codes = domain.hierarchy.leaves if domain.hierarchy is not None else domain.size
+    return Line(np.arange(codes, dtype=np.int32))
+
+
+def _intervals(function: str, column: ReadColumn) -> tuple[Ranges, IntArray, FloatArray, Line]:
+    """Segments between the ends of intervals: -infinity, numbers in order, what else is no number, NULL."""
+    domain, below, above = column.domain, _array(column.lower), _array(column.upper)
+    key, cell = np.unique(below.astype(np.int64) * (domain.size + 1) + above, return_inverse=True)
+    anything = key < 0
+    lower, upper = np.where(anything, -1, key // (domain.size + 1)), np.where(anything, -1, key % (domain.size + 1))
+    numbers = domain.scale_for(function).numbers
+    finite = (lower >= 0) & (lower < domain.special_from)
+    closed = (upper >= 0) & (upper < domain.special_from)
+    low, high = _segments(numbers[lower[finite]], numbers[upper[closed]])  # ends of one cell may be infinite alone
+    before = [domain.minus_infinity] if domain.minus_infinity >= 0 else []
+    after = [code for code in range(domain.special_from, domain.size) if code != domain.minus_infinity]
+    if anything.any() and domain.null_code < 0:
+        after.append(_NULL)
+    codes = np.array([*before, *([-1] * len(low)), *after], dtype=np.int32)
+    atom_of_special = {int(code): place for place, code in enumerate(codes) if code >= 0}
+    first, last = np.zeros(len(key), dtype=np.int64), np.full(len(key), len(codes) - 1)
+    first[finite] = len(before) + np.searchsorted(low, numbers[lower[finite]])
+    last[closed] = len(before) + np.searchsorted(high, numbers[upper[closed]])
+    for ends, known, atoms in ((lower, finite, first), (upper, closed, last)):
+        special = (ends >= 0) & ~known
+        atoms[special] = [atom_of_special[int(code)] for code in ends[special]]
+    widths = np.ones(len(codes))
+    inside = slice(len(before), len(before) + len(low))
+    real = numbers.dtype == np.float64
+    widths[inside] = high.astype(np.float64) - low.astype(np.float64) + (0.0 if real else 1.0)
+    alone = first == last
+    widths[first[alone]] = np.maximum(widths[first[alone]], 1.0)
+    line = Line(
+        codes,
+        *(
+            np.concatenate([np.zeros(len(before), ends.dtype), ends, np.zeros(len(after), ends.dtype)])
+            for ends in (low, high)
+        ),
+    )
+    return Ranges(first, np.maximum(first, last)), cell, widths, line
+
+
+def _segments(lower: Numbers, upper: Numbers) -> tuple[Numbers, Numbers]:
+    """First and last number of each segment between ends; of a measured type points, and what is between them."""
+    if lower.dtype == np.float64:
+        points = np.unique(np.concatenate([lower, upper]))
+        gaps = np.stack([points[:-1], points[1:]])
+        low = np.insert(points, np.arange(1, len(points)), gaps[0])
+        return low, np.insert(points, np.arange(1, len(points)), gaps[1])
+    starts = np.unique(np.concatenate([lower, upper + 1]))
+    return starts[:-1], starts[1:] - 1
+
+
+def _sets(column: ReadColumn, options: Options) -> Column:
+    """Sets of codes; an empty one is NULL, or anything where there is none."""
+    domain, codes, ends = column.domain, _array(column.codes), _array(column.offsets)
+    length = np.diff(ends)
+    word = np.random.default_rng(0).integers(0, 2**63, size=domain.size + 1)
+    before = np.concatenate([[0], np.cumsum(word[codes])])
+    # sets with the same members have the same sum; wrapping around is the same for all
+    key = np.stack([before[ends[1:]] - before[ends[:-1]], length])
+    _, example, cell = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    members = [codes[ends[i] : ends[i + 1]] for i in example]
+    nothing = np.array([domain.null_code] if domain.null_code >= 0 else range(domain.size), dtype=np.int32)
+    members = [each if len(each) else nothing for each in members]
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in members])])
+    atoms = np.concatenate(members).astype(np.int64)
+    cells = Lists(offsets, atoms, np.ones(len(atoms)))
+    cell = cell.ravel()
+    shares = learnt_shares(cells, np.bincount(cell, minlength=len(members)).astype(np.float64), np.ones(domain.size))
+    return Column.of(cells, cell, shares, options.bins)
+
+
+def _noisy(column: ReadColumn, table: ReadTable, rows: FloatArray) -> tuple[Noisy, FloatArray]:
+    """Cells of a channel, and the values' shares by its inverse, none of them 0."""
+    own, seen, least = np.arange(len(rows)), rows / rows.sum(), 0.2 / rows.sum()
+    if column.channel is None:
+        base = (1 - table.kept) * seen
+        return Noisy(own, np.full(len(rows), table.kept), base), np.maximum(seen, least)
+    domain = column.channel.domain
+    if column.domain.leaf_of_code is not None:
+        domain = column.domain.leaf_of_code[domain]
+    base = (1 - column.channel.p) / max(1, len(domain) - 1)
+    extra = column.channel.p - base
+    shares = np.full(len(rows), 0.0)
+    shares[domain] = np.maximum((seen[domain] - base) / extra if extra else 1.0, least)
+    return Noisy(own, np.full(len(rows), extra), np.full(len(rows), base)), shares
+
+
+def _arranged(column: ReadColumn, table: ReadTable, rng: np.random.Generator) -> IntArray:
+    """The values of each bucket dealt to its rows at random; rows that are left over have NULL."""
+    shown, ends, counts = _array(column.codes), _array(column.offsets), _array(column.counts)
+    bucket = table.buckets()
+    members = rng.permutation(table.rows)
+    members = members[np.argsort(bucket[members], kind="stable")]
+    starts = np.searchsorted(bucket[members], np.arange(bucket.max(initial=-1) + 2))
+    example = members[starts[:-1]]
+    length = np.diff(ends)[example]
+    first = np.cumsum(length) - length
+    place = np.repeat(ends[example] - first, length) + np.arange(length.sum())
+    of_bucket = np.repeat(np.arange(len(example)), length)
+    times = counts[place]
+    total = np.bincount(of_bucket, times, len(example)).astype(np.int64)
+    at = np.repeat(starts[:-1] - (np.cumsum(total) - total), total) + np.arange(total.sum())
+    codes = np.full(table.rows, column.domain.null_code)
+    codes[members[at]] = np.repeat(shown[place], times)
+    return codes
+
+
+def _array(values: NDArray[Any] | None) -> NDArray[Any]:
+    """An array that a column of its shape has."""
+    if values is None:
+        raise TypeError("a released column lacks an array of its shape")
+    return values

@@ -1,0 +1,170 @@
+"""impute: tables that may have been the original, drawn from a release alone.
+
+Rows have the original's columns, as far as the release shows them, and types. Exact values are the release's own; each
+generalized, bucketed, sliced or randomized one is drawn by a model of the columns that is learnt from the release
+(`duckdb_anon.kernels.plausible`: Chow and Liu 1968; Tanner and Wong 1987). Nothing of the original is read but the
+names and types of its columns, so draws may be shown to whoever has the release; a row of a draw is nobody's record.
+A query that runs on several draws is answered by the mean of its answers. The spread between draws is no interval.
+Cost: one pass over the release for each round and draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from duckdb_anon.engine.catalog import Relation, require_visible
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.imputation import FUNCTION, ImputeCall
+from duckdb_anon.engine.planner import SEED
+from duckdb_anon.engine.release_labels import with_labels_of
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import QUERY, read_description
+from duckdb_anon.model.release_formats import Content, Contents
+from duckdb_anon.model.release_formats.duckdb_types import is_nested, list_type
+
+_MOST = 1000
+
+
+def _plan(context: Any, params: Params) -> str:
+    release = context.relation("release")
+    require_visible("impute", release)
+    original = _original(context, params, release)
+    labelled = with_labels_of(original, [release]) if original is not None else release
+    flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
+    roles = context.roles(flat, nested=True)
+    call = _call(context, params, release, original, roles)
+    contents = call.contents()
+    if any(weight.says == "rows" for weight in contents.weights):
+        raise ColumnError(
+            f"impute: {release.given} holds noisy counts, of which no rows can be drawn. Query it with estimate"
+        )
+    columns = _columns(release, original or flat, contents)
+    call = replace(call, drawn=[name for name, content in columns.items() if not _is_own(content)])
+    return _select(context, release, call, columns, contents)
+
+
+def _original(context: Any, params: Params, release: Relation) -> Relation | None:
+    """The original or its shape, if it is here."""
+    description = read_description(release.comment)
+    name = params["original"] or (description.original if description is not None else "")
+    if not name or name == QUERY:
+        return None
+    original: Relation = context.relation("original", name)
+    if params["original"]:
+        require_visible("impute", original)
+    return original if original.visible else None
+
+
+def _call(context: Any, params: Params, release: Relation, original: Relation | None, roles: Roles) -> ImputeCall:
+    infos = [*roles.qi, *roles.sensitive, *roles.keep]
+    return ImputeCall(
+        table=release.given,
+        types=release.columns,
+        original=None if original is None else original.columns,
+        labelled=[info.name for info in infos],
+        sensitive=[info.name for info in roles.sensitive],
+        kinds={info.name: info.kind for info in infos},
+        trees={info.name: info.hierarchy for info in infos if info.hierarchy},
+        drawn=[],
+        draws=params["draws"],
+        seed=params["seed"],
+        threads=context.catalog.settings()["threads"],
+    )
+
+
+def _is_own(content: Content) -> bool:
+    """Whether draws have the release's own values."""
+    return content.truth == "exact" and content.cell in ("value", "items") and not content.field
+
+
+def _is_read(content: Content) -> bool:
+    """Whether the model reads a column: not the nested values of an exact one, which draws have as they are."""
+    if content.field or content.cell not in ("value", "items"):
+        return True
+    return content.cell == "value" and not is_nested(content.type)
+
+
+def _columns(release: Relation, original: Relation, contents: Contents) -> dict[str, Content]:
+    """The original's columns that the release carries, in the original's order."""
+    found = {name: contents.columns[fold(name)] for name in original.columns if fold(name) in contents.columns}
+    if not found:
+        raise ColumnError(f"impute: {release.given} shows no column of {original.given}. Name the original it is of")
+    for name, content in found.items():
+        if content.cell == "nodes" and list_type(content.original_type) is not None:
+            raise ColumnError(
+                f"impute: {name} is a list for each person in the original ({content.original_type}). "
+                "Only lists that stand for several rows can be drawn"
+            )
+    return found
+
+
+def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str, Content], contents: Contents) -> str:
+    """SQL that hands the release over, and puts the answer's rows together."""
+    carriers = [content.carrier for content in contents.columns.values() if _is_read(content)]
+    read = dict.fromkeys([*carriers, *contents.carriers])
+    fields = "".join(f", {ident(name)}: {ident(name)}" for name in read)
+    rows = f"(select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release)"
+    names = dict.fromkeys(call.trees.values())
+    trees = "".join(f", h{k}: {context.tree_sql(ColumnInfo(name, hierarchy=name))}" for k, name in enumerate(names))
+    start = f"_anon_start_impute({{call: {literal(call.text())}, {ASKER}, rows: {rows}{trees}}})"
+    steps = [
+        f"_anon_release as materialized (select *, row_number() over () - 1 as _anon_rn from {release.sql})",
+        f"_anon_ended as materialized {polled(start, FUNCTION)}",
+        "_anon_answer as materialized (select case when r.error is null then r else error(r.error) end as r "
+        "from _anon_ended)",
+    ]
+    lists = ["unnest(r.rows) as _anon_row", "unnest(r.draw) as _anon_draw"]
+    shown, joins = [], []
+    if any(_is_own(content) for content in columns.values()):
+        joins.append("join _anon_release on _anon_release._anon_rn = _anon_row")
+    for name, content in columns.items():
+        if _is_own(content):
+            cast = f"::{content.original_type}" if content.original_type not in ("", content.type) else ""
+            shown.append(f"_anon_release.{ident(content.carrier)}{cast} as {ident(name)}")
+            continue
+        k = call.drawn.index(name) + 1
+        kind = content.original_type or content.value_type or "VARCHAR"
+        values = f"unnest(range(len(r.texts[{k}]))) as place, unnest(r.texts[{k}]::{kind}[]) as value"
+        lists.append(f"unnest(r.places[{k}]) as _anon_p{k}")
+        steps.append(f"_anon_values{k} as materialized (select {values} from _anon_answer)")
+        joins.append(f"join _anon_values{k} on _anon_values{k}.place = _anon_p{k}")
+        shown.append(f"_anon_values{k}.value as {ident(name)}")
+    steps.append(f"_anon_drawn as (select {', '.join(lists)} from _anon_answer)")
+    if call.draws > 1:
+        shown.append(f"_anon_draw as {ident(_free('draw', columns))}")
+    return "with " + ",\n".join(steps) + f"\nselect {', '.join(shown)}\nfrom _anon_drawn {' '.join(joins)}"
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """A name that no column has."""
+    folded = {fold(column) for column in taken}
+    while name in folded:
+        name += "_"
+    return name
+
+
+MEASURE = Query(
+    name="impute",
+    summary="tables with the original's columns that may have been the original, drawn from a release alone",
+    paper="tree of columns: Chow and Liu (1968); data augmentation: Tanner and Wong (1987)",
+    example="FROM impute('boxes', original := 'people', seed := 1)",
+    section="Queries",
+    smallest="original := '{original}'",
+    parameters=(
+        Parameter("release", "the release", "any", REQUIRED),
+        Parameter(
+            "draws", "number of tables; several come as one, numbered in a column draw", "integer", 1, low=1, high=_MOST
+        ),
+        Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
+        SEED,
+        *ROLE_PARAMETERS,
+    ),
+    plan=_plan,
+    answers=("rows", "boxes", "buckets", "sliced", "persons", "randomized", "sampled", "suppressed", "retained"),
+    tables=("release",),
+)

@@ -1,0 +1,212 @@
+"""Draws of plausible tables against brute force, on columns of cells made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from duckdb_anon.kernels import thread_pool
+from duckdb_anon.kernels.plausible import Options
+from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
+from duckdb_anon.kernels.plausible.columns import Column, Lists, Noisy, Ranges, learnt_shares
+from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
+from duckdb_anon.kernels.plausible.tree import Completion, fitted, information, structure
+
+PLAIN = Options(levels=1)
+
+
+def exact(codes: list[int], size: int) -> Column:
+    """A column of values."""
+    atoms = np.arange(size)
+    return Column.of(Ranges(atoms, atoms), np.array(codes), np.bincount(codes, minlength=size) + 0.1, 32)
+
+
+def ranges(cells: list[tuple[int, int]], size: int) -> Column:
+    """A column of ranges, one a row."""
+    first, last = np.array(cells).T
+    found = Ranges(first, last)
+    shares = learnt_shares(found, np.ones(len(cells)), np.ones(size))
+    return Column.of(found, np.arange(len(cells)), shares, 32)
+
+
+def test_rows_are_completed_as_often_as_the_tree_says() -> None:
+    rng = np.random.default_rng(1)
+    sizes = np.array([2, 3, 2])
+    parent, order = np.array([-1, 0, 1]), np.array([0, 1, 2])
+    tables = [
+        rng.dirichlet(np.ones(size), size=(1, 1 if p < 0 else sizes[p])) for size, p in zip(sizes, parent, strict=True)
+    ]
+    flat = np.concatenate([table.ravel() for table in tables])
+    starts = np.cumsum([0, *(table.size for table in tables)])[:-1]
+    tree = Tree(order, parent, sizes, starts, np.zeros(3, dtype=np.int64), flat)
+    columns = [Lists(np.array([0, size]), np.arange(size), rng.random(size)) for size in sizes]
+    odds = [column.weights for column in columns]
+    cells = CellBins(
+        np.array([0, 2, 4]), np.array([0, 2, 2, 5, 5, 7]), np.concatenate([np.arange(s) for s in sizes]).astype(np.int32),
+        np.concatenate(odds),
+    )  # fmt: skip
+    rows = 60_000
+    state = np.zeros((3, rows), dtype=np.int32)
+    complete(
+        0,
+        rows,
+        np.uint64(7),
+        tree,
+        cells,
+        np.zeros((3, rows), np.int32),
+        np.zeros(rows, np.int32),
+        np.empty((3, 3)),
+        state,
+    )
+    expected = np.einsum("a,ab,bc->abc", tables[0][0, 0] * odds[0], tables[1][0] * odds[1], tables[2][0] * odds[2])
+    expected /= expected.sum()
+    seen = np.zeros_like(expected)
+    np.add.at(seen, tuple(state), 1 / rows)
+    assert np.abs(seen - expected).max() < 0.01
+
+
+def test_exchanges_are_as_likely_as_the_model_says_of_all_arrangements() -> None:
+    rng = np.random.default_rng(2)
+    table = rng.dirichlet(np.ones(3), size=3)
+    tree = Tree(
+        np.array([0, 1]), np.array([-1, 0]), np.array([3, 3]), np.array([0, 3]), np.zeros(2, dtype=np.int64),
+        np.concatenate([np.ones(3) / 3, table.ravel()]),
+    )  # fmt: skip
+    copies = 20_000
+    left, right = np.array([0, 1, 2]), np.array([0, 0, 2])
+    state = np.stack([np.tile(left, copies), np.tile(right, copies)]).astype(np.int32)
+    cell = state.copy()
+    members, starts = np.arange(3 * copies), np.arange(0, 3 * copies + 1, 3)
+    exchange(
+        0, copies, np.uint64(5), 20, members, starts, 1, np.array([0, 1]), False, tree, state, cell,
+        np.zeros(3 * copies, np.int32),
+    )  # fmt: skip
+    chances: dict[tuple[int, ...], float] = {}
+    for arranged in set(permutations(right.tolist())):
+        chances[arranged] = float(np.prod([table[a, b] for a, b in zip(left, arranged, strict=True)]))
+    total = sum(chances.values())
+    arranged_rows = state[1].reshape(copies, 3)
+    for arranged, chance in chances.items():
+        assert (arranged_rows == arranged).all(axis=1).mean() == pytest.approx(chance / total, abs=0.015)
+    assert (np.sort(arranged_rows, axis=1) == np.sort(right)).all()
+    assert (cell == state).all()
+
+
+def draws(evidence: Evidence, many: int, seed: int = 3, options: Options = PLAIN) -> Iterator[list[np.ndarray]]:
+    """Draws of a model of its own."""
+    model = Augmentation(evidence, np.random.default_rng(seed), options)
+    for _ in range(many):
+        model.step()
+        yield [model.atoms(j) for j in range(len(evidence.columns))]
+
+
+def test_means_of_draws_are_means_over_completions_where_columns_tell_nothing_of_each_other() -> None:
+    # one row in {0, 1}, one in {1, 2}, many sure ones: brute force is the mean over the cells' values by their shares
+    column = ranges([(0, 1), (1, 2), (0, 0), (2, 2)] * 50, 3)
+    evidence = Evidence((column,), (False,))
+    seen = np.mean([atoms[0].reshape(50, 4)[:, :2].mean(axis=0) for atoms in draws(evidence, 400)], axis=0)
+    # EM's fixed point by symmetry: the middle value is as likely as the outer ones are
+    assert seen[0] + seen[1] == pytest.approx(2.0, abs=0.1)
+
+
+def test_cells_hold_what_is_drawn_of_them() -> None:
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 90, size=500)
+    cells = np.stack([first, np.minimum(99, first + rng.integers(0, 40, size=500))], axis=1)
+    column = ranges([tuple(cell) for cell in cells.tolist()], 100)
+    other = exact(rng.integers(0, 5, size=500).tolist(), 5)
+    for atoms in draws(Evidence((column, other), (False, True)), 5, options=Options()):
+        assert ((atoms[0] >= cells[:, 0]) & (atoms[0] <= cells[:, 1])).all()
+        assert (atoms[1] == other.cell).all()
+
+
+def test_a_box_is_filled_by_what_the_exact_column_tells() -> None:
+    # half of the rows show that x equals y; the others hide x in a box of both values
+    y = np.arange(2000) % 2
+    cells = [(int(v), int(v)) if k < 1000 else (0, 1) for k, v in enumerate(y)]
+    for options in (PLAIN, Options()):
+        x, _ = next(draws(Evidence((ranges(cells, 2), exact(y.tolist(), 2)), (False, True)), 1, options=options))
+        assert (x[1000:] == y[1000:]).mean() > 0.8
+
+
+def test_buckets_keep_their_values_and_learn_whose_they_are() -> None:
+    rng = np.random.default_rng(6)
+    rows = 4000
+    age = rng.integers(0, 4, size=rows)
+    wage = np.where(rng.random(rows) < 0.9, age, rng.integers(0, 4, size=rows))
+    bucket = rng.permutation(rows) // 4
+    dealt = np.empty(rows, dtype=np.int64)
+    for b in range(rows // 4):
+        inside = np.flatnonzero(bucket == b)
+        dealt[inside] = rng.permutation(wage[inside])
+    evidence = Evidence((exact(age.tolist(), 4), exact(dealt.tolist(), 4)), (False, True), bucket, (0, 1))
+    before = (dealt == wage).mean()
+    for atoms in draws(evidence, 3, options=Options()):
+        assert (np.bincount(bucket * 4 + atoms[1]) == np.bincount(bucket * 4 + wage)).all()
+        assert (atoms[1] == wage).mean() > before + 0.2
+
+
+def test_persons_have_one_value_in_all_their_rows() -> None:
+    first = np.repeat(np.arange(0, 600, 3), 3)
+    person = ranges([(0, 9)] * 600, 10)
+    item = ranges([(int(k) % 5, 5 + int(k) % 5) for k in range(600)], 10)
+    evidence = Evidence((person, item), (False, True), first=first, per_person=(True, False))
+    atoms = next(draws(evidence, 1))
+    assert (atoms[0] == atoms[0][first]).all() and not (atoms[1] == atoms[1][first]).all()
+
+
+def test_draws_do_not_depend_on_threads() -> None:
+    rng = np.random.default_rng(8)
+    rows = 40_000
+    codes, bucket = rng.integers(0, 8, size=rows), np.sort(rng.integers(0, rows // 5, size=rows))
+    bucket = np.unique(bucket, return_inverse=True)[1]
+    cells = Ranges(np.array([0, 2]), np.array([5, 7]))
+    box = Column.of(cells, rng.integers(0, 2, size=rows), np.ones(8), 32)
+    evidence = Evidence((box, exact(codes.tolist(), 8)), (False, True), bucket, (0, 1))
+    found = []
+    for threads in (1, 4):
+        with thread_pool.allowed(threads):
+            found.append(next(draws(evidence, 1, options=Options(rounds=1))))
+    assert all((a == b).all() for a, b in zip(*found, strict=True))
+
+
+def test_shares_are_learnt_from_overlaps() -> None:
+    cells = Ranges(np.array([0, 0]), np.array([1, 0]))
+    assert learnt_shares(cells, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
+    lists = Lists(np.array([0, 2, 3]), np.array([0, 1, 0]), np.ones(3))
+    assert learnt_shares(lists, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
+
+
+def test_noisy_cells_draw_from_the_posterior() -> None:
+    shares, keep, size = np.array([0.5, 0.3, 0.2]), 0.6, 3
+    base = np.full(size, (1 - keep) / 2)
+    noisy = Noisy(np.arange(size), np.full(size, keep - base[0]), base)
+    column = Column.of(noisy, np.full(90_000, 2), shares, 2)
+    evidence = Evidence((column,), (False,))
+    (atoms,) = next(draws(evidence, 1, options=Options(rounds=0, margin_prior=0.0)))
+    posterior = shares * np.where(np.arange(size) == 2, keep, base)
+    # the model's first completion has these odds; the fit that follows learns from one cell alone
+    first = Augmentation(evidence, np.random.default_rng(1), Options(rounds=0))
+    seen = np.bincount(
+        column.atoms(first.cell[0], first.state[0], np.random.default_rng(2).random(90_000)), minlength=3
+    )
+    assert np.abs(seen / 90_000 - posterior / posterior.sum()).max() < 0.01
+    assert set(np.unique(atoms)) <= {0, 1, 2}
+
+
+def test_the_tree_joins_what_tells_most_of_each_other() -> None:
+    rng = np.random.default_rng(9)
+    a = rng.integers(0, 3, size=3000)
+    b = np.where(rng.random(3000) < 0.9, a, 0)
+    c = rng.integers(0, 3, size=3000)
+    state = np.stack([c, a, b]).astype(np.int32)
+    completion = Completion(state, np.array([3, 3, 3]), np.zeros(3000, dtype=np.int32), 1)
+    assert information(completion)[1, 2] > 0.3 and abs(information(completion)[0, 1]) < 0.01
+    order, parent = structure(completion, 1)
+    assert parent[2] == 1 and parent[1] == -1
+    tree = fitted(completion, [np.ones(3) / 3] * 3, (order, parent), Options(levels=1, margin_prior=0.0))
+    table = tree.tables[tree.start[2] :][:9].reshape(3, 3)
+    assert table[1] == pytest.approx(np.bincount(b[a == 1], minlength=3) / (a == 1).sum())

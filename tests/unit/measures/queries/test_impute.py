@@ -1,0 +1,226 @@
+"""impute: tables drawn from releases of every format, held against the release and the original's shape."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+COLUMNS = {
+    "no": "insensitive", 'Age "x"': "quasi", "select": "quasi", "born": "quasi", "price in €": "quasi",
+    "city": "quasi", "flag": "quasi", "level": "quasi", "seen at": "quasi", "extra": "insensitive",
+    "disease": "sensitive",
+}  # fmt: skip
+"""Every column with its role."""
+
+
+ROLES = "qi := ['RELATE', 'SEX', 'AGE', 'MARST', 'RACE', 'EDUC', 'UHRSWORK'], sensitive := 'INCWAGE'"
+
+
+def ident(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@pytest.fixture
+def odd(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A table with NULLs, odd names and many types, whose rows have a number that releases keep."""
+    con.execute("""
+        create table odd as select range as "no", (20 + hash(range) % 60)::int as "Age ""x\""",
+        (case when range % 17 = 0 then null else hash(range + 7) % 5 end)::tinyint as "select",
+        (case when range % 23 = 0 then null else date '1950-01-01' + (hash(range + 1) % 9000)::int end) as born,
+        (hash(range + 2) % 100000 / 100.0)::decimal(9, 2) as "price in €",
+        'c' || hash(range + 3) % 6 as city, hash(range + 4) % 2 = 0 as flag,
+        (['lo', 'mid', 'hi'])[1 + (hash(range + 9) % 3)::int]::enum('lo', 'mid', 'hi') as level,
+        timestamp '2024-01-01' + to_seconds((hash(range + 8) % 10000000)::int) as "seen at",
+        {'a b': range, 'c': [range]} as extra,
+        'd' || (hash(range + 5) % 5 + hash(range) % 60 // 20) as disease from range(900)""")
+    for column, role in COLUMNS.items():
+        con.execute(f"comment on column odd.{ident(column)} is 'anon: {role}'")
+    return con
+
+
+def shape(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind, *_ in con.execute(f"describe {table}").fetchall()]
+
+
+CALLS = (
+    "mondrian('odd', 5)", "incognito('odd', 20)", "anatomy('odd', 3)", "muco('odd', 0.3)", "rr_distort('odd', p := 0.7)",
+    "merging('odd', 2)", "microaggregate('odd', 5)", "rank_swap('odd', 10)", "composition('odd', 5)", "hybrid('odd', 5)",
+    "probabilistic('odd', 5)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_draws_have_the_columns_and_types_of_the_original(odd: duckdb.DuckDBPyConnection, call: str) -> None:
+    duckdb_anon.release(odd, "released", call)
+    odd.execute("create table drawn as from impute('released', seed := 2)")
+    released = {name for name, _ in shape(odd, "released")}
+    slices = {name for name, kind in shape(odd, "released") if kind.startswith("STRUCT") and name not in COLUMNS}
+    expected = [(n, k) for n, k in shape(odd, "odd") if n in released or slices]
+    assert shape(odd, "drawn") == expected
+    odd.execute("create table several as from impute('released', draws := 3, seed := 2)")
+    assert shape(odd, "several") == [*expected, ("draw", "BIGINT")]
+    rows = odd.execute("select count(*) from drawn").fetchone()
+    assert odd.execute("select draw, count(*) from several group by all order by 1").fetchall() == [
+        (draw, *rows) for draw in (1, 2, 3)
+    ]
+
+
+def test_values_lie_in_the_cells_of_their_rows(odd: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
+    odd.execute("create table drawn as from impute('boxes', draws := 3, seed := 1)")
+    for column in COLUMNS:
+        d, b = f"d.{ident(column)}", f"b.{ident(column)}"
+        kind = dict(shape(odd, "boxes"))[column]
+        if kind.startswith("STRUCT(lower"):
+            inside = f"case when {b} is null then {d} is null when {b}.lower is null then true "
+            inside += f"else coalesce({d} between {b}.lower and {b}.upper, false) end"
+        elif kind.endswith("[]") and column != "extra":
+            inside = f"len(list_filter({b}, lambda v: v is not distinct from {d})) = 1"
+        else:
+            inside = f"{d} is not distinct from {b}"
+        outside = odd.execute(f'select count(*) from drawn d join boxes b on d."no" = b."no" where not ({inside})')
+        assert outside.fetchone() == (0,), column
+
+
+def test_null_is_drawn_only_where_the_release_allows_it(odd: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
+    odd.execute("create table drawn as from impute('boxes', draws := 5, seed := 1)")
+    allowed = odd.execute(
+        'select count(*) from drawn d join boxes b on d."no" = b."no" where d.born is null '
+        "and not (b.born is null or b.born.lower is null)"
+    )
+    assert allowed.fetchone() == (0,)
+    assert odd.execute("select count(*) from drawn where flag is null or disease is null").fetchone() == (0,)
+
+
+def test_buckets_keep_their_counts(odd: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(odd, "buckets", "anatomy('odd', 3)")
+    odd.execute("create table drawn as from impute('buckets', draws := 4, seed := 1)")
+    differing = odd.execute("""
+        with told as (select distinct bucket, unnest(map_entries(disease), recursive := true) from buckets),
+        seen as (select draw, bucket, d.disease, count(*) as n from drawn d join buckets b on d."no" = b."no" group by all)
+        select count(*) from seen full join told on seen.bucket = told.bucket and seen.disease = told.key
+        where seen.n is distinct from told.value""").fetchone()
+    assert differing == (0,)
+
+
+def test_slices_stay_whole_inside_their_buckets(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range % 7 as a, range % 7 * 2 as b, hash(range) % 5 as s from range(400)")
+    roles = "qi := ['a', 'b'], sensitive := 's'"
+    duckdb_anon.release(con, "sliced", f"slicing('t', l := 2, columns := [['a', 'b'], ['s']], {roles})")
+    con.execute("create table drawn as from impute('sliced', draws := 2, seed := 1)")
+    assert con.execute("select count(*) from drawn where b <> 2 * a").fetchone() == (0,)
+    for column in ("a", "s"):
+        counts = f"select {column}, count(*) as n from {{}} group by all order by all"
+        assert (
+            con.execute(counts.format("t")).fetchall()
+            == con.execute(counts.format("(from drawn where draw = 2)")).fetchall()
+        )
+
+
+def test_a_seed_repeats_draws_for_any_number_of_threads(odd: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
+    found = []
+    for threads in (1, 3):
+        odd.execute(f"set threads = {threads}")
+        found.append(odd.execute("from impute('boxes', draws := 2, seed := 5) order by all").fetchall())
+    assert found[0] == found[1]
+    assert found[0] != odd.execute("from impute('boxes', draws := 2, seed := 6) order by all").fetchall()
+    assert (
+        odd.execute("from impute('boxes') order by all").fetchall()
+        != odd.execute("from impute('boxes') order by all").fetchall()
+    )
+
+
+def test_no_row_of_the_original_is_read(odd: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
+    before = odd.execute("from impute('boxes', seed := 5) order by all").fetchall()
+    odd.execute("delete from odd")
+    assert odd.execute("from impute('boxes', seed := 5) order by all").fetchall() == before
+    odd.execute("drop table odd")
+    alone = odd.execute("select * from impute('boxes', seed := 5)")
+    assert len(alone.fetchall()) == len(before)
+
+
+def test_draws_of_a_bucket_have_the_mean_of_all_its_arrangements(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t (g varchar, s varchar)")
+    con.execute("""create table buckets as select i // 2 as bucket, 'g' || (hash(i) % 2) as g,
+        map {'x': 1::bigint, 'y': 1::bigint} as s from range(200) r(i)""")
+    (share,) = con.execute("""select avg((s = 'x')::int) from impute('buckets', draws := 50, original := 't',
+        sensitive := 's', qi := ['g'], seed := 1) where g = 'g0'""").fetchone() or (None,)
+    assert share == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_sample_stands_for_all_rows(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range % 10 as a from range(1000)")
+    con.execute("create table sample as select a, 0.25 as sampling_rate from t where a % 2 = 0")
+    found = con.execute("select count(*), sum(a) from impute('sample', original := 't', qi := ['a'], seed := 1)")
+    assert found.fetchone() == (2000, 8000)
+    con.execute("create table less as select a, 100 as suppressed from t where a < 9")
+    found = con.execute("select count(*) from impute('less', original := 't', qi := ['a'], seed := 1)")
+    assert found.fetchone() == (1000,)
+
+
+def test_lists_of_persons_become_rows(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table tree as select 'v' || range as leaf, 'n' || range // 3 as node, '*' as root from range(9)"
+    )
+    con.execute("create table t (age integer, v varchar)")
+    con.execute("comment on column t.age is 'anon: quasi'")
+    con.execute("comment on column t.v is 'anon: sensitive hierarchy=tree'")
+    con.execute("""create table lists as select {'lower': 20, 'upper': 29} as age, ['n0', 'v4', 'v4'] as v
+        from range(50)""")
+    con.execute("create table drawn as from impute('lists', original := 't', seed := 1)")
+    assert shape(con, "drawn") == shape(con, "t")
+    assert con.execute("select count(*), count(*) filter (v = 'v4') from drawn").fetchone() == (150, 100)
+    assert con.execute("select list(distinct v order by v) from drawn where v <> 'v4'").fetchone() == (
+        ["v0", "v1", "v2"],
+    )
+    assert con.execute("select count(*) from drawn where age not between 20 and 29").fetchone() == (0,)
+
+
+def test_randomized_values_are_drawn_near_their_shares(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select (case when range % 10 < 8 then 'a' else 'b' end) as v from range(20000)")
+    con.execute("create table randomized as from rr_distort('t', p := 0.7, qi := ['v'], seed := 1)")
+    (share,) = con.execute("""select avg((v = 'a')::int) from impute('randomized', draws := 5, original := 't',
+        qi := ['v'], seed := 1)""").fetchone() or (None,)
+    assert share == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("impute('counted', original := 't', qi := ['a'])", "noisy counts"),
+        ("impute('nowhere', original := 't')", "nowhere"),
+        ("impute('plain', original := 'other')", "shows no column of other"),
+        ("impute('plain', draws := 0)", "draws"),
+        ("impute('plain', original := 'missing')", "missing"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_by_name(con: duckdb.DuckDBPyConnection, sql: str, says: str) -> None:
+    con.execute("create table t as select range as a from range(10)")
+    con.execute("create table other as select range as b from range(10)")
+    con.execute("create table plain as from t")
+    con.execute("create table counted as select {'lower': 0, 'upper': 9} as a, 10.5 as noisy_count")
+    with pytest.raises(duckdb.Error, match=f"impute: .*{says}"):
+        con.execute(f"from {sql}").fetchall()
+
+
+def test_draws_of_buckets_answer_averages_on_real_rows(census: duckdb.DuckDBPyConnection) -> None:
+    con = duckdb_anon.connect()
+    con.register("rows", census.sql("from census").to_arrow_table())
+    con.execute("create table census as from rows")
+    con.execute(f"create table buckets as from anatomy('census', 4, {ROLES}, seed := 1)")
+    con.execute(f"create table drawn as from impute('buckets', draws := 5, original := 'census', {ROLES}, seed := 1)")
+    drawn, estimated = [], []
+    for where in ("AGE < 30", "EDUC >= 10", "SEX = 2 and UHRSWORK < 35", "MARST = 6 and AGE > 40"):
+        query = f"select avg(INCWAGE) as v from {{}} where {where}"
+        (truth,) = con.execute(query.format("census")).fetchone() or (None,)
+        (mean,) = con.execute(query.format("drawn")).fetchone() or (None,)
+        asked = f"select estimate from estimate($${query.format('census')}$$, 'buckets', original := 'census', {ROLES})"
+        (estimate,) = con.execute(asked).fetchone() or (None,)
+        drawn.append(abs(mean / truth - 1))
+        estimated.append(abs(estimate / truth - 1))
+    assert sum(drawn) < 0.5 * sum(estimated)
