@@ -20,7 +20,6 @@ from duckdb_anon.engine.catalog_rows import PART, QUALIFIED, CatalogRows
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, argument_text, field_comments
-from duckdb_anon.model.release_formats.duckdb_types import slice_fields
 
 _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
 
@@ -187,17 +186,6 @@ class Catalog:
             return self._file(function, parameter, text)
         return self._unseen(function, parameter, text)
 
-    def flattened(self, columns: dict[str, str]) -> dict[str, str]:
-        """Columns with the fields of slices in place of the STRUCTs; neither a box nor channels are a slice."""
-        flat: dict[str, str] = {}
-        for name, kind in columns.items():
-            fields = slice_fields(kind)
-            if fields:
-                flat.update(fields)
-            else:
-                flat[name] = kind
-        return flat
-
     def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
         """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows.
 
@@ -309,9 +297,9 @@ class Catalog:
 
 
 def _with_fields(comments: dict[str, str]) -> dict[str, str]:
-    """Comments of columns, and of the attributes that STRUCT columns among them hold under their own names."""
-    held = {name: text for said in comments.values() for name, text in field_comments(said).items()}
-    return {**comments, **held}
+    """Comments of columns, and of the attributes that are fields of slices among them."""
+    fields = {name: text for said in comments.values() for name, text in field_comments(said).items()}
+    return {**fields, **comments}
 
 
 def _first_line(error: Exception) -> str:

@@ -82,12 +82,18 @@ def resolve_roles(
     )
 
 
-def labels_of(
-    function: str, relation: Relation, arguments: Mapping[str, Any]
-) -> tuple[list[str], list[str], list[str]]:
-    """Columns and fields that comments or arguments give a role, those that are sensitive, those with a hierarchy.
+@dataclass(frozen=True)
+class LabelledNames:
+    """Columns and fields that comments or arguments give a role, by what the role says; none is checked to exist."""
 
-    Nothing is checked against the table: its columns may be inside slices.
+    every: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    kept: tuple[str, ...]
+    trees: tuple[str, ...]
+
+
+def labels_of(function: str, relation: Relation, arguments: Mapping[str, Any]) -> LabelledNames:
+    """Columns and fields that comments or arguments give a role; they may stand inside slices.
 
     Args:
         function: SQL function, for messages.
@@ -96,9 +102,10 @@ def labels_of(
     """
     labels = _from_comments(function, relation)
     given = {role: names for role, names in _given(arguments).items() if names is not None}
-    sensitive = given.get("sensitive", labels.roles["sensitive"])
-    labelled = [name for names in (*labels.roles.values(), *given.values()) for name in names or ()]
-    return labelled, list(sensitive or ()), [*labels.hierarchies, *(arguments.get("hierarchies") or {})]
+    roles = {**labels.roles, **given}
+    every = [name for names in (*labels.roles.values(), *given.values()) for name in names]
+    trees = [*labels.hierarchies, *(arguments.get("hierarchies") or {})]
+    return LabelledNames(tuple(every), tuple(roles["sensitive"]), tuple(roles["insensitive"]), tuple(trees))
 
 
 def require_no_identifier(function: str, relation: Relation, roles: Roles, beneath: Mapping[str, str]) -> None:

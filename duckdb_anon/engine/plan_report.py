@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.column_roles import (
     column_of,
@@ -26,8 +27,8 @@ from duckdb_anon.model.function_specs import (
 )
 from duckdb_anon.model.identifier_case import fold, folded_sql
 from duckdb_anon.model.release_comment import is_release
-from duckdb_anon.model.release_formats import carriers, may_carry
-from duckdb_anon.model.release_formats.duckdb_types import struct_fields
+from duckdb_anon.model.release_formats import Content, carriers, may_carry, read
+from duckdb_anon.model.release_formats.duckdb_types import is_nested, struct_fields
 
 
 def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
@@ -56,8 +57,10 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relation
     if not is_release(labelled.comment):
         labelled = with_labels_of(labelled, [r for r in relations if r is not labelled])
-    flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
+    flat = context.flat(labelled)
     roles = context.roles(flat, needs=entry.needs, nested=True)
+    # nested columns that are released as they are have no values to compare
+    roles = replace(roles, keep=tuple(info for info in roles.keep if not is_nested(info.type)))
     _require_plain_person(entry.name, labelled, roles)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
@@ -91,9 +94,11 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     extra = {"trees": trees, "types": types, "labelled": sorted(own), **context.catalog.settings()}
     call = to_json(entry.name, roles, params, extra)
     feeds = "".join(f"{opened_feed(f'_anon_fed{k}')},\n" for k in range(len(relations)))
-    fed = "".join(
-        f", t{k}: {_fed(entry.name, f'_anon_fed{k}', r, wanted, context.catalog)}" for k, r in enumerate(relations)
-    )
+    original = labelled if len(entry.tables) > 1 and labelled.visible else None
+    fed = ""
+    for k, other in enumerate(relations):
+        slices = {} if other.given == labelled.given and original else _slices(entry.name, other, original, own)
+        fed += f", t{k}: {_fed(entry.name, f'_anon_fed{k}', other, wanted, slices)}"
     start = f"_anon_start({{call: {literal(call)}, {ASKER}{fed}{tree_sql}}})"
     run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
     return f"with {feeds}{run},\n{report_select(entry.returns, ())}"
@@ -106,7 +111,17 @@ def _require_plain_person(function: str, relation: Relation, roles: Roles) -> No
             raise ColumnError(f"{function}: column '{name}' is {kind}; a person is a number, a date or a text")
 
 
-def _fed(function: str, feed: str, relation: Relation, wanted: set[str], catalog: Catalog) -> str:
+def _slices(
+    function: str, relation: Relation, original: Relation | None, labelled: Collection[str]
+) -> dict[str, list[Content]]:
+    """Columns of a release that are slices, with what their fields carry."""
+    against = original.columns if original is not None else None
+    return read(relation.columns, against, labelled=labelled, table=relation.given, function=function).slices()
+
+
+def _fed(
+    function: str, feed: str, relation: Relation, wanted: set[str], slices: Mapping[str, Sequence[Content]]
+) -> str:
     """Subquery that feeds what a measure reads: labelled names, slices that hold some, and shape columns."""
     folded = {fold(w) for w in wanted}
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
@@ -120,8 +135,8 @@ def _fed(function: str, feed: str, relation: Relation, wanted: set[str], catalog
         return fed_table(feed, "_anon_t", f"{there} as _anon_t")
     names = [
         column
-        for column, kind in relation.columns.items()
-        if fold(column) in folded or may_carry(column) or folded & {fold(f) for f in catalog.flattened({column: kind})}
+        for column in relation.columns
+        if fold(column) in folded or may_carry(column) or folded & {part.column for part in slices.get(column, ())}
     ]
     if not any(not may_carry(name) or fold(name) in folded for name in names):
         raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")

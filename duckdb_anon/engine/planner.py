@@ -210,8 +210,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
         source = replace(relation, sql=joined, text=joined, columns={**relation.columns, "_anon_person": ""})
         context = replace(context, arguments={**context.arguments, "person": None})
     slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
-    flat = replace(relation, columns=context.catalog.flattened(relation.columns)) if slices else relation
-    roles = context.roles(flat, needs=entry.needs, nested=True)
+    roles = context.roles(context.flat(relation), needs=entry.needs, nested=True)
     qi, text = [info.name for info in roles.qi], source.text
     if slices:
         qi = classes_of_slices(
@@ -242,7 +241,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
 
 def _told_apart(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
     """`select`, refused when it runs on a table, unseen till then, that may be a release."""
-    own = {fold(name) for names in context.labelled(relation) for name in names}
+    own = {fold(name) for name in context.labelled(relation).every}
     carriers = {name for name in carriers_in_doubt(entry.answers) if name not in own}
     if not carriers:
         return select

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from duckdb_anon.engine.beside import Beside
@@ -11,6 +11,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.collation import collated
 from duckdb_anon.engine.column_roles import (
     ROLE_PARAMETERS,
+    LabelledNames,
     labels_of,
     resolve_roles,
 )
@@ -26,6 +27,7 @@ from duckdb_anon.model.function_specs import (
 )
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import Contents, read
+from duckdb_anon.model.release_formats.duckdb_types import slice_fields
 from duckdb_anon.rewrite.query.tables import TableInfo
 
 
@@ -66,19 +68,30 @@ class Context:
 
     def contents(self, relation: Relation) -> Contents:
         """What a table carries of whose original nothing is known but the roles it is given."""
-        labelled, sensitive, trees = self.labelled(relation)
+        labels = self.labelled(relation)
         return read(
             relation.columns,
             None,
-            labelled=labelled,
-            sensitive=sensitive,
-            trees=trees,
+            labelled=labels.every,
+            sensitive=labels.sensitive,
+            trees=labels.trees,
+            kept=labels.kept,
             table=relation.given,
             function=self.function,
         )
 
-    def labelled(self, relation: Relation) -> tuple[list[str], list[str], list[str]]:
-        """Columns that comments or this call give a role, those that are sensitive, those with a hierarchy."""
+    def flat(self, relation: Relation) -> Relation:
+        """`relation` with the fields of its slices as columns, as roles name them; what is no slice stays."""
+        if not any(slice_fields(kind) for kind in relation.columns.values()):
+            return relation
+        slices = self.contents(relation).slices()
+        columns: dict[str, str] = {}
+        for name, kind in relation.columns.items():
+            columns |= {part.field: part.type for part in slices[name]} if name in slices else {name: kind}
+        return replace(relation, columns=columns)
+
+    def labelled(self, relation: Relation) -> LabelledNames:
+        """Columns that comments or this call give a role."""
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         return labels_of(self.function, relation, checked)
 

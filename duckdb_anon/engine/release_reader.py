@@ -101,7 +101,7 @@ def _raw_columns(
     """Columns by the name the call knows them by: SQL does not tell upper from lower case."""
     columns: dict[str, _Raw] = {}
     own = {"_anon_rn", *(contents.carriers if contents else ())}
-    slices = contents.slices() if contents else None
+    slices = contents.slices() if contents else {}
     channels = _channels(table, contents.channels) if contents and contents.channels else {}
     for i in range(table.type.num_fields):
         tick()
@@ -117,15 +117,10 @@ def _raw_columns(
         if fold(name) in channels:
             p, domain = channels[fold(name)]
             columns[known] = _Raw("value", _given(array, domain), {"p": p})
-        elif name in slices if slices is not None else _has_fields(kind):
+        elif name in slices:
             for j in range(kind.num_fields):
                 inner = spelled.get(fold(kind.field(j).name), kind.field(j).name)
                 field = plain(array.field(j))
-                if _has_fields(field.type):
-                    raise ColumnError(
-                        f"'{name}' holds STRUCTs of STRUCTs, as channels of a randomized release do; is a release in "
-                        "the place of its original?"
-                    )
                 columns[inner] = _raw(field, inner in trees, name)
         elif not _has_fields(kind):
             columns[known] = _raw(array, known in trees, "")

@@ -35,9 +35,12 @@ def shown_values(
         original: its original.
         read: the attributes that are asked for, in lower case; all of them by default.
     """
-    whole = structs(original)
+    whole, taken = structs(original), {fold(column) for column in release.columns}
     for column, kind in release.columns.items():
         fields = () if fold(column) in whole else slice_fields(kind)
+        if {fold(field) for field, _ in fields} & taken:
+            fields = ()  # slices partition the attributes
+        taken |= {fold(field) for field, _ in fields}
         for attribute, inside, path in (
             (column, kind, (column,)),
             *((field, inside, (column, field)) for field, inside in fields),

@@ -9,7 +9,6 @@ of the rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
@@ -74,17 +73,17 @@ def _made(given: str, said: Description, entries: Mapping[str, Entry]) -> list[F
 
 def _columns(context: Any, relation: Any) -> list[Fact]:
     """How each attribute is to be read; a STRUCT column of a sliced release holds several."""
-    roles = context.roles(_flat(context, relation), nested=True)
+    roles = context.roles(context.flat(relation), nested=True)
     named = {info.name: ("quasi", info) for info in roles.qi}
     named |= {info.name: ("sensitive", info) for info in roles.sensitive}
     named |= {info.name: ("insensitive", info) for info in roles.keep}
     named |= {roles.person.name: ("person", roles.person)} if roles.person else {}
     facts: list[Fact] = []
     contents = context.contents(relation)
+    slices = contents.slices()
     own_docs = {name: c.doc for name in contents.carriers for c in carriers() if c.stands_for(name)}
     for column, kind in relation.columns.items():
-        slice_of = box_type(kind) is None and column not in contents.carriers
-        fields = struct_fields(kind) if slice_of else ()
+        fields = struct_fields(kind) if column in slices else ()
         for name, inside in fields or ((column, kind),):
             role, info = named.get(name, ("", None))
             tree = info.hierarchy if info is not None else None
@@ -93,10 +92,6 @@ def _columns(context: Any, relation: Any) -> list[Fact]:
             words = own if own and not role else f"{_ROLES.get(role, 'no role said')}: {_cells(inside, role, tree)}"
             facts.append(("column", name, role or None, words + where))
     return facts
-
-
-def _flat(context: Any, relation: Any) -> Any:
-    return replace(relation, columns=context.catalog.flattened(relation.columns))
 
 
 def _cells(kind: str, role: str, tree: str | None) -> str:

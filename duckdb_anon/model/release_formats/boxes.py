@@ -16,7 +16,7 @@ def claim(claims: Claims) -> bool:
     """Claim intervals, sets and hierarchy nodes."""
     found = False
     for name, kind in list(claims.unclaimed.items()):
-        cell = cell_of(claims, name, kind) if claims.may_be_original(name) else "value"
+        cell = cell_of(claims, name, kind) if claims.may_be_form(name) else "value"
         if cell in ("interval", "set", "node"):
             claims.carry(name, cell)
             found = True

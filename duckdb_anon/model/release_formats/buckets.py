@@ -22,7 +22,7 @@ def claim(claims: Claims) -> bool:
     names = [
         name
         for name, kind in claims.unclaimed.items()
-        if bag_type(kind) is not None and claims.may_be_original(name) and not bag_type(claims.original_type(name))
+        if bag_type(kind) is not None and claims.may_be_form(name) and not bag_type(claims.original_type(name))
     ]
     if not names:
         return False

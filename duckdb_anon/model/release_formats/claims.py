@@ -47,6 +47,7 @@ def read(
     labelled: Collection[str] = (),
     sensitive: Collection[str] = (),
     trees: Collection[str] = (),
+    kept: Collection[str] = (),
     table: str = "the release",
     function: str = "",
 ) -> Contents:
@@ -58,6 +59,7 @@ def read(
         labelled: columns that are the original's whatever they are called, for want of an original.
         sensitive: the original's sensitive columns.
         trees: columns that have a hierarchy.
+        kept: columns that are released as they are, for want of an original.
         table: the release's name, for messages.
         function: the SQL function that asks, for messages.
 
@@ -77,6 +79,7 @@ def read(
         _folded(trees),
     )
     asked = f"{function}: " if function else ""
+    claims.keep_nested(_folded(kept))
     refuse_doubles(claims, carriers(), table, asked)
     found = [shape for shape in known_shapes.SHAPES if shape.claim(claims)]
     refuse_strangers(claims, carriers(), table, asked)

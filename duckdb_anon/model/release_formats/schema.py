@@ -8,7 +8,7 @@ from typing import Literal
 
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, list_type
+from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, is_nested, list_type
 
 Cell = Literal["value", "items", "interval", "set", "node", "nodes", "counts"]
 Truth = Literal["exact", "permuted", "randomized", "replaced"]
@@ -212,6 +212,19 @@ class Claims:
     def may_be_original(self, name: str) -> bool:
         """Whether a name can be that of an original's column."""
         return self.original is None or fold(name) in self.original
+
+    def may_be_form(self, name: str) -> bool:
+        """Whether a column may show an attribute in a released form; where some have a role, they alone are read."""
+        if self.original is None:
+            return not self.labelled or fold(name) in self.labelled
+        return fold(name) in self.original
+
+    def keep_nested(self, kept: Collection[str]) -> None:
+        """Claim nested columns that are released as they are, so that none is taken for a released form."""
+        for name, kind in self.release.items():
+            is_own = fold(name) in kept if self.original is None else self.original_type(name) == kind
+            if is_own and is_nested(kind):
+                self.carry(name, "value")
 
     def original_type(self, name: str) -> str:
         """The column's type in the original, '' if unknown."""

@@ -18,7 +18,14 @@ def claim(claims: Claims) -> bool:
     """Claim the bucket and the STRUCT columns made of the original's columns."""
     if claims.find(BUCKET) is None:
         return False
-    slices = {name: fields for name, kind in claims.unclaimed.items() if (fields := _fields(claims, name, kind))}
+    slices: dict[str, tuple[tuple[str, str], ...]] = {}
+    taken: set[str] = set()  # slices partition the attributes, and come before columns that are released as they are
+    for name, kind in claims.unclaimed.items():
+        fields = _fields(claims, name, kind)
+        names = {fold(field) for field, _ in fields}
+        if fields and not names & taken:
+            slices[name] = fields
+            taken |= names
     if not slices:
         return False
     for name, fields in slices.items():
@@ -33,11 +40,14 @@ def claim(claims: Claims) -> bool:
 
 
 def _fields(claims: Claims, name: str, kind: str) -> tuple[tuple[str, str], ...]:
-    """Fields of a slice; none for any other column."""
-    fields = struct_fields(kind)
+    """Fields of a slice; none for any other column. Slices partition the attributes, so no field is a column too."""
+    fields = struct_fields(kind) if claims.original is not None else slice_fields(kind)
+    names = {fold(field) for field, _ in fields}
+    if names & {fold(column) for column in claims.release}:
+        return ()
     if claims.original is None:
-        return slice_fields(kind)
-    own = claims.original_type(name) == kind or not all(claims.may_be_original(field) for field, _ in fields)
+        return fields if not claims.labelled or names & set(claims.labelled) else ()
+    own = claims.original_type(name) == kind or not all(claims.may_be_original(field) for field in names)
     return () if own else fields
 
 
