@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.release_labels import is_described
+from duckdb_anon.engine.column_roles import is_described
 from duckdb_anon.engine.shown_cells import others, shown_values, structs, whole
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.identifier_case import fold

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.release_labels import is_described
+from duckdb_anon.engine.column_roles import is_described
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_comment import read_description

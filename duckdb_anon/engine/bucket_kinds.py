@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.release_labels import is_described
+from duckdb_anon.engine.column_roles import is_described
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.function_specs import ColumnPlan
 from duckdb_anon.model.kinds import BELOW, LEAST_BUCKETS, Kinds, read_kinds

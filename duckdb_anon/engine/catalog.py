@@ -273,7 +273,7 @@ class Catalog:
                 try:
                     self.cursor.execute(f"describe from {sql}")
                 except duckdb.Error as error:
-                    reason = _first_line(error)
+                    reason = _first_line(error) + _encoding_hint(text)
             raise ParameterError(
                 f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}"
             )
@@ -300,6 +300,22 @@ def _with_fields(comments: dict[str, str]) -> dict[str, str]:
     """Comments of columns, and of the attributes that are fields of slices among them."""
     fields = {name: text for said in comments.values() for name, text in field_comments(said).items()}
     return {**fields, **comments}
+
+
+def _encoding_hint(path: str) -> str:
+    """What to do about a local text file that is not in UTF-8; '' for any other."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            while file.read(1 << 20):
+                pass
+    except UnicodeDecodeError:
+        return (
+            ". The file is not in UTF-8. Name its encoding, for instance "
+            f"'(FROM read_csv(''{path}'', encoding := ''latin-1''))'"
+        )
+    except OSError:
+        pass
+    return ""
 
 
 def _first_line(error: Exception) -> str:

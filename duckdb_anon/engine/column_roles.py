@@ -1,16 +1,23 @@
-"""Column roles, from comments `anon: ROLE` and from arguments (which override)."""
+"""Column roles, from comments `anon: ROLE` and from arguments (which override).
+
+This is the one reader of role comments. Measures that hold a release against its original resolve roles on the
+original. What the comments of the release say of its columns overrides that, column by column; a release whose comment
+names its method says it all, so the roles of columns that it does not have do not count.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, kind_of_type
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
@@ -27,6 +34,16 @@ ROLE_PARAMETERS = (
     Parameter("categorical", "numbers to be taken as names, without order", "names"),
     Parameter("hierarchies", "column to hierarchy table, {'diagnosis': 'diagnosis_hierarchy'}", "mapping"),
 )
+
+
+def role_of(comment: str | None) -> str:
+    """The word after 'anon:' in a comment, in lower case: a role, or what else the package writes there; '' for none.
+
+    >>> role_of("Anon:quasi categorical"), role_of("the age; ANON:  sensitive"), role_of("age")
+    ('quasi', 'sensitive', '')
+    """
+    found = _COMMENT.search(comment or "")
+    return found.group(1).lower() if found else ""
 
 
 @dataclass
@@ -261,3 +278,27 @@ def _missing(relation: Relation, argument: str, role: str) -> str:
         f"no {role} column in {relation.given}; say {argument} := [...] or COMMENT ON COLUMN ... IS 'anon: {role}'; "
         f"its columns are {listed(relation.columns)}"
     )
+
+
+def with_labels_of(original: Relation, releases: Sequence[Relation]) -> Relation:
+    """`original` with the comments by which `releases` tell the roles of its columns; the first of two counts."""
+    comments = dict(original.comments)
+    spelled = {fold(column): column for column in original.columns}
+    for release in reversed(releases):
+        said = {spelled.get(fold(n), n): text for n, text in release.comments.items() if role_of(text) in ROLES}
+        if said and is_described(release):
+            released = ("quasi", "sensitive", "insensitive")
+            comments = {n: text for n, text in comments.items() if n in said or role_of(text) not in released}
+        comments |= said
+    return replace(original, comments=comments)
+
+
+def is_described(release: Relation) -> bool:
+    """Whether a release's comment names the method that made it."""
+    return _names_method(release.comment)
+
+
+@lru_cache(maxsize=64)
+def _names_method(comment: str) -> bool:
+    description = read_description(comment)
+    return description is not None and bool(description.method)

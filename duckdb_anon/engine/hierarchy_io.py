@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import groupby
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import steps
 from duckdb_anon.model.coded_table import CodeArray
-from duckdb_anon.model.errors import ColumnError, ParameterError
+from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 
 _MOMENT = re.compile(
@@ -150,6 +151,16 @@ def _key(value: object) -> object:
     return "nan" if isinstance(value, float) and value != value else value
 
 
+def _named(missing: Sequence[str], labels: Sequence[str]) -> str:
+    """Up to five values that a hierarchy misses, and how they differ from its labels where it is by blanks."""
+    by_text = {label.strip(): label for label in labels}
+    told = f"{listed([repr(value) for value in missing[:5]])}{' and others' if len(missing) > 5 else ''}"
+    blank = next((value for value in missing if value.strip() in by_text), None)
+    if blank is None:
+        return f"{told}; its first label is {labels[0]!r}"
+    return f"{told}; {blank!r} and {by_text[blank.strip()]!r} differ by a blank, which trim() removes"
+
+
 def tree_leaves(
     function: str, column: str, tree: Hierarchy, labels: list[str], has_null: bool
 ) -> tuple[Hierarchy, CodeArray]:
@@ -170,8 +181,8 @@ def tree_leaves(
     missing = [label for label in labels if label not in leaf_number]
     if missing:
         raise ColumnError(
-            f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves (first column) "
-            f"of hierarchy '{tree.name}', which has labels such as '{tree.leaf_labels[0]}'; add a row for each value"
+            f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves (first column) of hierarchy "
+            f"'{tree.name}': {_named(missing, tree.leaf_labels)}. Add a row for each value"
         )
     if has_null and NULL_LEAF in hierarchy.labels[:-1]:
         raise ColumnError(

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.model.identifier_case import fold, folded_sql
 
 _VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
@@ -33,11 +34,12 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     if catalog.cursor is None:
         return {}
     labelled: dict[str, list[str]] = {}
-    for table, column in catalog.cursor.execute(
-        f"select {folded_sql('table_name')}, {folded_sql('column_name')} from duckdb_columns() where not internal and "
-        r"regexp_matches(comment, '\banon:\s*identifier\b', 'i')"
+    for table, column, comment in catalog.cursor.execute(
+        f"select {folded_sql('table_name')}, {folded_sql('column_name')}, comment from duckdb_columns() "
+        "where not internal and contains(lower(comment), 'identifier')"
     ).fetchall():
-        labelled.setdefault(table, []).append(column)
+        if role_of(comment) == "identifier":
+            labelled.setdefault(table, []).append(column)
     if not labelled:
         return {}
     if not relation.visible:

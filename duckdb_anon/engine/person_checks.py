@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.coded_table import Attribute, CodeArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, with_code
-from duckdb_anon.model.function_specs import Entry, Method
+from duckdb_anon.model.function_specs import Entry, Method, Roles
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats import Contents
+from duckdb_anon.model.release_formats.duckdb_types import is_integer
 
+FREQUENCIES = ("freq", "frequency", "n", "count", "weight")
+"""Names of columns that count records, in lower case."""
 
 def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> None:
     """Make sure that an entry may read a table whose rows belong to persons.
@@ -120,6 +124,47 @@ def with_persons(entry: Entry, release: Relation, contents: Contents, original: 
     return (
         f"(select _anon_r.*, _anon_o._anon_person from {release.sql} as _anon_r join ({whose}) as _anon_o "
         f"on _anon_o._anon_rn = _anon_r.{ident(contents.source)})"
+    )
+
+
+def require_no_frequency(
+    function: str, catalog: Catalog, relation: Relation, roles: Roles, *, weights: bool = False
+) -> None:
+    """Refuse a quasi-identifier that says how many records each row of a table of counts stands for.
+
+    It is one by its name, where it holds whole numbers and no two rows agree on all other attributes.
+
+    Args:
+        function: SQL function, for messages.
+        catalog: what the planner can see.
+        relation: the table.
+        roles: its columns.
+        weights: whether the function takes sample_weights.
+
+    Raises:
+        ColumnError: naming the column, and the table with a row a record.
+    """
+    named = [i for i in roles.qi if fold(i.name) in FREQUENCIES and is_integer(i.type)]
+    if roles.person or not named or catalog.cursor is None:
+        return
+    column = ident(named[0].name)
+    others = idents(i.name for i in roles.qi + roles.sensitive if i is not named[0])
+    if not others:
+        return
+    counts = (
+        f"select count(*) > 1 and min({column}) >= 0 and max({column}) > 1 and count(*) = "
+        f"(select count(*) from (select distinct {others} from {relation.sql})) from {relation.sql}"
+    )
+    if not catalog.cursor.execute(counts).fetchall()[0][0]:
+        return
+    expanded = f"(SELECT _t.* EXCLUDE ({column}) FROM {relation.unnamed} AS _t, range(_t.{column}))"
+    remedy = (
+        f"Leave it out of qi and say sample_weights := {literal(named[0].name)}, or expand" if weights else "Expand"
+    )
+    raise ColumnError(
+        f"{function}: column '{named[0].name}' says how many records each row stands for, as no two rows agree on all "
+        f"other attributes, and rows are taken for records. {remedy} the table: '{expanded}'. If it is an attribute, "
+        "give it another name"
     )
 
 

@@ -11,10 +11,11 @@ from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.column_roles import (
     column_of,
     require_free_names,
+    with_labels_of,
 )
 from duckdb_anon.engine.person_checks import check_described
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.release_labels import with_labels_of
+from duckdb_anon.engine.column_roles import with_labels_of
 from duckdb_anon.engine.result_sql import report_select
 from duckdb_anon.engine.runner import to_json
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled

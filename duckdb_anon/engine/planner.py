@@ -22,7 +22,7 @@ from duckdb_anon.engine.column_roles import (
 )
 from duckdb_anon.engine.identifier_lineage import identifiers_read
 from duckdb_anon.engine.memory_estimate import require_fit
-from duckdb_anon.engine.person_checks import check_described, refusing, with_persons
+from duckdb_anon.engine.person_checks import check_described, refusing, require_no_frequency, with_persons
 from duckdb_anon.engine.plan_report import plan_report
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.result_sql import columns_by_code, layout_of, release_select
@@ -60,7 +60,8 @@ ROW_ID = Parameter(
 )
 FORCE = Parameter(
     "force",
-    "true lets the call name a column labelled identifier as a quasi-identifier or one to keep",
+    "true lets the call name a column labelled identifier, or one that counts records, as a quasi-identifier or one to "
+    "keep",
     "boolean",
     False,
 )
@@ -134,6 +135,7 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     roles = context.roles(relation, needs=entry.needs)
     if not params["force"]:
         require_no_identifier(entry.name, relation, roles, identifiers_read(context.catalog, relation))
+        require_no_frequency(entry.name, context.catalog, relation, roles)
     if entry.resolve_params is not None:
         params = {**params, **entry.resolve_params(roles, params, lambda: _sample(entry, context, relation, roles))}
     asked = roles
@@ -220,6 +222,8 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     by_person = "_anon_person" if whose else roles.person.name if roles.person else None
     if by_person is None:
         check_described(entry, relation)
+        if "sample_weights" in params and params["sample_weights"] is None and contents.shape == "rows":
+            require_no_frequency(entry.name, context.catalog, relation, roles, weights=True)
     arguments = [literal(text), literal(qi)]
     if "sensitive" in entry.needs:
         arguments.append(literal(roles.one_sensitive(entry.name).name))

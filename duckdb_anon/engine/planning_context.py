@@ -14,9 +14,9 @@ from duckdb_anon.engine.column_roles import (
     LabelledNames,
     labels_of,
     resolve_roles,
+    with_labels_of,
 )
 from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
-from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.release_looks import looks_at
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import (

@@ -23,9 +23,9 @@ from duckdb_anon.engine.bucket_counts import counts_on_every_row
 from duckdb_anon.engine.bucket_kinds import bucket_of_kinds
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.collation import collated
+from duckdb_anon.engine.column_roles import is_described
 from duckdb_anon.engine.known import require_known_values, texts_compared
 from duckdb_anon.engine.known_numbers import require_known_numbers, require_weights, require_whole_counts
-from duckdb_anon.engine.release_labels import is_described
 from duckdb_anon.engine.shown_cells import found_by, shown_values, whole
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick

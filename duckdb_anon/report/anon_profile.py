@@ -22,10 +22,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.catalog import require_visible
+from duckdb_anon.engine.person_checks import FREQUENCIES
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.function_specs import Parameter, Params, Task
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
 from duckdb_anon.report.profile.names import hinted
@@ -87,8 +89,33 @@ def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Fact
         )  # fmt: skip
         found.append((one, suggested(one)))
     codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
+    found = [
+        (one, _frequency(told["table"], one) if _counts_records(k, found, codes) else suggestion)
+        for k, (one, suggestion) in enumerate(found)
+    ]
     adds = _additions(codes, [suggestion.role == "quasi" for _, suggestion in found])
     return [(one, suggestion, add) for (one, suggestion), add in zip(found, adds, strict=True)]
+
+
+def _counts_records(column: int, found: Sequence[tuple[Facts, Suggestion]], codes: Sequence[IntArray]) -> bool:
+    """Whether a column of a table of counts says how many records each row stands for."""
+    facts = found[column][0]
+    if fold(facts.name) not in FREQUENCIES or not is_integer(facts.type) or facts.distinct < 2 or not codes:
+        return False
+    number = np.zeros(len(codes[0]), dtype=np.int64)
+    for k, (_, suggestion) in enumerate(found):
+        if k != column and suggestion.role != "identifier":
+            number = _numbered(number, codes[k])
+    return _alone(number) == 1
+
+
+def _frequency(table: str, facts: Facts) -> Suggestion:
+    expanded = f"SELECT _t.* EXCLUDE ({ident(facts.name)}) FROM {table} AS _t, range(_t.{ident(facts.name)})"
+    reason = (
+        f"it counts the records of each row, as no two rows agree on the other columns: say sample_weights := "
+        f"{literal(facts.name)}, or expand the table: {expanded}"
+    )
+    return Suggestion("frequency", "", reason, "", "")
 
 
 def _codes(values: Any) -> IntArray:
@@ -152,7 +179,7 @@ def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
             "nulls": facts.nulls,
             "adds": add,
             "looks_like": suggestion.kind or None,
-            "role": suggestion.role,
+            "role": suggestion.role or None,
             "reason": suggestion.reason,
             "hierarchy": hierarchy_call(told["table"], facts.name, suggestion),
             "safe_harbor": suggestion.safe_harbor or None,

@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.attackers.likelihood import LIKELIHOOD
@@ -92,8 +93,7 @@ def _roles(ask: Asking, original: str) -> Rows:
         )
     shown = []
     for name, kind in columns:
-        row, words = told.get(name, {}), said.get(name, "").lower().partition("anon:")[2].split()
-        role = words[0].strip(";,") if words else "not released"
+        row, role = told.get(name, {}), role_of(said.get(name)) or "not released"
         suggested, reason = row.get("role"), row.get("reason", "")
         if suggested and role != "not released" and suggested != role:
             reason = f"labelled {role}, where {suggested} was suggested: {reason}"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Params, Task
@@ -18,7 +19,6 @@ from duckdb_anon.report.anon_profile import OPTIONS, plan_profile, profile
 _PART = r'(?:"(?:[^"]|"")+"|\w+)'
 _NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 _FILE = re.compile(r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)$", re.IGNORECASE)
-_LABELLED = re.compile(r"\banon:\s*\w+", re.IGNORECASE)
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
@@ -34,7 +34,7 @@ def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, st
 def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     statements = []
     for (facts, suggestion, _), (_, _, comment) in zip(profile(told, rows), told["columns"], strict=True):
-        if not _LABELLED.search(comment):
+        if suggestion.role and not role_of(comment):
             statement = label_statement(told["table"], facts.name, suggestion.role, comment)
             statements.append({"statement": statement, "reason": suggestion.reason})
     return statements

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.errors import AnonError, without_code
@@ -99,8 +100,8 @@ def gather(con: duckdb.DuckDBPyConnection, plan: Plan, checks: Checks, say: Call
         duckdb.Error: when a table does not exist.
     """
     labelled = _columns(con, plan.original)
-    qi = tuple(name for name, _, comment in labelled if "anon: quasi" in comment)
-    sensitive = tuple(name for name, _, comment in labelled if "anon: sensitive" in comment)
+    qi = tuple(name for name, _, comment in labelled if role_of(comment) == "quasi")
+    sensitive = tuple(name for name, _, comment in labelled if role_of(comment) == "sensitive")
     if not qi:
         raise AnonError(
             f"no column of {plan.original} is labelled as quasi-identifier; COMMENT ON COLUMN "

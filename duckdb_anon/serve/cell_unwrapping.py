@@ -7,10 +7,10 @@ value and the original's own are equal. Cost: none, these are texts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.release_formats.duckdb_types import (
     box_type,
@@ -25,8 +25,6 @@ from duckdb_anon.model.release_formats.duckdb_types import (
     struct_fields,
 )  # fmt: skip
 
-_ROLE = re.compile(r"\banon:\s*(\w+)", re.IGNORECASE)
-
 
 @dataclass(frozen=True)
 class CandidateTable:
@@ -39,8 +37,7 @@ class CandidateTable:
 
     def role(self, column: str) -> str:
         """Role of a column by its comment, '' for none."""
-        found = _ROLE.search(self.columns[column][1] or "")
-        return found.group(1).lower() if found else ""
+        return role_of(self.columns[column][1])
 
     def values(self) -> list[HeldValue]:
         """The plain values inside the cells of each row; none for counts."""

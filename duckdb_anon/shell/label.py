@@ -11,7 +11,7 @@ from typing import TextIO
 
 import duckdb
 
-from duckdb_anon.engine.column_roles import ROLES
+from duckdb_anon.engine.column_roles import ROLES, role_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import nearest
 from duckdb_anon.report.label_statements import label_statement
@@ -42,11 +42,12 @@ def label(con: duckdb.DuckDBPyConnection, table: str, out: TextIO, ask: Callable
         return []
     columns = con.execute(
         f"select column_name, looks_like, role, reason, comment from anon_profile({literal(table)}) "
-        "where comment is null or not regexp_matches(comment, 'anon:\\s*\\w+', 'i')"
     ).fetchall()
     out.write(_HELP)
     statements = []
     for name, looks_like, role, reason, comment in columns:
+        if role is None or role_of(comment):
+            continue
         answer = _answer(ask, f"{name}{f', {looks_like}' if looks_like else ''}: {role}? ({reason}) ", role, out)
         if answer is None:
             out.write("nothing was written\n")

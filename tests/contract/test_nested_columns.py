@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from tests.reference.ordinary_calls import MEASURES
 
 import duckdb_anon
-from tests.reference.ordinary_calls import MEASURES
 
 METHODS = {"mondrian": "5", "anatomy": "2", "slicing": "1.2"}
 NESTED = {

@@ -92,8 +92,8 @@ def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
 
     >>> parsed_call('linkage_risk', "muco(0.2, l := 5, seed := 1)")
     ('muco', [('', '0.2'), ('l', '5')])
-    >>> parsed_call('linkage_risk', "FROM muco('people', delta := 0.2)")
-    ('muco', [('delta', '0.2')])
+    >>> parsed_call('linkage_risk', "muco('people', delta := 1 / 5)")
+    ('muco', [('delta', '1 / 5')])
 
     Raises:
         ParameterError: when it is no call of a function.
@@ -109,6 +109,8 @@ def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
             f"{function}: call := {text!r} is no call of a method; say what made the release, without its table: "
             "'muco(delta := 0.2)'"
         )
+    first = call.expressions[0] if call.expressions else None
+    with_table = with_table or (isinstance(first, exp.Literal) and first.is_string)
     arguments = []
     for argument in call.expressions[with_table:]:
         name = argument.this.name.lower() if isinstance(argument, exp.PropertyEQ) else ""

@@ -1,0 +1,94 @@
+"""What is said of files and hierarchies that do not fit, and how labels may be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+TREE = "create table tree as select * from (values ('HS-grad', 'school', 'any'), ('PhD', 'high', 'any')) t(a, b, c)"
+ROLES = "qi := ['e'], hierarchies := {'e': 'tree'}"
+
+
+def test_a_csv_in_another_encoding_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(b"name,age\nJos\xe9,3\n" * 20)
+    con = duckdb_anon.connect()
+    with pytest.raises(duckdb.Error, match=r"not in UTF-8.*encoding := ''latin-1''") as caught:
+        con.execute(f"from k_anonymity('{file}', qi := ['age'])")
+    call = str(caught.value).split("for instance '")[1].split("'\n")[0].replace("''", "'")
+    assert con.execute(f"select count(*) from {call}").fetchone() == (39,)
+
+
+def test_values_that_a_hierarchy_misses_are_named() -> None:
+    con = duckdb_anon.connect()
+    con.execute(TREE)
+    con.execute(
+        "create table people as select ['HS-grad', 'a', 'b', 'c', 'd', 'e', 'f'][1 + i % 7] as e from range(70) t(i)"
+    )
+    with pytest.raises(duckdb.Error, match=r"6 distinct value.*'a', 'b', 'c', 'd', 'e' and others.*Add a row"):
+        con.execute(f"from mondrian('people', 2, {ROLES})").fetchall()
+
+
+def test_a_blank_beside_a_leaf_is_named() -> None:
+    con = duckdb_anon.connect()
+    con.execute(TREE)
+    con.execute("create table people as select ' HS-grad' as e from range(10)")
+    with pytest.raises(duckdb.Error, match=r"' HS-grad' and 'HS-grad' differ by a blank, which trim\(\) removes"):
+        con.execute(f"from mondrian('people', 2, {ROLES})").fetchall()
+
+
+@pytest.mark.parametrize("label", ["anon: quasi", "anon:quasi", "Anon: quasi", "ANON:  quasi", "the age; anon:QUASI"])
+def test_a_label_means_the_same_however_it_is_written(label: str) -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table people as select i % 5 as age, i % 3 as s from range(60) t(i)")
+    con.execute(f"comment on column people.age is '{label}'; comment on column people.s is 'ANON:sensitive'")
+    con.execute("create table boxes as from mondrian('people', 5, row_id := true)")
+    assert con.execute("select k from k_anonymity('people')").fetchone() == (12,)
+    assert len(con.execute("from compare('people', ['boxes'], n := 3, p_match := 0.5, seed := 1)").fetchall()) == 1
+    con.execute(f"comment on column people.age is '{label.lower().replace('quasi', 'identifier')}'")
+    with pytest.raises(duckdb.Error, match="labelled identifier"):
+        con.execute("from mondrian('(select age from people)', 5, qi := ['age'])")
+
+
+def test_the_call_of_an_attack_may_name_its_table() -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table t as select i % 7 as a, i % 3 as s from range(60) t(i)")
+    con.execute("create table r as from muco('t', 0.2, qi := ['a'], sensitive := 's', row_id := true)")
+    call = "muco(''t'', delta := 1/5)"
+    assert con.execute(f"from linkage_risk('t', 'r', qi := ['a'], sensitive := 's', call := '{call}')").fetchall()
+
+
+COUNTS = (
+    "create table titanic as select c as class, s as sex, y as survived, (hash(c, s, y) % 90 + 2)::int as Freq "
+    "from (values ('1st'), ('2nd'), ('3rd')) t(c), (values ('f'), ('m')) u(s), (values ('yes'), ('no')) v(y)"
+)
+
+
+def test_a_column_that_counts_records_is_no_quasi_identifier() -> None:
+    con = duckdb_anon.connect()
+    con.execute(COUNTS)
+    records = con.execute("select sum(Freq) from titanic").fetchall()[0][0]
+    roles = "qi := ['class', 'sex', 'Freq'], sensitive := 'survived'"
+    with pytest.raises(duckdb.Error, match=r"'Freq' says how many records each row stands for.*Expand") as caught:
+        con.execute(f"from mondrian('titanic', 2, {roles})")
+    expanded = str(caught.value).split("the table: '")[1].split("'. If")[0]
+    assert con.execute(f"select count(*) from {expanded}").fetchone() == (records,)
+    assert con.execute(f"select count(*) from mondrian('titanic', 2, {roles}, force := true)").fetchone() == (12,)
+    with pytest.raises(duckdb.Error, match="say sample_weights := 'Freq'"):
+        con.execute("from equivalence_classes('titanic', qi := ['class', 'sex', 'survived', 'Freq'])")
+    weighted = "equivalence_classes('titanic', qi := ['class', 'sex', 'survived'], sample_weights := 'Freq')"
+    assert con.execute(f"select count(*) from {weighted}").fetchone() == (12,)
+    profile = "select role, reason from anon_profile('titanic') where column_name = 'Freq'"
+    role, reason = con.execute(profile).fetchall()[0]
+    assert role is None and "sample_weights := 'Freq'" in reason
+    assert "Freq" not in str(con.execute("select statement from label_statements('titanic')").fetchall())
+
+
+def test_a_count_that_is_an_attribute_is_left_alone() -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table visits as select i % 5 as age, i % 2 as sex, i % 4 as n from range(80) t(i)")
+    assert con.execute("select count(*) from mondrian('visits', 2, qi := ['age', 'sex', 'n'])").fetchone() == (80,)
