@@ -22,6 +22,7 @@ from duckdb_anon.model.release_formats.duckdb_types import is_integer
 FREQUENCIES = ("freq", "frequency", "n", "count", "weight")
 """Names of columns that count records, in lower case."""
 
+
 def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> None:
     """Make sure that an entry may read a table whose rows belong to persons.
 
