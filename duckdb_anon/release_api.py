@@ -21,12 +21,10 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.bucket_kinds import kinds_comment
-from duckdb_anon.engine.call_text import Recorded, recording
-from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.one_call import function_called
+from duckdb_anon.engine.call_text import Recorded, function_called, recording
+from duckdb_anon.engine.catalog import Catalog, is_taken
 from duckdb_anon.engine.partition_context import planned_only
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.engine.taken_names import is_taken
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Method

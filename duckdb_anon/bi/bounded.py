@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from duckdb_anon.engine.expression_names import duckdb_name
+from duckdb_anon.engine.duckdb_metadata import duckdb_name
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.scoping import step_of

@@ -1,4 +1,4 @@
-"""What a call of a method was resolved to, for the one who writes its release's description.
+"""Planned calls of methods: noted for a release's description, written again on another table, and read from text.
 
 The planner runs on the thread that executes the statement, so a note is kept a thread. A statement may plan several
 calls (a table argument may call a method itself): the first that began is the outermost, the statement's own.
@@ -6,15 +6,28 @@ calls (a table argument may call a method itself): the first that began is the o
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
+
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
-from duckdb_anon.model.release_comment import HIDDEN, Description, Label, attributes_comment, table_name
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import (
+    HIDDEN,
+    Description,
+    Label,
+    argument_text,
+    attributes_comment,
+    table_name,
+    value_text,
+)
 from duckdb_anon.model.release_formats import CHANNELS
 from duckdb_anon.model.release_formats.duckdb_types import kind_of_type
 
@@ -111,3 +124,99 @@ def note(call: object, recorded: Callable[[], Recorded]) -> None:
         found = recorded()
         _notes.check(found)
         _notes.recorded = found
+
+
+_MOST_SEED = 2**127
+
+
+def call_on(
+    recorded: Recorded, table: str, settled: Mapping[str, Any] | None = None, trees: Mapping[str, str] | None = None
+) -> str:
+    """Write a call with all roles as arguments, since comments stay with their table.
+
+    Args:
+        recorded: the call.
+        table: what takes the place of its table.
+        settled: parameters in place of its own.
+        trees: names of the hierarchies where it will run, by the names the call knows them by.
+    """
+    arguments = {**recorded.arguments, **(settled or {})}
+    if recorded.entry.resolve_params is not None and "columns" in recorded.params:
+        arguments.setdefault("columns", recorded.params["columns"])
+        arguments["columns"] = recorded.params["columns"]
+    given = [value_text(table), *(f"{name} := {argument_text(value)}" for name, value in arguments.items())]
+    given += [f"{name} := {value_text(value)}" for name, value in roles_as_arguments(recorded.roles, trees).items()]
+    return f"{recorded.entry.name}({', '.join(given)})"
+
+
+def roles_as_arguments(roles: Roles, trees: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Roles as the arguments that would give them.
+
+    >>> from duckdb_anon.model.function_specs import ColumnInfo
+    >>> roles_as_arguments(Roles(qi=(ColumnInfo("age", "INTEGER", "nominal"),)))
+    {'qi': ['age'], 'sensitive': [], 'keep': [], 'categorical': ['age']}
+    """
+    coded = roles.qi + roles.sensitive
+    arguments: dict[str, Any] = {
+        "qi": [info.name for info in roles.qi],
+        "sensitive": [info.name for info in roles.sensitive],
+        "keep": [info.name for info in roles.keep],
+    }
+    if roles.person is not None:
+        arguments["person"] = roles.person.name
+    categorical = [i.name for i in coded if i.kind == "nominal" and kind_of_type(i.type) == "ordered"]
+    if categorical:
+        arguments["categorical"] = categorical
+    hierarchies = {i.name: (trees or {}).get(i.hierarchy, i.hierarchy) for i in coded if i.hierarchy}
+    if hierarchies:
+        arguments["hierarchies"] = hierarchies
+    return arguments
+
+
+def on_table(call: str, table: str) -> str:
+    """A call without its table, on a table; one that names it already stays as it is.
+
+    >>> on_table("muco(0.2)", "people.parquet"), on_table("anon_functions", "people")
+    ("muco('people.parquet', 0.2)", 'anon_functions')
+    """
+    name, bracket, rest = call.partition("(")
+    if not bracket or rest.lstrip().startswith(value_text(table)):
+        return call
+    return f"{name}({value_text(table)}{', ' if rest.strip() != ')' else ''}{rest}"
+
+
+def seed_of_part(seed: int | None, part: int) -> int | None:
+    """A seed of its own for each part, so that no two of them draw alike; None where chance is the system's."""
+    if seed is None:
+        return None
+    return int.from_bytes(hashlib.sha256(f"{seed} of part {part}".encode()).digest()) % _MOST_SEED
+
+
+def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
+    """Name of the one table function that `FROM call` calls, None where it does anything else.
+
+    Args:
+        con: an open connection; nothing is run on it but the parser.
+        call: text after FROM, "muco('people', 0.2)".
+
+    >>> con = duckdb.connect()
+    >>> function_called(con, "Muco('people', 0.2)"), function_called(con, "muco('people', 0.2) LIMIT 3")
+    ('muco', None)
+    """
+    try:
+        if len(duckdb.extract_statements(f"from {call}")) != 1:
+            return None
+        text = con.execute("select json_serialize_sql(?::varchar)", [f"from {call}\n"]).fetchall()[0][0]
+    except duckdb.Error:
+        return None
+    answer = json.loads(text)
+    node = answer["statements"][0]["node"] if not answer.get("error") else {}
+    source = node.get("from_table", {})
+    function = source.get("function", {})
+    plain = [item.get("class") for item in node.get("select_list", [])] == ["STAR"]
+    around = (
+        node.get("where_clause") or node.get("modifiers") or node.get("sample") or node.get("cte_map", {}).get("map")
+    )
+    if source.get("type") != "TABLE_FUNCTION" or not plain or around:
+        return None
+    return fold(str(function.get("function_name", "")))

@@ -1,4 +1,7 @@
-"""Which functions the caller's database has beyond DuckDB's own. Cost: 20 ms once, and for a name that is not known."""
+"""What DuckDB itself says: functions beyond its own, and the name of a column that a query gives none.
+
+Cost: 20 ms once for the functions, and some 0.1 ms an expression, once; nothing is bound or run for a name.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +43,19 @@ def _own() -> frozenset[str]:
     with duckdb.connect() as con:
         rows = con.execute("select distinct lower(function_name) from duckdb_functions() where internal").fetchall()
     return frozenset(row[0] for row in rows)
+
+
+@lru_cache(maxsize=4096)
+def duckdb_name(expression: str) -> str | None:
+    """The name of a column that is this expression; None where DuckDB reads no single expression in the text.
+
+    Args:
+        expression: SQL, as it stands in SELECT.
+
+    >>> duckdb_name("COUNT(*)"), duckdb_name("sum(a)/ 2"), duckdb_name("a from t")
+    ('count_star()', '(sum(a) / 2)', None)
+    """
+    try:
+        return str(duckdb.SQLExpression(expression).get_name())
+    except duckdb.Error:
+        return None

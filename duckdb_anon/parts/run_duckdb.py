@@ -21,8 +21,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded
-from duckdb_anon.engine.calls import call_on, seed_of_part
+from duckdb_anon.engine.call_text import Recorded, call_on, seed_of_part
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
 from duckdb_anon.engine.partition_context import NUMBER
 from duckdb_anon.engine.rng import generator

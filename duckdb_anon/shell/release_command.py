@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from duckdb_anon.engine.calls import on_table
+from duckdb_anon.engine.call_text import on_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.release_api import release
 from duckdb_anon.sql_functions import connect

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded, recording
-from duckdb_anon.engine.calls import on_table
+from duckdb_anon.engine.call_text import Recorded, on_table, recording
 from duckdb_anon.engine.partition_context import planned_only
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ParameterError

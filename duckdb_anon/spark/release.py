@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.calls import call_on
+from duckdb_anon.engine.call_text import call_on
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.memory_estimate import needed, written
 from duckdb_anon.engine.partition_context import NUMBER

@@ -12,7 +12,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.expression_names import duckdb_name
+from duckdb_anon.engine.duckdb_metadata import duckdb_name
 from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
 from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
 from duckdb_anon.model.errors import RewriteError

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.expression_names import duckdb_name
+from duckdb_anon.engine.duckdb_metadata import duckdb_name
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.learnt import Spread

@@ -12,7 +12,7 @@ import pytest
 from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 
-from duckdb_anon.engine.expression_names import duckdb_name
+from duckdb_anon.engine.duckdb_metadata import duckdb_name
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.spelling import KEYWORDS
 from duckdb_anon.rewrite.query.tables import TableInfo
