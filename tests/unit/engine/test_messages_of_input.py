@@ -19,7 +19,7 @@ def test_a_csv_in_another_encoding_is_named(tmp_path: Path) -> None:
     con = duckdb_anon.connect()
     with pytest.raises(duckdb.Error, match=r"not in UTF-8.*encoding := ''latin-1''") as caught:
         con.execute(f"from k_anonymity('{file}', qi := ['age'])")
-    call = str(caught.value).split("for instance '")[1].split("'\n")[0].replace("''", "'")
+    call = str(caught.value).split("for instance '")[1].split("' [")[0].replace("''", "'")
     assert con.execute(f"select count(*) from {call}").fetchone() == (39,)
 
 
