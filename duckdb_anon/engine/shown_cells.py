@@ -38,7 +38,7 @@ def shown_values(
     whole, taken = structs(original), {fold(column) for column in release.columns}
     for column, kind in release.columns.items():
         fields = () if fold(column) in whole else slice_fields(kind)
-        if {fold(field) for field, _ in fields} & taken:
+        if {fold(field) for field, _ in fields} & (taken - {fold(column)}):
             fields = ()  # slices partition the attributes
         taken |= {fold(field) for field, _ in fields}
         for attribute, inside, path in (

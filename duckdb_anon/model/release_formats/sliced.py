@@ -43,7 +43,7 @@ def _fields(claims: Claims, name: str, kind: str) -> tuple[tuple[str, str], ...]
     """Fields of a slice; none for any other column. Slices partition the attributes, so no field is a column too."""
     fields = struct_fields(kind) if claims.original is not None else slice_fields(kind)
     names = {fold(field) for field, _ in fields}
-    if names & {fold(column) for column in claims.release}:
+    if names & {fold(column) for column in claims.release if column != name}:
         return ()
     if claims.original is None:
         return fields if not claims.labelled or names & set(claims.labelled) else ()
