@@ -15,10 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import Relation, require_visible
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
 from duckdb_anon.engine.imputation import FUNCTION, ImputeCall
 from duckdb_anon.engine.planner import SEED
-from duckdb_anon.engine.release_labels import with_labels_of
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
