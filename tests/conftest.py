@@ -14,7 +14,7 @@ import duckdb_anon
 from tests.reference.emptied import give_back, take
 
 CAMPAIGNS = (
-    "contract/test_advice", "contract/test_examples", "contract/test_ordinary_names", "contract/test_risks_by_shapes",
+    "contract/test_advice", "contract/test_examples", "contract/test_ordinary_names",
     "endtoend/test_bad_input", "endtoend/test_odd_data", "endtoend/test_release_in_parts",
     "property/", "unit/kernels/random_output_tables/test_census", "unit/measures/queries/test_published_errors", "unit/measures/risk/test_composition_risk",
     "unit/parts/test_same_release", "unit/releases/test_publish", "unit/report/test_recommend",

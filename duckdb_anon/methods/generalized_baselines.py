@@ -28,12 +28,7 @@ def parameters(*own: Parameter) -> tuple[Parameter, ...]:
 
 
 def layout_of(name: str, columns: Callable[[str, Roles], tuple[ColumnPlan, ...]] = record_layout) -> Layout:
-    """A layout that first checks that there is one sensitive column.
-
-    Args:
-        name: SQL name of the method, for messages.
-        columns: (name, roles) -> columns of the release.
-    """
+    """A layout that first checks that there is one sensitive column."""
 
     def checked(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
         roles.one_sensitive(name)
@@ -43,17 +38,7 @@ def layout_of(name: str, columns: Callable[[str, Roles], tuple[ColumnPlan, ...]]
 
 
 def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator) -> IntArray:
-    """Draw each row with probability `rate`.
-
-    Args:
-        function: SQL function, for messages.
-        rows: number of rows.
-        rate: chance of each row, in (0, 1].
-        rng: source of randomness.
-
-    Raises:
-        RequirementError: no row was drawn.
-    """
+    """Draw each row with probability `rate`."""
     drawn = np.flatnonzero(rng.random(rows) < rate).astype(np.int64)
     if len(drawn) == 0:
         raise RequirementError(f"{function}: a sample at rate {rate:g} of {rows} rows came out empty; raise the rate")
@@ -63,21 +48,7 @@ def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator
 def boxed_groups(
     function: str, table: CodedTable, rows: IntArray, requirement: Requirement, params: Params
 ) -> tuple[IntArray, dict[str, Interval | ValueSet | Node]]:
-    """Cut rows of a table into groups and put a box around each.
-
-    Args:
-        function: SQL function, for messages.
-        table: quasi-identifiers and one sensitive attribute.
-        rows: the rows that take part, shape (records,).
-        requirement: what every group, and every class of equal boxes, must satisfy.
-        params: `k`, `cut`, `width` and `edges`.
-
-    Returns:
-        Group of each record, and the boxes by quasi-identifier.
-
-    Raises:
-        RequirementError: the records as one group fail; the message says what they could meet.
-    """
+    """Cut rows of a table into groups and put a box around each."""
     qi = tuple(of_records(a, rows) for a in table.qi)
     sensitive = table.sensitive[0].codes[rows]
     group = cut_groups(function, qi, sensitive, requirement, params)

@@ -49,20 +49,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
-    """Generalize to the valid levels of least loss.
-
-    Args:
-        table: quasi-identifiers, and the sensitive columns where l or t is asked for.
-        params: see `METHOD`.
-        rng: unused, the levels are no matter of chance.
-
-    Returns:
-        Generalized quasi-identifiers, sensitive codes, `suppressed` if rows may be left out, and the source row
-        of each released row.
-
-    Raises:
-        RequirementError: even the full table as one class fails, or there are more than `max_nodes` level vectors.
-    """
+    """Generalize to the valid levels of least loss."""
     if table.combinations is None:
         raise TypeError(f"{NAME} works on a table whose combinations are counted")
     person = table.repeated_person

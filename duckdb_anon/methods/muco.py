@@ -117,16 +117,7 @@ def required(table: CodedTable, params: Params, least: int, *, persons: bool) ->
 
 
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
-    """Group of each row under the grouping parameters, shape (n,).
-
-    Args:
-        table: the coded table.
-        params: checked parameters of the call.
-        function: SQL function, for messages.
-
-    Raises:
-        RequirementError: the table has too few rows for delta, or one sensitive value too often for l.
-    """
+    """Group of each row under the grouping parameters, shape (n,)."""
     if params["tables"] == "linear":
         return muco_lp.groups_of(table, params, function)
     person = table.repeated_person
@@ -147,13 +138,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCover]:
-    """Random output tables of each quasi-identifier, verified.
-
-    Args:
-        table: the coded table.
-        params: checked parameters of the call.
-        groups: group of each row.
-    """
+    """Random output tables of each quasi-identifier, verified."""
     if params["tables"] == "linear":
         return muco_lp.covers(table, params, groups)
     return [uniform_cover(attribute, groups, params["delta"]) for attribute in table.qi]

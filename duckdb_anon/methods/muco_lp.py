@@ -65,11 +65,6 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     """Group of each row under the grouping parameters, shape (n,).
 
     Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse in every group.
-
-    Args:
-        table: the coded table.
-        params: checked parameters of the call.
-        function: SQL function, for messages.
     """
     if table.repeated_person is not None:
         raise ParameterError(
@@ -95,13 +90,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCover]:
-    """Random output tables of each quasi-identifier, verified.
-
-    Args:
-        table: the coded table.
-        params: checked parameters of the call.
-        groups: group of each row.
-    """
+    """Random output tables of each quasi-identifier, verified."""
     return [cover(attribute, groups, params["delta"], params["balance"]) for attribute in table.qi]
 
 

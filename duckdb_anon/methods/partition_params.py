@@ -71,20 +71,7 @@ def cut_groups(
     params: Params,
     person: CodeArray | None = None,
 ) -> IntArray:
-    """Group of each record; every group satisfies the requirement.
-
-    Args:
-        function: SQL function, for messages.
-        qi: the quasi-identifiers, each with n codes.
-        sensitive: sensitive code of each record, shape (n,); None where there is none.
-        requirement: what every group must satisfy.
-        params: `cut` and `width`, see `CUTS`.
-        person: person of each record, where persons have several: a group holds whole persons then, and the
-            requirement counts persons.
-
-    Raises:
-        RequirementError: the records as one group fail; the message says what they could meet.
-    """
+    """Group of each record; every group satisfies the requirement."""
     codes = sensitive if requirement.needs_sensitive else None
     if params["cut"] == "sse":
         return sse_partition(qi, codes, requirement, person=person, tick=tick, function=function)

@@ -8,32 +8,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
-import duckdb_anon
-from duckdb_anon.registry import ENTRIES
 from tests.reference import wp29
-from tests.reference.tiny_releases import NAMES, ORIGINAL, A, Row, cell, fill, printed, values_of
+from tests.reference.tiny_releases import ORIGINAL, Row, cell, printed, values_of
 
-SHAPES = next(entry for entry in ENTRIES if entry.name == "singling_out").answers  # type: ignore[union-attr]
 OTHERS = [(1, "F", "cold"), (2, "M", "flu"), (4, "F", "flu"), (4, "F", "cold"), (3, "M", "flu")]
 SPANS = [3.0, None, None]
 Plain = tuple[Any, ...]
-
-
-@pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb_anon.connect()
-    fill(connection)
-    connection.execute("create table others(a integer, g varchar, s varchar)")
-    connection.executemany("insert into others values (?, ?, ?)", OTHERS)
-    yield connection
-    connection.close()
 
 
 def columns(shape: str) -> str:
@@ -197,34 +184,3 @@ Check = Callable[[duckdb.DuckDBPyConnection, str], None]
 RIGHT: dict[str, Check] = {
     "singling_out": check_singling_out, "linkability": check_linkability, "inference": check_inference,
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", NAMES)
-@pytest.mark.parametrize("name", RIGHT)
-def test_a_criterion_is_right_wherever_it_answers(con: duckdb.DuckDBPyConnection, name: str, shape: str) -> None:
-    found = {"boxes", shape} if shape in ("sampled", "suppressed", "retained", "counts") else {shape}
-    if found <= set(SHAPES):
-        RIGHT[name](con, shape)
-
-
-def test_by_default_counts_of_a_bucket_are_left_out_or_refused_by_name(con: duckdb.DuckDBPyConnection) -> None:
-    for call, named in (
-        ("singling_out('tiny', 'buckets_release', n := 2, seed := 1{})", ", columns := ['a', 'g']"),
-        ("linkability('tiny', 'buckets_release', seed := 1{})", ", columns_a := ['a'], columns_b := ['g']"),
-    ):
-        told, same = asked(con, call.format("")), asked(con, call.format(named))
-        assert told.pop("note") == same.pop("note") + "; s left out: rows show counts of their bucket"
-        assert str(told) == str(same)
-    with pytest.raises(
-        duckdb.Error, match=r"inference: rows of the release show counts of 's' .* attribute_risk reads"
-    ):
-        con.execute("from inference('tiny', 'buckets_release')")
-    with pytest.raises(duckdb.Error, match="'s' of the release holds counts"):
-        con.execute("from singling_out('tiny', 'buckets_release', columns := ['a', 's'])")
-
-
-def test_the_criteria_answer_every_shape_in_which_rows_are_persons() -> None:
-    for name in RIGHT:
-        answers = next(entry for entry in ENTRIES if entry.name == name).answers  # type: ignore[union-attr]
-        assert set(NAMES) - set(answers) == {"counts"}
-    assert set(A) == {row[0] for row in ORIGINAL}
