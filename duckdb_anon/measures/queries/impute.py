@@ -34,7 +34,7 @@ def _plan(context: Any, params: Params) -> str:
     require_visible("impute", release)
     original = _original(context, params, release)
     labelled = with_labels_of(original, [release]) if original is not None else release
-    flat = replace(labelled, columns=context.catalog.flattened(labelled.columns))
+    flat = context.flat(labelled)
     roles = context.roles(flat, nested=True)
     call = _call(context, params, release, original, roles)
     contents = call.contents()
