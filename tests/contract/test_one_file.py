@@ -110,4 +110,4 @@ def test_a_whole_entry_meets_every_contract(outcomes: dict[str, dict[str, set[st
 def test_an_entry_that_breaks_a_contract_fails_it(
     outcomes: dict[str, dict[str, set[str]]], name: str, broken: set[str]
 ) -> None:
-    assert outcomes[name]["FAILED"] == broken
+    assert broken <= outcomes[name]["FAILED"]
