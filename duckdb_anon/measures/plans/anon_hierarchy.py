@@ -242,7 +242,9 @@ def _numbers(
         )
     else:
         edges = (
-            "(select list_transform(range(floor(_low / _step)::bigint + 1, ceil(_high / _step)::bigint), "
+            "(select list_transform(range(try_cast(floor(_low / _step) as bigint) + 1, "
+            # numbers that span more than a DOUBLE holds get no ends
+            "try_cast(ceil(_high / _step) as bigint)), "
             # as decimal text, for 3 * 0.1 is 0.30000000000000004
             "lambda k: ((k * _digit) || 'e' || _power)::double) from (select *, (_digit || 'e' || _power)::double as "
             f"_step from (select *, {_DIGIT} as _digit, {_POWER} as _power from "
@@ -265,7 +267,7 @@ def _numbers(
     return _select(levels, f"(select _v, _e, {place} as _i from {source}, (select list_sort({edges}) as _e))")
 
 
-_POWER = "if(_raw > 0, floor(log10(_raw)), 0)::int"
+_POWER = "try_cast(if(_raw > 0, floor(log10(_raw)), 0) as int)"
 _DIGIT = (
     "case when not _raw > 0 then 1 else list_extract([d for d in [1, 2, 5, 10] if _raw <= d * power(10, "
     f"{_POWER})] || [10], 1) end"

@@ -200,3 +200,8 @@ def test_what_makes_no_hierarchy_is_refused(con: duckdb.DuckDBPyConnection, opti
     con.execute("create table t as select i as v, 'g' || i as g from range(9) t(i)")
     with pytest.raises(duckdb.Error, match=f"anon_hierarchy: .*{message}"):
         con.execute(f"from anon_hierarchy('t', {options})").fetchall()
+
+
+def test_numbers_whose_range_no_double_holds_have_one_interval(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table wide as select * from (values (5.0::double), (1e308), (-1e308)) t(x)")
+    assert con.execute("from anon_hierarchy('wide', 'x')").fetchall() == [(-1e308, "*"), (5.0, "*"), (1e308, "*")]
