@@ -58,6 +58,7 @@ class TableInfo:
         certain: of a release, whether low and high are asked for, which must hold of what is there when the query runs.
         elsewhere: of a release, whether the text will run on another engine, which does not have DuckDB's hash.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
+        drawn: of a release, SELECT of plausible tables made of it, '' where there are none.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
 
@@ -76,6 +77,7 @@ class TableInfo:
     elsewhere: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
+    drawn: str = ""
 
     @property
     def name(self) -> str:

@@ -1,0 +1,1 @@
+"""One weighted relation behind every query on a release."""

@@ -1,0 +1,116 @@
+"""Aggregates over rows with weights: COUNT adds up weights, SUM weighted amounts, AVG divides the two, moments follow.
+
+What is not linear in rows (DISTINCT, order statistics, lists) is refused here; plausible tables answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.query.template import tree
+
+Maker = Callable[[exp.Expr, exp.Expr | None], exp.Expr]
+
+LINEAR = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+MOMENTS = (
+    *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+    *(exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount),
+    *(exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy),
+)
+
+
+class NotLinearError(RewriteError):
+    """A query whose answer is not linear in the rows of the original."""
+
+
+def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
+    """The estimate of one aggregate over weighted rows.
+
+    Args:
+        node: the aggregate, without FILTER.
+        where: its FILTER condition.
+        weight: the weight of a row.
+
+    Raises:
+        NotLinearError: the aggregate is not a function of weighted sums.
+    """
+    argument = node.this
+    if isinstance(argument, (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)) and isinstance(node, exp.Sum):
+        argument = exp.Cast(this=argument.copy(), to=exp.DataType.build("int"))
+    if isinstance(argument, exp.Distinct) or (node.args.get("expressions") and isinstance(node, exp.Count)):
+        raise NotLinearError(f"{node.sql('duckdb')} counts distinct values")
+    if isinstance(node, exp.Count):
+        counted = None if argument is None or isinstance(argument, (exp.Star, exp.Literal)) else argument
+        return tree("coalesce({x}, 0)", x=total(weight, counted, where))
+    if isinstance(node, exp.CountIf):
+        return _filtered(tree("sum(case when {x} then {w} when not {x} then 0 end)", w=weight, x=argument), where)
+    if isinstance(node, exp.Sum):
+        return _filtered(tree("sum({w} * {x})", w=weight, x=argument), where)
+    if isinstance(node, exp.Avg):
+        return tree("{s} / {n}", s=_filtered(tree("sum({w} * {x})", w=weight, x=argument), where),
+                    n=total(weight, argument, where))  # fmt: skip
+    if isinstance(node, MOMENTS):
+        return _moment(node, where, weight)
+    raise NotLinearError(f"{node.sql('duckdb')} is not linear in the rows")
+
+
+def total(weight: exp.Expr, counted: exp.Expr | None, where: exp.Expr | None) -> exp.Expr:
+    """The sum of weights of rows where a condition holds and an argument is not NULL."""
+    present = None if counted is None else tree("{x} is not null", x=counted)
+    return _filtered(tree("sum({w})", w=weight), _both(where, present))
+
+
+def _moment(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
+    x = node.this
+    y = node.args.get("expression")
+    both = tree("{x} is not null and {y} is not null", x=x, y=y) if y is not None else tree("{x} is not null", x=x)
+    condition = _both(where, both)
+
+    def moment(amount: str) -> exp.Expr:
+        holes = {"w": weight, "x": x, **({"y": y} if y is not None else {})}
+        used = {name: hole for name, hole in holes.items() if "{" + name + "}" in amount}
+        return _filtered(tree(f"sum({amount})", **used), condition)
+
+    n, sx = moment("{w}"), moment("{w} * {x}")
+    sxx = tree("greatest({a} - {b} * {b} / {n}, 0)", a=moment("{w} * {x} * {x}"), b=sx, n=n)
+    if y is None:
+        population = isinstance(node, (exp.VariancePop, exp.StddevPop))
+        variance = tree("{s} / {n}", s=sxx, n=n if population else tree("nullif(greatest({n} - 1, 0), 0)", n=n))
+        deviation = isinstance(node, (exp.Stddev, exp.StddevPop, exp.StddevSamp))
+        return tree("sqrt({v})", v=variance) if deviation else variance
+    sy = moment("{w} * {y}")
+    syy = tree("greatest({a} - {b} * {b} / {n}, 0)", a=moment("{w} * {y} * {y}"), b=sy, n=n)
+    sxy = tree("{a} - {b} * {c} / {n}", a=moment("{w} * {x} * {y}"), b=sx, c=sy, n=n)
+    # in regr_*(y, x) the first argument is the dependent one
+    forms: dict[type[exp.Expr], str] = {
+        exp.CovarPop: "{sxy} / {n}",
+        exp.CovarSamp: "{sxy} / nullif({n} - 1, 0)",
+        exp.Corr: "{sxy} / nullif(sqrt({sxx} * {syy}), 0)",
+        exp.RegrSlope: "{sxy} / nullif({syy}, 0)",
+        exp.RegrIntercept: "({sx} - {sxy} / nullif({syy}, 0) * {sy}) / {n}",
+        exp.RegrR2: "{sxy} * {sxy} / nullif({sxx} * {syy}, 0)",
+        exp.RegrCount: "coalesce({n}, 0)",
+        exp.RegrAvgx: "{sy} / {n}",
+        exp.RegrAvgy: "{sx} / {n}",
+        exp.RegrSxx: "{syy}",
+        exp.RegrSyy: "{sxx}",
+        exp.RegrSxy: "{sxy}",
+    }
+    form = forms[type(node)]
+    holes = {"n": n, "sx": sx, "sy": sy, "sxx": sxx, "syy": syy, "sxy": sxy}
+    return tree(form, **{name: hole for name, hole in holes.items() if "{" + name + "}" in form})
+
+
+def _both(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return tree("{a} and {b}", a=one, b=other)
+
+
+def _filtered(aggregate: exp.Expr, where: exp.Expr | None) -> exp.Expr:
+    if where is None:
+        return aggregate
+    return exp.Filter(this=aggregate, expression=exp.Where(this=where.copy()))

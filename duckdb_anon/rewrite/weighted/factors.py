@@ -1,0 +1,296 @@
+"""The independent parts of a released row: each lists the values its cell may stand for, with a share each.
+
+    cell, one column an original column, share      (one row a distinct cell and value)
+
+Shares of a cell add up to one, or to the number of records that a cell stands for (an individual's list of records).
+Inverted randomization has negative ones. Every estimate follows from that table, which is as large as the distinct
+cells and not as the rows.
+
+Sources: uniform overlap, Zhang et al. (2007), Xiao and Tao (2006); buckets, Xiao and Tao (2006), Anatomy; slices, Li,
+Li, Zhang and Molloy (2012); inverted channels, Guo, Ying and Wu (2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.query.tables import TableInfo
+
+NULL_LABEL = "(null)"
+
+
+def quoted(name: str) -> str:
+    """A column or table name as SQL.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """What a query asks of a column.
+
+    Attributes:
+        constants: SQL of the constants that it is compared with.
+        every_value: whether its values must be listed, since it is grouped by, joined on or an argument of a function.
+    """
+
+    constants: tuple[str, ...] = ()
+    every_value: bool = False
+
+
+Uses = Mapping[str, ColumnUse]
+"""What a query asks of each column, by folded name."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One independent part of a released row.
+
+    Attributes:
+        name: names its steps.
+        columns: the original columns it covers, folded.
+        cell: SQL over a row `r` of the release that tells its cells apart.
+        release: FROM item of the release.
+        signed: shares may be negative.
+        counted: shares add up to a number of records.
+        learnt: whether shares inside a cell are learnt from all cells of the column, and not even.
+        records: aggregate over rows `r` that counts the original rows behind them.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    cell: str
+    release: str
+    signed: bool = False
+    counted: bool = False
+    learnt: bool = False
+    records: str = "count(*)"
+
+    def listing(self, uses: Uses) -> str:
+        """SELECT cell, the columns of `uses`, share.
+
+        Raises:
+            RewriteError: the values that are asked for cannot be listed.
+        """
+        raise NotImplementedError
+
+    def possible_values(self, uses: Uses) -> str:
+        """SELECT cell and the columns of `uses`: every value a cell may stand for."""
+        columns = ", ".join(quoted(one) for one in self.columns if one in uses)
+        return f"select distinct cell, {columns} from ({self.listing(uses)}) as l where share > 0"
+
+    def open_cell(self, cell: str) -> str:
+        """SQL of whether a cell may stand for values that are not listed; '' where none does."""
+        return ""
+
+    def values(self, uses: Uses, conditions: Sequence[str], needed: Collection[str]) -> str:
+        """SELECT cell, the needed columns, share: the values that satisfy conditions.
+
+        Args:
+            uses: what the query asks of each column.
+            conditions: SQL over the columns; all must hold.
+            needed: columns that the query still reads.
+        """
+        columns = "".join(f", {quoted(one)}" for one in needed)
+        return f"""
+            select cell{columns}, sum(share) as share
+            from ({self.listing(uses)}) as v{where_all(conditions)} group by all"""
+
+    def possible(self, uses: Uses, conditions: Sequence[str], needed: Collection[str]) -> str:
+        """SELECT cell, the needed columns, hits, total: how many of a cell's possible values satisfy conditions.
+
+        Args:
+            uses: what the query asks of each column.
+            conditions: SQL over the columns; all must hold.
+            needed: columns that the query still reads.
+        """
+        columns = "".join(f", {quoted(one)}" for one in needed)
+        counted = f"select *, count(*) over (partition by cell) as total from ({self.possible_values(uses)}) as v"
+        return f"""
+            select cell{columns}, count(*) as hits, any_value(total) as total
+            from ({counted}) as p{where_all(conditions)} group by all"""
+
+    def cells(self) -> str:
+        """SELECT of the distinct cells."""
+        return f"select distinct {self.cell} as cell from {self.release} as r"
+
+    def counted_cells(self) -> str:
+        """SELECT of the distinct cells, and how many original rows have each."""
+        return f"select {self.cell} as cell, {self.records} as size from {self.release} as r group by all"
+
+
+def where_all(conditions: Sequence[str]) -> str:
+    """WHERE clause of conditions that must all hold, '' for none."""
+    return f" where {' and '.join(f'({one})' for one in conditions)}" if conditions else ""
+
+
+@dataclass(frozen=True)
+class SetFactor(Factor):
+    """A list of the values a cell may stand for; a NULL list is the value NULL."""
+
+    def listing(self, uses: Uses) -> str:
+        """One row a member."""
+        column = quoted(self.columns[0])
+        if not self.learnt:
+            return f"""
+                select cell, unnest(coalesce(cell, [null])) as {column},
+                  1.0 / greatest(len(coalesce(cell, [])), 1) as share
+                from ({self.cells()}) as c"""
+        return f"""
+            select cell, unnest(coalesce(cell, [null])) as {column}, unnest(weights) as share from (
+              select unnest(list(cell)) as cell,
+                unnest(member_weights(list(coalesce(cell, [null])), list(size), null)) as weights
+              from ({self.counted_cells()}) as c) as l"""
+
+
+@dataclass(frozen=True)
+class NodeFactor(Factor):
+    """A label of a hierarchy node, or (`counted`) a list of labels, one for each of an individual's records.
+
+    NULL is a leaf of its own under the root, labelled '(null)'; a root stands for it where that label occurs.
+    """
+
+    hierarchy: TableInfo | None = None
+    kind: str = "VARCHAR"
+
+    def listing(self, uses: Uses) -> str:
+        """One row a leaf below the node; a label that is no node is a value."""
+        column = quoted(self.columns[0])
+        if self.counted:
+            return f"""
+                select n.cell, b.leaf as {column}, b.share
+                from (select cell, unnest(cell) as node from ({self.cells()}) as c) as n
+                join ({self._below()}) as b on n.node = b.node"""
+        even = f"""
+            select c.cell,
+              case when b.node is null then nullif(c.cell, '{NULL_LABEL}')::{self.kind} else b.leaf end as {column},
+              coalesce(b.share, 1.0) as share
+            from ({self.cells()}) as c left join ({self._below()}) as b on c.cell = b.node"""
+        return self._weighted(even, column) if self.learnt else even
+
+    def _below(self) -> str:
+        """SELECT node, leaf, share: every node with the leaves at or below it, evenly."""
+        tree = self.hierarchy
+        if tree is None or not tree.columns:
+            raise RewriteError(
+                f"column '{self.columns[0]}' was generalized along a hierarchy whose table the planner cannot see. "
+                "Commit the table, or name it with hierarchies := {...}"
+            )
+        names = [quoted(name) for name, _ in tree.columns]
+        levels = ", ".join(f"{name}::varchar" for name in names)
+        label = "unnest(cell)" if self.counted else "cell"
+        null_occurs = f"exists (from (select {label} as l from ({self.cells()}) as c) as s where l = '{NULL_LABEL}')"
+        leaves = f"""
+            select distinct unnest([{levels}]) as node, {names[0]}::{self.kind} as leaf from {tree.sql} as tree
+            union all select '{NULL_LABEL}', null::{self.kind}
+            union all select distinct {names[-1]}::varchar, null::{self.kind} from {tree.sql} as tree
+            where {null_occurs}"""
+        return f"select node, leaf, 1.0 / count(*) over (partition by node) as share from ({leaves}) as b"
+
+    def _weighted(self, even: str, column: str) -> str:
+        """The same leaves with learnt shares."""
+        lists = f"""
+            select e.cell, list(e.{column}) as members, list(e.share) as prior, any_value(n.size) as size
+            from ({even}) as e join ({self.counted_cells()}) as n on e.cell is not distinct from n.cell
+            group by e.cell"""
+        return f"""
+            select cell, unnest(members) as {column}, unnest(weights) as share from (
+              select unnest(list(cell)) as cell, unnest(list(members)) as members,
+                unnest(member_weights(list(members), list(size), list(prior))) as weights
+              from ({lists}) as m) as l"""
+
+
+@dataclass(frozen=True)
+class BucketFactor(Factor):
+    """MAP from value to count, one a bucket; rows that no count covers hold NULL."""
+
+    counts: str = ""
+
+    def listing(self, uses: Uses) -> str:
+        """One row a value of the bucket."""
+        maps = f"""
+            select {self.cell} as cell, any_value({self.counts}) as counts, count(*) as records
+            from {self.release} as r group by all"""
+        sized = f"""
+            select *, coalesce(list_sum(map_values(counts)), 0)::bigint as counted, greatest(records, counted) as size
+            from ({maps}) as g"""
+        return f"""
+            select * from (
+              select cell, unnest(list_append(map_keys(counts), null)) as {quoted(self.columns[0])},
+                unnest(list_append(map_values(counts), size - counted)) / size as share
+              from ({sized}) as b) as l where share > 0"""
+
+
+@dataclass(frozen=True)
+class SliceFactor(Factor):
+    """A STRUCT column whose cells were permuted inside their buckets.
+
+    Attributes:
+        fields: (original column, SQL of its field over a row `r`).
+        generalized: factors of its generalized fields, whose cells are fields.
+    """
+
+    fields: tuple[tuple[str, str], ...] = ()
+    generalized: tuple[Factor, ...] = ()
+
+    def listing(self, uses: Uses) -> str:
+        """The cells of each bucket, counted; generalized fields are spread over their values."""
+        inside = [one for one in self.generalized if one.columns[0] in uses]
+        shown = [(column, sql) for column, sql in self.fields if column in uses]
+        columns = "".join(f", {sql} as {quoted(column)}" for column, sql in shown)
+        columns += "".join(f", {one.cell} as {quoted('cell_' + one.name)}" for one in inside)
+        counted = f"select {self.cell} as cell{columns}, count(*) as records from {self.release} as r group by all"
+        listed = f"select *, records / sum(records) over (partition by cell) as of_bucket from ({counted}) as g"
+        outputs = ["s.cell", *(f"s.{quoted(column)}" for column, _ in shown)]
+        outputs += [f"f{k}.{quoted(one.columns[0])}" for k, one in enumerate(inside)]
+        share = " * ".join(["of_bucket", *(f"f{k}.share" for k, _ in enumerate(inside))])
+        joins = "".join(
+            f" join ({one.listing(uses)}) as f{k} on s.{quoted('cell_' + one.name)} is not distinct from f{k}.cell"
+            for k, one in enumerate(inside)
+        )
+        return f"select {', '.join(outputs)}, {share} as share from ({listed}) as s{joins}"
+
+
+@dataclass(frozen=True)
+class RandomizedFactor(Factor):
+    """A column randomized by the channel that the release publishes: shares are the inverted channel's."""
+
+    channels: str = ""
+
+    def listing(self, uses: Uses) -> str:
+        """One row a value of the domain with a share other than 0."""
+        column, channels = quoted(self.columns[0]), quoted(self.channels)
+        channel = f"select {channels}.{column} as c from {self.release} as r where {channels} is not null limit 1"
+        domain = f"""
+            select unnest(c.domain) as value,
+              case when len(c.domain) > 1 then (c.p - 1) / (c.p * len(c.domain) - 1) else 0 end as other,
+              1 - len(c.domain) * other as kept
+            from ({channel}) as k"""
+        return f"""
+            select * from (
+              select cell, value as {column},
+                other + case when cell is not distinct from value then kept else 0 end as share
+              from ({self.cells()}) as c, ({domain}) as d) as s where share <> 0"""
+
+
+@dataclass(frozen=True)
+class RetainedFactor(Factor):
+    """A sensitive column whose values were kept with the published probability, and drawn anew otherwise."""
+
+    retention: str = ""
+
+    def listing(self, uses: Uses) -> str:
+        """One row a released value and value it may stand for."""
+        shown = f"""
+            select {self.cell} as cell, count(*) / sum(count(*)) over () as frequency,
+              any_value({self.retention}) as kept
+            from {self.release} as r group by all"""
+        return f"""
+            select s.cell, a.cell as {quoted(self.columns[0])},
+              ((s.cell is not distinct from a.cell)::double - (1 - s.kept) * a.frequency) / s.kept as share
+            from ({shown}) as s, ({shown}) as a"""
