@@ -335,16 +335,15 @@ def _ran(call: pa.StructArray) -> pa.Array:
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    statement, fed = (call.field("instance")[0].as_py(), call.field("asker")[0].as_py(), 0), None
-    if "feed" in names:
-        statement, fed = input_scan.taken(call.field("feed")[0].as_py())
+    instance, asker, query = (call.field(name)[0].as_py() for name in ("instance", "asker", "statement"))
+    fed = input_scan.taken(call.field("feed")[0].as_py())[1] if "feed" in names else None
 
     def tables() -> list[runner.Rows]:
         return [fed] if fed is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
 
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
-    return runner.run_call(entry, text, tables, trees, counted, statement)
+    return runner.run_call(entry, text, tables, trees, counted, (instance, asker, query))
 
 
 def _table(fed: pa.StructArray) -> input_scan.FedTable:

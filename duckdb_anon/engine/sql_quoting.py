@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 ASKER = "asker: current_connection_id(), instance: _anon_instance()"
 """Fields of a call that say which connection asks, and of which database."""
+STATEMENT = "statement: current_query_id()"
+"""Field of a call that says for which statement Python holds rows between the calls."""
 
 
 def ident(name: str) -> str:

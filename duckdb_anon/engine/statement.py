@@ -10,7 +10,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import ASKED_BY, layout_to_json, to_json
-from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
+from duckdb_anon.engine.sql_quoting import ASKER, STATEMENT, ident, literal, polled
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
     ColumnPlan,
@@ -89,7 +89,7 @@ def run_ctes(
     counted = _combinations(entry, roles, params)
     guarded = guard(entry.name, coded, "_anon_src")
     start = (
-        f"_anon_start({{call: if({guarded}, {literal(call)}, null), {ASKER}, feed: (from _anon_fed), "
+        f"_anon_start({{call: if({guarded}, {literal(call)}, null), {ASKER}, {STATEMENT}, feed: (from _anon_fed), "
         f"rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}})){counted}{tree_sql}}})"
     )
     return (
@@ -101,7 +101,7 @@ def run_ctes(
 
 def opened_feed(name: str) -> str:
     """CTE that opens a feed and says its number."""
-    told = f"{ASKER}, statement: current_query_id(), threads: current_setting('threads')"
+    told = f"{ASKER}, {STATEMENT}, threads: current_setting('threads')"
     asked = f"_anon_open({{{told}}})"
     return f"{name} as materialized (select {asked} as _feed)"
 
