@@ -37,10 +37,11 @@ _lock = threading.RLock()
 class Compiled:
     """A function that is compiled when Python or another compiled function calls it first."""
 
-    def __init__(self, function: Callable[..., Any], allocates: bool = True) -> None:
+    def __init__(self, function: Callable[..., Any], allocates: bool = True, inline: bool = False) -> None:
         """Remember what to compile."""
         functools.update_wrapper(self, function)
-        self.function, self.allocates = function, allocates
+        self.function = self.py_func = function
+        self.allocates, self.inline = allocates, inline
         self._by_types: dict[Any, Any] = {}
 
     def __call__(self, *arguments: Any) -> Any:
@@ -67,6 +68,11 @@ class Compiled:
                 except Exception:  # pickle and LLVM raise anything on damaged code; a full disk raises OSError
                     shutil.rmtree(folder, ignore_errors=True)
             return numba.njit(signature, **options)(self.function)
+
+    @property
+    def targetoptions(self) -> dict[str, str]:
+        """Where numba looks for a function that it is to compile as a part of the one that calls it."""
+        return {"inline": "always"} if self.inline and _extras_work() else {}
 
     @functools.cached_property
     def inner(self) -> Any:
@@ -114,6 +120,15 @@ def compiled_in_place(function: Function) -> Function:
     return cast(Function, Compiled(function, allocates=False))
 
 
+def compiled_inline(function: Function) -> Function:
+    """Compile a function as a part of the only function that calls it, which takes less time than two.
+
+    Args:
+        function: as for `compiled_in_place`.
+    """
+    return cast(Function, Compiled(function, allocates=False, inline=True))
+
+
 def instead(kernel: Function, replacements: Mapping[Any, Any]) -> Function:
     """Return a compiled function that calls others in the place of some that it would call, directly or not.
 
@@ -140,7 +155,7 @@ def _variant(kernel: Compiled, replacements: frozenset[tuple[Compiled, Compiled]
     # machine code is found by name: variants with the same name would call one another's functions
     names = sorted(f"{name}={each.function.__module__}.{each.function.__qualname__}" for name, each in calls.items())
     changed.__qualname__ = f"{function.__qualname__}_{hashlib.sha256(str(names).encode()).hexdigest()[:16]}"
-    return Compiled(changed, kernel.allocates)
+    return Compiled(changed, kernel.allocates, kernel.inline)
 
 
 def _type_key(value: Any) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 
 from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
 from duckdb_anon.kernels.bucketize import anatomize
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, assign, sse_partition
+from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, assign, partition
 from duckdb_anon.kernels.partition.person_level import diverse_persons
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
 from duckdb_anon.methods.partition_params import whole_persons_by
@@ -55,7 +55,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 def near(table: CodedTable, params: Params, rng: np.random.Generator) -> IntArray:
     """Buckets dealt inside groups of similar rows, each l-diverse; numbered at random."""
     codes, least = table.sensitive[0].codes, params["l"]
-    group = sse_partition(table.qi, codes, FrequencyDiversity(float(least)), tick=tick, function=NAME)
+    group = partition(table.qi, codes, FrequencyDiversity(float(least)), tick=tick, cut="sse", function=NAME)
     bucket = assign(group, codes, least, rng.permutation(table.rows))
     return np.asarray(rng.permutation(int(bucket.max(initial=-1)) + 1)[bucket], dtype=np.int64)
 
@@ -64,7 +64,7 @@ def of_persons(table: CodedTable, least: float, rng: np.random.Generator) -> Int
     """Buckets of whole persons; numbered at random."""
     requirement = All((KAnonymity(ceil(least)), diverse_persons(least)))
     codes, person = table.sensitive[0].codes, table.repeated_person
-    bucket = sse_partition(table.qi, codes, requirement, person=person, tick=tick, function=NAME)
+    bucket = partition(table.qi, codes, requirement, person=person, tick=tick, cut="sse", function=NAME)
     return np.asarray(rng.permutation(int(bucket.max(initial=-1)) + 1)[bucket], dtype=np.int64)
 
 

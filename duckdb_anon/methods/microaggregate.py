@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import KAnonymity, sse_partition
+from duckdb_anon.kernels.partition import KAnonymity, partition
 from duckdb_anon.kernels.partition.mdav import mdav_groups
 from duckdb_anon.methods.partition_params import unchanged
 from duckdb_anon.model import progress
@@ -33,7 +33,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     if params["groups"] == "mdav":
         group = mdav_groups(NAME, table.qi, params["k"], tick)
     else:
-        group = sse_partition(table.qi, None, KAnonymity(params["k"]), tick=tick, function=NAME)
+        group = partition(table.qi, None, KAnonymity(params["k"]), tick=tick, cut="sse", function=NAME)
     if np.bincount(group).min() < params["k"]:
         raise RequirementError(
             f"{NAME}: a finished group is too small; nothing is released. This is an error of the package, not of "

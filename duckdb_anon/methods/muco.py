@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.guarantees import every_column, joined
-from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, Requirement, sse_partition
+from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, Requirement, partition
 from duckdb_anon.kernels.partition.person_level import diverse_persons
 from duckdb_anon.kernels.permutation import permuted, permuted_codes, repaired
 from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
@@ -126,7 +126,7 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     least = max(ceil(1 / params["delta"]), min(least_size(params), members))
     requirement, sensitive = required(table, params, least, persons=person is not None)
     try:
-        return sse_partition(table.qi, sensitive, requirement, person=person, tick=tick, function=function)
+        return partition(table.qi, sensitive, requirement, person=person, tick=tick, cut="sse", function=function)
     except RequirementError as error:
         if person is not None:
             raise

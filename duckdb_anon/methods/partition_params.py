@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import KAnonymity, Requirement, partition, sse_partition, whole_persons
+from duckdb_anon.kernels.partition import KAnonymity, Requirement, partition, whole_persons
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
@@ -74,7 +74,7 @@ def cut_groups(
     """Group of each record; every group satisfies the requirement."""
     codes = sensitive if requirement.needs_sensitive else None
     if params["cut"] == "sse":
-        return sse_partition(qi, codes, requirement, person=person, tick=tick, function=function)
+        return partition(qi, codes, requirement, person=person, tick=tick, cut="sse", function=function)
     return partition(
         qi if person is None else whole_persons(qi, person),
         codes,

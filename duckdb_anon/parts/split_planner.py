@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups, SensitiveCells
-from duckdb_anon.kernels.partition.median import Width
+from duckdb_anon.kernels.partition.partition import Width
 from duckdb_anon.kernels.partition.split_from_counts import Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray

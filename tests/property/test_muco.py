@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, sse_partition
+from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, partition
 from duckdb_anon.kernels.permutation import permuted, repaired
 from duckdb_anon.methods.muco import least_size
 from tests.reference.cover_lp import nominal, ordered
@@ -94,7 +94,7 @@ def test_histograms_of_every_group_are_exact(seed: int, k: int, least: float, re
         ordered(rng.integers(0, 3, rows)),
     ]
     secret = nominal((np.arange(rows) % 4).tolist(), "s")
-    group = sse_partition(qi, secret.codes, All((KAnonymity(k), FrequencyDiversity(least))))
+    group = partition(qi, secret.codes, All((KAnonymity(k), FrequencyDiversity(least))), cut="sse")
     source = permuted(group, 3, rng)
     if repair:
         source = repaired(qi, [secret], group, source, rng)
@@ -127,7 +127,7 @@ def test_an_insider_stays_at_delta_on_real_tables(shared_data: Any, columns: Any
     assert least == 10 + repair
 
     def call(attributes: list[Any]) -> tuple[list[np.ndarray], np.ndarray]:
-        group = sse_partition(attributes, secret.codes, All((KAnonymity(least), FrequencyDiversity(2))))
+        group = partition(attributes, secret.codes, All((KAnonymity(least), FrequencyDiversity(2))), cut="sse")
         source = permuted(group, len(attributes), rng)
         if repair:
             source = repaired(attributes, [secret], group, source, rng)

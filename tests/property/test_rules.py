@@ -22,8 +22,7 @@ from duckdb_anon.kernels.partition import (
     TCloseness,
 )
 from duckdb_anon.kernels.partition.person_level import OfRows, of_persons_and_rows
-from duckdb_anon.kernels.partition.privacy_checks_jit import satisfied
-from duckdb_anon.kernels.partition.rules import Rules, Tally
+from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
 from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from tests.reference import mondrian as slow
@@ -101,8 +100,8 @@ def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: R
     expected = requirement.holds(groups)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(groups) + 1))
-    rules = Rules.of(requirement.rules(groups.table_counts), sensitive, person)
-    tally = Tally.of(rules)
+    rules = Checks.of(requirement.rules(groups.table_counts), sensitive, person)
+    tally = CheckSpace.of(rules)
     places = sensitive[order].astype(np.int64)
     for _ in range(2):  # the working space is left as it was found
         got = [satisfied(rules, tally, places, order.astype(np.int64), int(a), int(b)) for a, b in pairwise(starts)]
@@ -110,6 +109,6 @@ def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: R
 
 
 def test_recursive_diversity_reads_no_further_than_its_counts():
-    rules = Rules.of(RecursiveDiversity(2, 9).rules(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
+    rules = Checks.of(RecursiveDiversity(2, 9).rules(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
     codes = np.array([0, 0, 1], dtype=np.int64)
-    assert not satisfied(rules, Tally.of(rules), codes, codes, 0, 3)
+    assert not satisfied(rules, CheckSpace.of(rules), codes, codes, 0, 3)

@@ -3,7 +3,6 @@
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.generalize import BoxLoss, box_loss, boxes
 from duckdb_anon.kernels.partition.m_invariance import assign
-from duckdb_anon.kernels.partition.marginal import OfColumn, combine
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.person_level import PersonShare, whole_persons
 from duckdb_anon.kernels.partition.privacy_models import (
@@ -12,10 +11,11 @@ from duckdb_anon.kernels.partition.privacy_models import (
     EntropyDiversity,
     FrequencyDiversity,
     KAnonymity,
+    OfColumn,
     RecursiveDiversity,
     Requirement,
+    combine,
 )
-from duckdb_anon.kernels.partition.sse_split import sse_partition
 from duckdb_anon.kernels.partition.t_closeness import TCloseness
 
 __all__ = [
@@ -36,6 +36,5 @@ __all__ = [
     "boxes",
     "combine",
     "partition",
-    "sse_partition",
     "whole_persons",
 ]

@@ -1,9 +1,10 @@
-"""Partitioning a table into groups that each satisfy a privacy requirement, top down.
+"""Partitioning a table into groups that each satisfy a privacy model, top down.
 
-Guarantee: every group of the result satisfies the requirement, re-checked on the finished partition.
-Mondrian (LeFevre, DeWitt and Ramakrishnan 2006) with median cuts, or with the cuts that save the most
-normalized certainty penalty (`cut='loss'`). One group after the other from a stack; how a group is cut depends on
-its rows alone, so large ones are worked on several threads and the result is the same.
+Guarantee: every group of the result satisfies the model, re-checked on the finished partition. The score of cuts is
+plugged in: 'median' is Mondrian (LeFevre, DeWitt and Ramakrishnan 2006), 'loss' takes the cuts that save the most
+normalized certainty penalty, 'sse' those that lower the squared error most; see `split_candidates` and `sse_split`.
+If the parts of a cut fail, the next best cut is tried. How a group is cut depends on its rows alone, so large ones are
+worked on several threads and the result is the same.
 
 Cost: O(n) per attribute and level of cuts.
 """
@@ -11,53 +12,67 @@ Cost: O(n) per attribute and level of cuts.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from duckdb_anon.kernels.array_ops import number_groups
+from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline, instead
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
-from duckdb_anon.kernels.partition.flat_attributes import Lines
-from duckdb_anon.kernels.partition.loss_cut import groups_by_loss
-from duckdb_anon.kernels.partition.median import WIDTHS, Width, groups_at_median
-from duckdb_anon.kernels.partition.partition_state import Rows, Space
-from duckdb_anon.kernels.partition.privacy_checks_jit import checking
+from duckdb_anon.kernels.partition.partition_state import Columns, Rows, Workspace, carry_out, lay_out, push
+from duckdb_anon.kernels.partition.person_level import whole_persons
+from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied, without_unused
 from duckdb_anon.kernels.partition.privacy_models import Requirement
-from duckdb_anon.kernels.partition.rules import Rules, Tally
-from duckdb_anon.kernels.partition.split_candidates import Candidates
+from duckdb_anon.kernels.partition.split_candidates import (
+    DISTINCT,
+    NO_MORE,
+    NO_ROOM,
+    RANGE,
+    SPREAD,
+    Candidates,
+    LossScore,
+    MedianScore,
+    loss_cuts,
+    median_cuts,
+    next_cut,
+    set_cut,
+)
+from duckdb_anon.kernels.partition.sse_split import SAMPLE, ErrorScore, error_cuts, left_to_right, without_tree
 from duckdb_anon.kernels.thread_pool import work_off
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
 
-BY_LOSS, AT_MEDIAN, RELAXED = range(3)
-# Larger groups are cut once, and their parts handed to whichever thread is free; smaller ones are worked off whole.
-_WHOLE = 1 << 16
+Width = Literal["range", "distinct", "spread"]
+_WIDTHS = {"range": RANGE, "distinct": DISTINCT, "spread": SPREAD}
+# Larger groups are cut once, and their parts handed to whichever thread is free; smaller ones are cut to the end.
+_LARGE = 1 << 16
 
 
 def partition(
-    qi: tuple[Attribute, ...],
+    qi: Sequence[Attribute],
     sensitive: CodeArray | None,
     requirement: Requirement,
     *,
     person: CodeArray | None = None,
-    cut: Literal["median", "loss"] = "median",
+    cut: Literal["median", "loss", "sse"] = "median",
     width: Width = "range",
     mode: Literal["strict", "relaxed"] = "strict",
     tick: Callable[[], None] | None = None,
     function: str = "partition",
 ) -> IntArray:
-    """Cut a table into groups that all satisfy a requirement.
+    """Cut a table into groups that all satisfy a privacy model.
 
     Args:
         qi: the quasi-identifiers, each with n codes.
-        sensitive: sensitive code of each row, shape (n,), or None if the requirement does not ask for it.
+        sensitive: sensitive code of each row, shape (n,), or None if the model does not read it.
         requirement: what every group must satisfy.
-        person: person of each row, shape (n,), where persons have several rows: the requirement then counts persons.
-        cut: 'median', or 'loss' for the cuts that save the most NCP.
-        width: how the median cut ranks attributes, see `groups_at_median`.
+        person: person of each row, shape (n,), where persons have several rows: the model then counts persons, and
+            the groups of 'sse' hold whole persons.
+        cut: 'median', 'loss' for the cuts that save the most NCP, 'sse' for the least squared error.
+        width: how the median cut ranks attributes, see `MedianScore`.
         mode: 'strict' never separates equal values; 'relaxed' (median only) deals median rows to both sides.
         tick: polled several times a second; what it raises stops the work.
         function: name used in messages.
@@ -71,8 +86,7 @@ def partition(
 
     >>> from duckdb_anon.kernels.partition.privacy_models import KAnonymity
     >>> ages = np.array([3, 0, 2, 1], dtype=np.int32)
-    >>> place = np.arange(4.0)
-    >>> age = Attribute('age', 'ordered', ages, place, 4, -1, np.argsort(ages))
+    >>> age = Attribute('age', 'ordered', ages, np.arange(4.0), 4, -1, np.argsort(ages))
     >>> partition((age,), None, KAnonymity(2)).tolist()
     [1, 0, 1, 0]
     """
@@ -82,75 +96,68 @@ def partition(
         raise ParameterError(f"{function}: the requirement needs a sensitive column; give sensitive := 'column'")
     if rows == 0:
         return np.empty(0, dtype=np.int64)
-    whole = Groups(np.zeros(rows, dtype=np.int64), sensitive, person=person)
-    if not requirement.holds(whole).all():
-        raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
-    how = BY_LOSS if cut == "loss" else RELAXED if mode == "relaxed" else AT_MEDIAN
-    rules = Rules.of(requirement.rules(whole.table_counts), sensitive, person)
-    group = _cut_all(qi, sensitive, rules, _How(how, WIDTHS[width], max(1, requirement.min_size)), tick)
-    finished = Groups(group, sensitive, table_counts=whole.table_counts, person=person)
+    table = Groups(np.zeros(rows, dtype=np.int64), sensitive, person=person)
+    if not requirement.holds(table).all():
+        raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(table)}")
+    score = _Score.of(qi, cut, width, mode, person)
+    checks = Checks.of(requirement.rules(table.table_counts), sensitive, person)
+    group = _cut_all(score, sensitive, checks, max(1, requirement.min_size), tick)
+    finished = Groups(group, sensitive, table_counts=table.table_counts, person=person)
     if not requirement.holds(finished).all():
         raise RequirementError(f"{function}: the finished groups fail the requirement; nothing is released")
     return group
 
 
-class _How(NamedTuple):
-    """Which cuts are made: BY_LOSS, AT_MEDIAN or RELAXED; width of median cuts; fewest rows of a group."""
+class _Score(NamedTuple):
+    """What cuts are listed by: the compiled function, what it reads for so many rows, and the attributes it cuts."""
 
-    cut: int
-    width: int
-    min_size: int
+    list_cuts: Any
+    space: Callable[[int], Any]
+    attributes: tuple[Attribute, ...]
+    sample: int
+
+    @staticmethod
+    def of(qi: Sequence[Attribute], cut: str, width: Width, mode: str, person: CodeArray | None) -> _Score:
+        if cut == "loss":
+            return _Score(loss_cuts, lambda rows: LossScore(), tuple(qi), 0)
+        if cut == "median":
+            return _Score(median_cuts, lambda rows: MedianScore(_WIDTHS[width], int(mode == "relaxed")), tuple(qi), 0)
+        ordered = [left_to_right(attribute) for attribute in (qi if person is None else whole_persons(qi, person))]
+        return _Score(
+            error_cuts, lambda rows: ErrorScore.of(ordered, rows), tuple(without_tree(each) for each in ordered), SAMPLE
+        )
 
 
 def _cut_all(
-    qi: tuple[Attribute, ...],
-    sensitive: CodeArray | None,
-    rules: Rules,
-    how: _How,
-    tick: Callable[[], None] | None,
+    score: _Score, sensitive: CodeArray | None, checks: Checks, min_size: int, tick: Callable[[], None] | None
 ) -> IntArray:
-    lines = Lines.of(qi)
-    rows = Rows.of(qi, lines, sensitive)
+    columns = Columns.of(score.attributes)
+    rows = Rows.of(score.attributes, columns, sensitive)
     count, local = len(rows.row), threading.local()
-    settled = np.zeros(1, dtype=np.int64)
-    by_loss, at_median = checking(groups_by_loss, rules), checking(groups_at_median, rules)
+    finished = np.zeros(1, dtype=np.int64)
+    kernel = instead(cut_groups, {list_cuts: score.list_cuts, **without_unused(checks)})
 
     def work(piece: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         start, stop = piece
-        once = stop - start > _WHOLE
         if getattr(local, "rows", -1) < stop - start:
             local.rows = stop - start
-            local.space = Space.of(lines, stop - start)
-            local.found = Candidates.of(lines, stop - start)
-            local.tally = Tally.of(rules)
-        space = local.space
-        whole = int(once)
-        if how.cut == BY_LOSS:
-            parts = by_loss(
-                lines, rows, rules, space, local.tally, local.found, how.min_size, whole, start, stop, flag, settled
+            local.space, local.checking = Workspace.of(columns, stop - start), CheckSpace.of(checks)
+            room = min(score.sample or stop - start, count)
+            local.found, local.score = Candidates.of(columns, room), score.space(room)
+        space, found, plugged, once = local.space, local.found, local.score, stop - start > _LARGE
+        space.stack[0], space.stack[1], space.waiting[0] = start, stop, 1
+        while True:
+            parts = kernel(
+                columns, rows, checks, space, local.checking, found, plugged, min_size, int(once), flag, finished
             )
-        else:
-            relaxed = int(how.cut == RELAXED)
-            parts = at_median(
-                lines,
-                rows,
-                rules,
-                space,
-                local.tally,
-                how.min_size,
-                how.width,
-                relaxed,
-                whole,
-                start,
-                stop,
-                flag,
-                settled,
-            )
-        bounds = space.part_start[: parts + 1].tolist() if once and parts > 1 else []
-        return list(pairwise(bounds))
+            if parts != NO_ROOM:
+                break
+            low, high = space.stack[2 * space.waiting[0] - 2 : 2 * space.waiting[0]].tolist()
+            found, plugged = Candidates.of(columns, high - low), score.space(high - low)
+        return list(pairwise(space.part_start[: parts + 1].tolist())) if once and parts > 1 else []
 
     def poll() -> None:
-        progress.say("groups", float(settled[0]) / count)
+        progress.say("groups", float(finished[0]) / count)
         if tick is not None:
             tick()
 
@@ -158,10 +165,97 @@ def _cut_all(
     return number_groups(rows.first, rows.row)
 
 
-def _check_options(function: str, cut: str, width: str, mode: str, qi: tuple[Attribute, ...]) -> None:
+@compiled_in_place
+def list_cuts(
+    columns: Columns, rows: Rows, space: Workspace, found: Candidates, score: Any, min_size: int, start: int, stop: int,
+    attempt: int,
+) -> int:  # fmt: skip
+    """Stands for the score's function: lists cuts, returns how many there are, NO_MORE or NO_ROOM."""
+    return NO_MORE
+
+
+@compiled_in_place
+def cut_groups(
+    columns: Columns, rows: Rows, checks: Checks, space: Workspace, checking: CheckSpace, found: Candidates, score: Any,
+    min_size: int, once: int, flag: IntArray, finished: IntArray,
+) -> int:  # fmt: skip
+    """Cut the groups that wait on the stack, and their parts unless `once`.
+
+    Args:
+        columns: the attributes.
+        rows: the table; `rows.first` is set where a finished group starts.
+        checks: what every part must satisfy.
+        space: working space; after `once` its `part_start` has the parts.
+        checking: working space.
+        found: working space.
+        score: what `list_cuts` reads.
+        min_size: fewest rows of a group.
+        once: 1 to make one cut only.
+        flag: not 0 once the work is to stop.
+        finished: rows in finished groups, for display: threads may overwrite one another's sum.
+
+    Returns:
+        Number of parts of the last group; NO_ROOM where the group on top of the stack needs more working space.
+    """
+    parts = 1
+    while space.waiting[0] > 0 and flag[0] == 0:
+        top = space.waiting[0] - 1
+        start, stop = space.stack[2 * top], space.stack[2 * top + 1]
+        parts, attempt = 1, 0
+        while parts == 1 and stop - start >= 2 * min_size and flag[0] == 0:
+            cuts = list_cuts(columns, rows, space, found, score, min_size, start, stop, attempt)
+            if cuts == NO_ROOM:
+                return NO_ROOM
+            if cuts == NO_MORE:
+                break
+            attempt += 1
+            parts = _first_allowed(columns, rows, checks, space, checking, found, min_size, start, stop, flag)
+        space.waiting[0] = top
+        if parts == 1:
+            rows.first[start] = 1
+            finished[0] += stop - start
+        elif once == 1:
+            return parts
+        else:
+            push(space, parts)
+    return parts
+
+
+@compiled_inline
+def _first_allowed(
+    columns: Columns, rows: Rows, checks: Checks, space: Workspace, checking: CheckSpace, found: Candidates,
+    min_size: int, start: int, stop: int, flag: IntArray,
+) -> int:  # fmt: skip
+    """Make the first cut whose parts all satisfy the checks; return their number, 1 if there is none."""
+    while flag[0] == 0:
+        chosen = next_cut(found)
+        if chosen < 0:
+            return 1
+        if set_cut(columns, rows, space, found, chosen, start, stop):
+            parts = lay_out(columns, rows, space, start, stop)
+            if parts > 1 and _parts_hold(rows, checks, space, checking, min_size, parts):
+                carry_out(rows, start, stop)
+                return parts
+    return 1
+
+
+@compiled_inline
+def _parts_hold(rows: Rows, checks: Checks, space: Workspace, checking: CheckSpace, min_size: int, parts: int) -> bool:
+    """Say whether every part that is laid out satisfies the checks."""
+    for p in range(parts):
+        if space.part_start[p + 1] - space.part_start[p] < min_size:
+            return False
+    for p in range(parts):
+        low, high = space.part_start[p], space.part_start[p + 1]
+        if not satisfied(checks, checking, rows.next_sensitive, rows.next_row, low, high):
+            return False
+    return True
+
+
+def _check_options(function: str, cut: str, width: str, mode: str, qi: Sequence[Attribute]) -> None:
     allowed = {
-        "cut": (cut, ("loss", "median")),
-        "width": (width, ("range", "distinct", "spread")),
+        "cut": (cut, ("loss", "median", "sse")),
+        "width": (width, tuple(_WIDTHS)),
         "mode": (mode, ("strict", "relaxed")),
     }
     for name, (value, known) in allowed.items():

@@ -18,8 +18,8 @@ from fractions import Fraction
 import numpy as np
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_checks_jit import PERSON_ROWS, TOLERANCE, Check
 from duckdb_anon.kernels.partition.privacy_models import All, BoolArray, FrequencyDiversity, Requirement
-from duckdb_anon.kernels.partition.rules import PERSON_ROWS, TOLERANCE, Rule
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 
 _DENOMINATOR = 10**6
@@ -45,10 +45,10 @@ class PersonShare(Requirement):
         """It is about persons alone."""
         return False
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
         exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
-        return [Rule(PERSON_ROWS, (exact.numerator, exact.denominator))]
+        return [Check(PERSON_ROWS, (exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -76,7 +76,7 @@ class OfRows(Requirement):
         """Rows a group needs."""
         return self.part.min_size
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
         return [rule._replace(rows=True) for rule in self.part.rules(table_counts)]
 

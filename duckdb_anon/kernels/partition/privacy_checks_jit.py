@@ -1,317 +1,452 @@
-"""Whether a group satisfies its rules: counts in the working space of a thread, compiled.
+"""Privacy models as compiled checks: what a partitioner asks of one part, in passes over its rows.
 
-Cost: linear in the group's rows, more for what the rules of t-closeness ask of each of its values.
+Each `PrivacyModel` translates itself into checks. Its array form (`PrivacyModel.holds`) is written apart: finished
+groups and published classes are checked again with that one. Formulas and sources: see `privacy_models`, `t_closeness`,
+`slicing.diversity` and `slicing.chance`.
+
+Where rows belong to persons, a group's size is the number of its persons and a value's count the number of
+persons that have it, so that several rows of one person never count as several people.
+
+Cost: linear in the rows of the part; a sort of its different values for ordered distances.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled_in_place, instead
-from duckdb_anon.kernels.partition.rules import (
-    COMMON,
-    CONDITIONAL,
-    DISTINCT,
-    ENTROPY,
-    EQUAL,
-    FREQUENCY,
-    HIERARCHICAL,
-    LINKABLE,
-    ORDERED,
-    PERSON_ROWS,
-    RECURSIVE,
-    SIZE,
-    TOLERANCE,
-    Rules,
-    Tally,
-)
-from duckdb_anon.kernels.partition.sorting import sort_codes
-from duckdb_anon.model.coded_table import CodeArray
+from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline
+from duckdb_anon.kernels.partition.partition_state import sort_codes, starts_of
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+BoolArray = NDArray[np.bool_]
+SIZE, FREQUENCY, DISTINCT, ENTROPY, RECURSIVE, EQUAL, ORDERED, HIERARCHICAL, CONDITIONAL, COMMON, LINKABLE = range(11)
+PERSON_ROWS = 11
+TOLERANCE = 1e-9
+_NUMBERS = 4
+
+
+class Check(NamedTuple):
+    """One condition on a part.
+
+    Attributes:
+        kind: which of the constants above.
+        numbers: its parameters, at most four.
+        view: code of the column it is about by sensitive code; None where they are the same.
+        codes: whole numbers it needs by code.
+        shares: numbers it needs by code.
+        rows: whether rows are counted even where persons are.
+    """
+
+    kind: int
+    numbers: tuple[float, ...] = ()
+    view: CodeArray | None = None
+    codes: CodeArray | None = None
+    shares: FloatArray | None = None
+    rows: bool = False
+
+
+class Checks(NamedTuple):
+    """Several checks as flat arrays.
+
+    Attributes:
+        kind: kind of each check, shape (checks,).
+        number: parameters, shape (checks, 4).
+        rows: whether a check counts rows even where persons are counted.
+        column: which row of `views` a check reads its codes through.
+        views: code by sensitive code; row 0 is the sensitive code itself.
+        codes_at: where the check's whole numbers start in `codes`, shape (checks + 1,).
+        codes: see `Check.codes`.
+        shares_at: where the check's numbers start in `shares`, shape (checks + 1,).
+        shares: see `Check.shares`.
+        person: person of each source row; no entries where rows are persons.
+        pair: number of the (person, value) pair of each source row, shape (views, rows).
+    """
+
+    kind: IntArray
+    number: FloatArray
+    rows: BoolArray
+    column: IntArray
+    views: IntArray
+    codes_at: IntArray
+    codes: IntArray
+    shares_at: IntArray
+    shares: FloatArray
+    person: IntArray
+    pair: IntArray
+
+    @staticmethod
+    def of(checks: Sequence[Check], sensitive: CodeArray | None, person: CodeArray | None) -> Checks:
+        """Flatten checks.
+
+        Args:
+            checks: what every part must satisfy.
+            sensitive: sensitive code of each row, or None.
+            person: person of each row, or None where every row is a person.
+        """
+        domain = 1 if sensitive is None else int(sensitive.max(initial=0)) + 1
+        views = [np.arange(domain, dtype=np.int64)]
+        which = []
+        for check in checks:
+            which.append(0 if check.view is None else len(views))
+            if check.view is not None:
+                views.append(check.view.astype(np.int64))
+        no_codes, no_shares = np.empty(0, np.int64), np.empty(0, np.float64)
+        codes = [no_codes if check.codes is None else check.codes.astype(np.int64) for check in checks]
+        shares = [no_shares if check.shares is None else check.shares.astype(np.float64) for check in checks]
+        number = np.zeros((len(checks), _NUMBERS))
+        for row, check in zip(number, checks, strict=True):
+            row[: len(check.numbers)] = check.numbers
+        pairs = np.empty((len(views), 0), np.int64)
+        if person is not None and sensitive is not None:
+            pairs = np.array([_pairs(person, view[sensitive]) for view in views])
+        return Checks(
+            np.array([check.kind for check in checks], dtype=np.int64),
+            number,
+            np.array([check.rows for check in checks], dtype=np.bool_),
+            np.array(which, dtype=np.int64),
+            np.array(views),
+            starts_of([len(each) for each in codes]),
+            np.concatenate([no_codes, *codes]),
+            starts_of([len(each) for each in shares]),
+            np.concatenate([no_shares, *shares]),
+            no_codes if person is None else person.astype(np.int64),
+            pairs,
+        )
+
+
+def _pairs(person: CodeArray, code: IntArray) -> IntArray:
+    return keys_of([person, code]).of_row
+
+
+class CheckSpace(NamedTuple):
+    """Working space for one thread.
+
+    Attributes:
+        rows: rows (persons) of each code, zero between checks.
+        other: second set of counts, zero between checks.
+        touched: the codes that occur.
+        top: largest counts, in descending order.
+        chance: probabilities of small numbers of values.
+        seen: last check in which each person or pair was met.
+        check: number of the current check, shape (1,).
+    """
+
+    rows: IntArray
+    other: IntArray
+    touched: IntArray
+    top: IntArray
+    chance: FloatArray
+    seen: IntArray
+    checked: IntArray
+
+    @staticmethod
+    def of(checks: Checks) -> CheckSpace:
+        """Make space for checking these checks."""
+        # the whole table may have more values than the rows at hand
+        values = int(np.diff(checks.shares_at).max(initial=0))
+        codes = (checks.views, checks.codes, checks.person)
+        domain = max(values, *(int(each.max(initial=0)) for each in codes)) + 2
+        most = 2 + int(checks.number[:, 0].max(initial=0)) if len(checks.kind) else 2
+        met = max(int(checks.person.max(initial=-1)), int(checks.pair.max(initial=-1))) + 1
+        small = np.zeros(min(most, 2 + len(checks.views[0]) + domain), dtype=np.int64)
+        return CheckSpace(
+            np.zeros(domain, np.int64),
+            np.zeros(domain, np.int64),
+            np.zeros(domain, np.int64),
+            small,
+            np.zeros(len(small) + 1),
+            np.zeros(met, np.int64),
+            np.zeros(1, np.int64),
+        )
 
 
 @compiled_in_place
-def satisfied(rules: Rules, tally: Tally, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int) -> bool:
-    """Say whether the rows start .. stop - 1 satisfy all rules.
+def satisfied(
+    checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int
+) -> bool:
+    """Say whether the rows start .. stop - 1 satisfy all checks.
 
     Args:
-        rules: the rules.
-        tally: working space.
+        checks: the checks.
+        space: working space.
         sensitive: sensitive code of each place.
         row: source row of each place; read only where rows belong to persons.
         start: first place of the part.
         stop: end of the part.
     """
-    persons = len(rules.person) > 0
+    persons = len(checks.person) > 0
     size = stop - start
     if persons:
-        tally.check[0] += 1
+        space.checked[0] += 1
         size = 0
         for i in range(start, stop):
-            person = rules.person[row[i]]
-            if tally.seen[person] != tally.check[0]:
-                tally.seen[person] = tally.check[0]
+            person = checks.person[row[i]]
+            if space.seen[person] != space.checked[0]:
+                space.seen[person] = space.checked[0]
                 size += 1
-    for r in range(len(rules.kind)):
-        if rules.kind[r] == SIZE:
-            if size < rules.number[r, 0]:
+    for r in range(len(checks.kind)):
+        if checks.kind[r] == SIZE:
+            if size < checks.number[r, 0]:
                 return False
             continue
-        view, touched, total = rules.column[r], 0, 0
-        tally.check[0] += 1
-        of_persons = rules.kind[r] == PERSON_ROWS
-        once = persons and not of_persons and not rules.rows[r]
+        view, touched, total = checks.column[r], 0, 0
+        space.checked[0] += 1
+        of_persons = checks.kind[r] == PERSON_ROWS
+        once = persons and not of_persons and not checks.rows[r]
         for i in range(start, stop):
             if once:
-                pair = rules.pair[view, row[i]]
-                if tally.seen[pair] == tally.check[0]:
+                pair = checks.pair[view, row[i]]
+                if space.seen[pair] == space.checked[0]:
                     continue
-                tally.seen[pair] = tally.check[0]
-            code = rules.person[row[i]] if of_persons else rules.views[view, sensitive[i]]
-            if tally.rows[code] == 0:
-                tally.touched[touched] = code
+                space.seen[pair] = space.checked[0]
+            code = checks.person[row[i]] if of_persons else checks.views[view, sensitive[i]]
+            if space.rows[code] == 0:
+                space.touched[touched] = code
                 touched += 1
-            tally.rows[code] += 1
+            space.rows[code] += 1
             total += 1
-        holds = _holds(rules, r, tally, touched, total if rules.rows[r] else size, total)
+        holds = _holds(checks, r, space, touched, total if checks.rows[r] else size, total)
         for place in range(touched):
-            tally.rows[tally.touched[place]] = 0
+            space.rows[space.touched[place]] = 0
         if not holds:
             return False
     return True
 
 
-@compiled_in_place
-def large_enough(rules: Rules, tally: Tally, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int) -> bool:
-    """Say what `satisfied` does where all rules are about the number of rows.
+@compiled_inline
+def _large_enough(
+    checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int
+) -> bool:
+    """Say what `satisfied` does where all checks are about the number of rows.
 
     Args:
-        rules: the rules.
-        tally: working space.
+        checks: the checks.
+        space: working space.
         sensitive: sensitive code of each place.
         row: source row of each place.
         start: first place of the part.
         stop: end of the part.
     """
-    for r in range(len(rules.kind)):
-        if stop - start < rules.number[r, 0]:
+    for r in range(len(checks.kind)):
+        if stop - start < checks.number[r, 0]:
             return False
     return True
 
 
 @compiled_in_place
-def _endless(rules: Rules, r: int, tally: Tally, touched: int, total: int) -> float:
-    """Stand in for a distance that no rule is about."""
+def _endless(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> float:
+    """Stand in for a distance that no check is about."""
     return math.inf
 
 
 @compiled_in_place
-def _never(rules: Rules, r: int, tally: Tally, touched: int, size: float) -> bool:
-    """Stand in for a check that no rule asks for."""
+def _never(checks: Checks, r: int, space: CheckSpace, touched: int, size: float) -> bool:
+    """Stand in for a check that no check asks for."""
     return False
 
 
-def checking(kernel: Kernel, rules: Rules) -> Kernel:
-    """Return a kernel that can check such rules and no others, which takes half as long to compile.
-
-    Args:
-        kernel: a compiled function that calls `satisfied`, directly or not.
-        rules: what it is going to be given.
-    """
-    asked = set(rules.kind.tolist())
-    if asked <= {SIZE} and not len(rules.person):
-        return instead(kernel, {satisfied: large_enough})
-    distances = {ORDERED: _ordered_distance, HIERARCHICAL: _tree_distance}
-    others: dict[Any, Any] = {check: _endless for kind, check in distances.items() if kind not in asked}
-    others |= {} if CONDITIONAL in asked else {_conditional: _never}
-    others |= {} if asked & {COMMON, LINKABLE} else {_by_chance: _never}
-    return instead(kernel, others)
+def without_unused(checks: Checks) -> dict[Any, Any]:
+    """Replacements, for `jit.instead`, of what such checks do not need: compiling half as much takes half the time."""
+    kinds = set(checks.kind.tolist())
+    if kinds <= {SIZE} and not len(checks.person):
+        return {satisfied: _large_enough}
+    unused: dict[Any, Any] = {}
+    if ORDERED not in kinds:
+        unused[_ordered_distance] = _endless
+    if HIERARCHICAL not in kinds:
+        unused[_tree_distance] = _endless
+    if CONDITIONAL not in kinds:
+        unused[_conditional] = _never
+    if not kinds & {COMMON, LINKABLE}:
+        unused[_by_chance] = _never
+    return unused
 
 
 @compiled_in_place
-def _holds(rules: Rules, r: int, tally: Tally, touched: int, size: int, total: int) -> bool:
-    kind, first, second = rules.kind[r], rules.number[r, 0], rules.number[r, 1]
+def _holds(checks: Checks, r: int, space: CheckSpace, touched: int, size: int, total: int) -> bool:
+    kind, first, second = checks.kind[r], checks.number[r, 0], checks.number[r, 1]
     if kind == DISTINCT:
         return touched >= first - TOLERANCE
     if kind == PERSON_ROWS:
-        return _largest(tally, touched) * int(first) <= total * int(second)
+        return _largest(space, touched) * int(first) <= total * int(second)
     if kind == FREQUENCY:
-        return _largest(tally, touched) * int(first) <= size * int(second)
+        return _largest(space, touched) * int(first) <= size * int(second)
     if kind == ENTROPY:
         inner = 0.0
         for place in range(touched):
-            count = tally.rows[tally.touched[place]]
+            count = space.rows[space.touched[place]]
             inner += count * math.log(count)
         return math.log(total) - inner / total >= first - TOLERANCE
     if kind == RECURSIVE:
         if touched < first:
             return False
-        tail = total - _largest_few(tally, touched, int(first) - 1)
-        return _largest(tally, touched) * int(rules.number[r, 2]) < tail * int(second)
+        tail = total - _largest_few(space, touched, int(first) - 1)
+        return _largest(space, touched) * int(checks.number[r, 2]) < tail * int(second)
     if kind == EQUAL:
         distance = 0.0
-        shares = rules.shares_at[r]
+        shares = checks.shares_at[r]
         for place in range(touched):
-            code = tally.touched[place]
-            distance += max(tally.rows[code] / total - rules.shares[shares + code], 0.0)
+            code = space.touched[place]
+            distance += max(space.rows[code] / total - checks.shares[shares + code], 0.0)
         return distance <= first + TOLERANCE
     if kind == ORDERED:
-        return _ordered_distance(rules, r, tally, touched, total) <= first + TOLERANCE
+        return _ordered_distance(checks, r, space, touched, total) <= first + TOLERANCE
     if kind == HIERARCHICAL:
-        return _tree_distance(rules, r, tally, touched, total) <= first + TOLERANCE
+        return _tree_distance(checks, r, space, touched, total) <= first + TOLERANCE
     if kind == CONDITIONAL:
-        return _conditional(rules, r, tally, touched, first)
-    return _by_chance(rules, r, tally, touched, size)
+        return _conditional(checks, r, space, touched, first)
+    return _by_chance(checks, r, space, touched, size)
 
 
 @compiled_in_place
-def _largest(tally: Tally, touched: int) -> int:
+def _largest(space: CheckSpace, touched: int) -> int:
     largest = 0
     for place in range(touched):
-        largest = max(largest, tally.rows[tally.touched[place]])
+        largest = max(largest, space.rows[space.touched[place]])
     return largest
 
 
 @compiled_in_place
-def _largest_few(tally: Tally, touched: int, few: int) -> int:
+def _largest_few(space: CheckSpace, touched: int, few: int) -> int:
     """Sum of the largest `few` counts."""
     for place in range(few):
-        tally.top[place] = 0
+        space.top[place] = 0
     for place in range(touched):
-        count = tally.rows[tally.touched[place]]
+        count = space.rows[space.touched[place]]
         rank = few
-        while rank > 0 and tally.top[rank - 1] < count:
+        while rank > 0 and space.top[rank - 1] < count:
             if rank < few:
-                tally.top[rank] = tally.top[rank - 1]
+                space.top[rank] = space.top[rank - 1]
             rank -= 1
         if rank < few:
-            tally.top[rank] = count
+            space.top[rank] = count
     result = 0
     for place in range(few):
-        result += tally.top[place]
+        result += space.top[place]
     return result
 
 
 @compiled_in_place
-def _ordered_distance(rules: Rules, r: int, tally: Tally, touched: int, total: int) -> float:
+def _ordered_distance(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> float:
     """Sum over values of |P - Q|, cumulative shares, over their number less one.
 
     `shares` holds Q, then its running sums from 0 on; P is constant between two values of the part, so each such
     stretch is summed from those and the place where Q passes P.
     """
-    at = rules.shares_at[r]
-    domain = (rules.shares_at[r + 1] - at - 1) // 2
+    at = checks.shares_at[r]
+    domain = (checks.shares_at[r + 1] - at - 1) // 2
     if domain < 2:
         return 0.0
     prefix = at + domain
     if touched * 8 < domain:
-        sort_codes(tally.touched, touched)
+        sort_codes(space.touched, touched)
     else:
         touched = 0
         for code in range(domain):
-            if tally.rows[code] > 0:
-                tally.touched[touched] = code
+            if space.rows[code] > 0:
+                space.touched[touched] = code
                 touched += 1
-    distance = rules.shares[prefix + tally.touched[0]]
+    distance = checks.shares[prefix + space.touched[0]]
     passed_rows = 0
     for place in range(touched):
-        code = tally.touched[place]
-        end = domain - 1 if place + 1 == touched else tally.touched[place + 1]
-        passed_rows += tally.rows[code]
+        code = space.touched[place]
+        end = domain - 1 if place + 1 == touched else space.touched[place + 1]
+        passed_rows += space.rows[code]
         level = passed_rows / total
         low, high = int(code), int(end)
         while low < high:
             middle = (low + high) // 2
-            if rules.shares[at + middle] < level:
+            if checks.shares[at + middle] < level:
                 low = middle + 1
             else:
                 high = middle
-        distance += level * (low - code) - (rules.shares[prefix + low] - rules.shares[prefix + code])
-        distance += (rules.shares[prefix + end] - rules.shares[prefix + low]) - level * (end - low)
+        distance += level * (low - code) - (checks.shares[prefix + low] - checks.shares[prefix + code])
+        distance += (checks.shares[prefix + end] - checks.shares[prefix + low]) - level * (end - low)
     return distance / (domain - 1)
 
 
 @compiled_in_place
-def _tree_distance(rules: Rules, r: int, tally: Tally, touched: int, total: int) -> float:
+def _tree_distance(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> float:
     """Sum over nodes of |e| step, e the share of part less table below the node; see `closeness`.
 
     `codes`: number of levels, then the node of each code at each level, 0 once it is counted. `shares`: the distance
     of a part without rows, then step and table share of each node.
     """
-    codes, shares = rules.codes_at[r], rules.shares_at[r]
-    levels, values = rules.codes[codes], rules.codes[codes + 1]
-    distance = rules.shares[shares]
+    codes, shares = checks.codes_at[r], checks.shares_at[r]
+    levels, values = checks.codes[codes], checks.codes[codes + 1]
+    distance = checks.shares[shares]
     for level in range(levels):
         for place in range(touched):
-            code = tally.touched[place]
-            tally.other[rules.codes[codes + 2 + level * values + code]] += tally.rows[code]
+            code = space.touched[place]
+            space.other[checks.codes[codes + 2 + level * values + code]] += space.rows[code]
         for place in range(touched):
-            node = rules.codes[codes + 2 + level * values + tally.touched[place]]
-            rows = tally.other[node]
+            node = checks.codes[codes + 2 + level * values + space.touched[place]]
+            rows = space.other[node]
             if rows > 0:
-                tally.other[node] = 0
-                step, table = rules.shares[shares + 1 + 2 * node], rules.shares[shares + 2 + 2 * node]
+                space.other[node] = 0
+                step, table = checks.shares[shares + 1 + 2 * node], checks.shares[shares + 2 + 2 * node]
                 distance += (abs(rows / total - table) - table) * step
     return distance
 
 
 @compiled_in_place
-def _conditional(rules: Rules, r: int, tally: Tally, touched: int, least: float) -> bool:
+def _conditional(checks: Checks, r: int, space: CheckSpace, touched: int, least: float) -> bool:
     """Whether no value has a share above 1/l among the rows of its own last column part."""
-    codes = rules.codes_at[r]
+    codes = checks.codes_at[r]
     for place in range(touched):
-        code = tally.touched[place]
-        tally.other[rules.codes[codes + code]] += tally.rows[code]
+        code = space.touched[place]
+        space.other[checks.codes[codes + code]] += space.rows[code]
     holds = True
     for place in range(touched):
-        code = tally.touched[place]
-        rows = tally.other[rules.codes[codes + code]]
-        holds = holds and tally.rows[code] / rows * least <= 1 + TOLERANCE
+        code = space.touched[place]
+        rows = space.other[checks.codes[codes + code]]
+        holds = holds and space.rows[code] / rows * least <= 1 + TOLERANCE
     for place in range(touched):
-        tally.other[rules.codes[codes + tally.touched[place]]] = 0
+        space.other[checks.codes[codes + space.touched[place]]] = 0
     return holds
 
 
 @compiled_in_place
-def _by_chance(rules: Rules, r: int, tally: Tally, touched: int, size: int) -> bool:
+def _by_chance(checks: Checks, r: int, space: CheckSpace, touched: int, size: int) -> bool:
     """Whether values are common enough in an independent group of this size; see `slicing.chance`.
 
     COMMON: numbers are rate, alpha, weight. LINKABLE: d, alpha, weight. A negative weight takes the table's shares.
     """
-    first, alpha, weight = rules.number[r, 0], rules.number[r, 1], rules.number[r, 2]
-    shares = rules.shares_at[r]
-    few = int(first) if rules.kind[r] == LINKABLE else 0
-    if rules.kind[r] == LINKABLE:
+    first, alpha, weight = checks.number[r, 0], checks.number[r, 1], checks.number[r, 2]
+    shares = checks.shares_at[r]
+    few = int(first) if checks.kind[r] == LINKABLE else 0
+    if checks.kind[r] == LINKABLE:
         if touched < few:
             return alpha <= TOLERANCE
         for below in range(few):
-            tally.chance[below] = 0.0
-        tally.chance[0] = 1.0
-        sort_codes(tally.touched, touched)
+            space.chance[below] = 0.0
+        space.chance[0] = 1.0
+        sort_codes(space.touched, touched)
     for place in range(touched):
-        code = tally.touched[place]
-        share = rules.shares[shares + code]
+        code = space.touched[place]
+        share = checks.shares[shares + code]
         if weight >= 0:
-            share = (tally.rows[code] + weight * share) / (size + weight)
+            share = (space.rows[code] + weight * share) / (size + weight)
         occurs = -math.expm1(size * math.log1p(-min(share, 1 - 1e-16)))
-        if rules.kind[r] == COMMON:
+        if checks.kind[r] == COMMON:
             both = first * first
             total = both + (1 - both) * occurs
             if total > 0 and both / total > alpha + TOLERANCE:
                 return False
         else:
             for below in range(few - 1, -1, -1):
-                tally.chance[below] *= 1 - occurs
+                space.chance[below] *= 1 - occurs
                 if below > 0:
-                    tally.chance[below] += tally.chance[below - 1] * occurs
-    if rules.kind[r] == COMMON:
+                    space.chance[below] += space.chance[below - 1] * occurs
+    if checks.kind[r] == COMMON:
         return True
     tail = 1.0
     for below in range(few):
-        tail -= tally.chance[below]
+        tail -= space.chance[below]
     return tail >= alpha - TOLERANCE

@@ -6,9 +6,10 @@ Venkatasubramanian 2007), and all of several. Where rows belong to persons, all 
 is the number of its persons, a value's count the number of persons that have it.
 
 Writing another one: subclass `Requirement`, set `min_size`, give `holds` and `attained`, and `rules`: the same
-condition for one part at a time, see `rules.Rule`. `holds` receives `Groups`: sizes, the occupied (group, sensitive
-code, count) cells and the counts of the whole table. A partitioner only ever checks the parts of a group, so a
-requirement need not be monotone under union; but where the whole table fails, there is no partition at all.
+condition for one part at a time, see `privacy_checks_jit.Check`. `holds` receives `Groups`: sizes, the occupied
+(group, sensitive code, count) cells and the counts of the whole table. A partitioner only ever
+checks the parts of a group, so a requirement need not be monotone under union; but where the whole table fails, there
+is no partition at all.
 
 Cost: one sort of the rows for the cells, then linear in the number of cells.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -24,9 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
-from duckdb_anon.kernels.partition.rules import DISTINCT, ENTROPY, FREQUENCY, RECURSIVE, SIZE, TOLERANCE, Rule
+from duckdb_anon.kernels.partition.privacy_checks_jit import (
+    DISTINCT,
+    ENTROPY,
+    FREQUENCY,
+    RECURSIVE,
+    SIZE,
+    TOLERANCE,
+    Check,
+)
 from duckdb_anon.kernels.partition.sort_count import order_by
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
 _DENOMINATOR = 10**6
@@ -46,7 +57,7 @@ class Requirement(ABC):
         return True
 
     @abstractmethod
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """Say the requirement as rules, which a partitioner checks on one part at a time.
 
         Args:
@@ -78,9 +89,9 @@ class KAnonymity(Requirement):
         """Rows a group needs."""
         return self.k
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
-        return [Rule(SIZE, (self.k,))]
+        return [Check(SIZE, (self.k,))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -119,9 +130,9 @@ class DistinctDiversity(_Diversity):
         """See `_Diversity.effective`."""
         return np.diff(groups.cells.offsets).astype(np.float64)
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
-        return [Rule(DISTINCT, (self.least,))]
+        return [Check(DISTINCT, (self.least,))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -138,10 +149,10 @@ class FrequencyDiversity(_Diversity):
         """See `_Diversity.effective`."""
         return groups.sizes / groups.largest
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
         exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
-        return [Rule(FREQUENCY, (exact.numerator, exact.denominator))]
+        return [Check(FREQUENCY, (exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -162,9 +173,9 @@ class EntropyDiversity(_Diversity):
         entropy: FloatArray = np.exp(np.log(groups.totals) - inner / groups.totals)
         return entropy
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
-        return [Rule(ENTROPY, (math.log(self.least),))]
+        return [Check(ENTROPY, (math.log(self.least),))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -193,10 +204,10 @@ class RecursiveDiversity(Requirement):
         tail: IntArray = np.add.reduceat(rare, cells.offsets[:-1])
         return tail
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
         exact = Fraction(self.c).limit_denominator(_DENOMINATOR)
-        return [Rule(RECURSIVE, (self.least, exact.numerator, exact.denominator))]
+        return [Check(RECURSIVE, (self.least, exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
@@ -228,7 +239,7 @@ class All(Requirement):
         """Whether any part does."""
         return any(part.needs_sensitive for part in self.parts)
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
         return [rule for part in self.parts for rule in part.rules(table_counts)]
 
@@ -242,3 +253,56 @@ class All(Requirement):
     def attained(self, whole: Groups) -> str:
         """See `Requirement.attained`."""
         return "; ".join(part.attained(whole) for part in self.parts if not part.holds(whole).all())
+
+
+@dataclass(frozen=True, eq=False)
+class OfColumn(Requirement):
+    """A requirement on one of several sensitive columns, whose combination has one code a row.
+
+    An attacker who knows a person's value of one sensitive column may rule out rows by it; what is then left of
+    another column is not bounded (Machanavajjhala et al. 2007, on several sensitive attributes).
+
+    Attributes:
+        part: what the column must satisfy.
+        column: name of the column, for messages.
+        code_of: the column's code for each code of the combination, shape (combinations,).
+    """
+
+    part: Requirement
+    column: str
+    code_of: CodeArray
+
+    @property
+    def min_size(self) -> int:
+        """Rows a group needs."""
+        return self.part.min_size
+
+    def rules(self, table_counts: IntArray) -> list[Check]:
+        """See `Requirement.rules`."""
+        table = np.bincount(self.code_of, weights=table_counts, minlength=int(self.code_of.max()) + 1)
+        return [rule._replace(view=self.code_of) for rule in self.part.rules(table.astype(np.int64))]
+
+    def holds(self, groups: Groups) -> BoolArray:
+        """See `Requirement.holds`."""
+        return self.part.holds(groups.seen_through(self.code_of))
+
+    def attained(self, whole: Groups) -> str:
+        """See `Requirement.attained`."""
+        return f"'{self.column}': {self.part.attained(whole.seen_through(self.code_of))}"
+
+
+def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, ...]]:
+    """Give each combination of codes that occurs a code of its own.
+
+    Args:
+        columns: codes of each column, shape (n,) each, one column or more.
+
+    Returns:
+        The combination's code of each row, shape (n,), and for each column its code by combination.
+
+    >>> rows, of_column = combine([np.array([1, 0, 1], dtype=np.int32), np.array([2, 2, 2], dtype=np.int32)])
+    >>> rows.tolist(), [codes.tolist() for codes in of_column]
+    ([1, 0, 1], [[0, 1], [2, 2]])
+    """
+    rows, first = keys_of(columns)
+    return rows.astype(np.int32), tuple(codes[first] for codes in columns)

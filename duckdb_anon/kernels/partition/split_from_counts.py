@@ -1,4 +1,4 @@
-"""The cuts of a group that is too large to be held, from counts alone: those of `loss_cut`, `median` and `sse`.
+"""The cuts of a group that is too large to be held, from counts alone: those of `partition`.
 
 What those three read of a large group is how many rows have each value (`sse`: a sample of its rows), so whoever can
 count can cut. A group of more than `by_counts` rows is cut here as it is there, to the same parts: by loss and at
@@ -13,15 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.partition.feature_encoding import features_of
-from duckdb_anon.kernels.partition.flat_attributes import Lines
-from duckdb_anon.kernels.partition.loss_cut import COMPARED_SIZE
-from duckdb_anon.kernels.partition.median import Width
 from duckdb_anon.kernels.partition.ncp import range_width
-from duckdb_anon.kernels.partition.partition_state import CHILDREN, FREQUENT, ONLY, UP_TO, Space
-from duckdb_anon.kernels.partition.split_candidates import Candidates, list_counted
-from duckdb_anon.kernels.partition.sse_candidates import UP_TO_CODE, Room, list_candidates, mark
-from duckdb_anon.kernels.partition.sse_split import left_to_right
+from duckdb_anon.kernels.partition.partition import Width
+from duckdb_anon.kernels.partition.partition_state import CHILDREN, FREQUENT, ONLY, UP_TO, Columns, Workspace, starts_of
+from duckdb_anon.kernels.partition.split_candidates import COMPARED_SIZE, Candidates, counted_cuts
+from duckdb_anon.kernels.partition.sse_split import UNRANKED, ErrorScore, left_to_right, sample_cuts, without_tree
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 
 
@@ -64,7 +60,7 @@ def by_counts(min_size: int) -> int:
 
 
 def cuts_by_loss(qi: Sequence[Attribute], counts: GroupCounts, min_size: int) -> Iterator[Cut]:
-    """Cuts by the loss to expect, as `groups_by_loss` tries them in a group of more than `by_counts` rows.
+    """Cuts by the loss to expect, as `partition` tries them in a group of more than `by_counts` rows.
 
     Args:
         qi: the attributes of the whole table.
@@ -76,23 +72,19 @@ def cuts_by_loss(qi: Sequence[Attribute], counts: GroupCounts, min_size: int) ->
     >>> next(cuts_by_loss((age,), group, 2)).part.tolist()
     [0, 0, 1]
     """
-    lines = Lines.of(tuple(qi))
+    columns = Columns.of(tuple(qi))
     code, rows = zip(*(_on_line(a, c, r) for a, c, r in zip(qi, counts.code, counts.rows, strict=True)), strict=True)
-    space, found = Space.of(lines, counts.size), Candidates.of(lines, counts.size)
-    at = np.cumsum([0, *(len(c) for c in code)]).astype(np.int64)
-    list_counted(lines, space, found, at, np.concatenate(code), np.concatenate(rows), counts.size, min_size)
+    space, found = Workspace.of(columns, counts.size), Candidates.of(columns, counts.size)
+    at = starts_of([len(c) for c in code])
+    counted_cuts(columns, space, found, at, np.concatenate(code), np.concatenate(rows), counts.size, min_size)
     loss = found.loss[: int(found.found[0])]
     best = found.best[found.best >= 0]
     first = best[np.argsort(loss[best], kind="stable")]
-    others = np.setdiff1d(np.arange(len(loss)), best)
+    others = np.setdiff1d(np.flatnonzero(loss < np.inf), best)
     for chosen in (*first, *others[np.argsort(loss[others], kind="stable")]):
         j, kind, where = (int(part[chosen]) for part in (found.attribute, found.kind, found.at))
-        places = np.arange(int(lines.offset[j + 1] - lines.offset[j]))
-        rank = space.rank[lines.offset[j] : lines.offset[j + 1]]
-        if kind == UP_TO:
-            part, parts = (places > where).astype(np.int64), 2
-        elif kind in (FREQUENT, ONLY):
-            part, parts = (rank > where if kind == FREQUENT else rank != where).astype(np.int64), 2
+        if kind in (UP_TO, FREQUENT, ONLY):
+            part, parts = _binary(columns, space, j, kind, where), 2
         else:
             part, parts = _children(qi[j], code[j])
             if kind != CHILDREN:
@@ -100,8 +92,17 @@ def cuts_by_loss(qi: Sequence[Attribute], counts: GroupCounts, min_size: int) ->
         yield Cut(j, _by_code(qi[j], part), parts)
 
 
+def _binary(columns: Columns, space: Workspace, j: int, kind: int, at: int) -> IntArray:
+    """Part of each code (leaf) of an attribute under a cut in two."""
+    low, high = int(columns.offset[j]), int(columns.offset[j + 1])
+    if kind == UP_TO:
+        return (np.arange(high - low) > at).astype(np.int64)
+    rank = space.rank[low:high]
+    return (rank > at if kind == FREQUENT else rank != at).astype(np.int64)
+
+
 def cuts_at_median(qi: Sequence[Attribute], counts: GroupCounts, width: Width) -> Iterator[Cut]:
-    """Cuts of each attribute at its median, widest first, as strict `groups_at_median` tries them.
+    """Cuts of each attribute at its median, widest first, as a strict partition tries them.
 
     Args:
         qi: the attributes of the whole table.
@@ -126,7 +127,7 @@ def cuts_at_median(qi: Sequence[Attribute], counts: GroupCounts, width: Width) -
 
 
 def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: int) -> Iterator[Cut]:
-    """Cuts where the squared error falls most, from a sample of the group's rows, as `sse_partition` tries them.
+    """Cuts where the squared error falls most, from a sample of the group's rows, as `partition` tries them.
 
     Args:
         qi: the attributes of the whole table, with its counts.
@@ -134,30 +135,17 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
         sample: codes of some of its rows, shape (rows, attributes).
         least: fewest rows of a part.
     """
-    ordered = [left_to_right(a) for a in qi]
-    scaled = features_of(ordered)
-    codes = np.empty(sample.shape, dtype=np.int32)
-    for j, attribute in enumerate(qi):
-        codes[:, j] = _places(attribute)[sample[:, j]] + scaled.first_code[j]
-    room = Room.of(len(codes), scaled.most, len(qi))
-    room.chosen[:] = np.arange(len(codes))
-    nominal = np.array([attribute.kind == "nominal" for attribute in qi])
-    cuts = list_candidates(
-        room, len(codes), size, codes, scaled.start, scaled.feature, scaled.value, nominal, least,
-        np.zeros(scaled.count), np.zeros(scaled.count),
-    )  # fmt: skip
-    gain = room.gain[:cuts]
-    for k in np.argsort(-gain, kind="stable"):
-        if gain[k] <= 0:
-            return
-        j, way, argument = (int(number) for number in room.cut[k])
-        first, last = int(scaled.first_code[j]), int(scaled.first_code[j + 1])
-        left = np.zeros(int(scaled.first_code[-1]), dtype=np.int64)
-        mark(room, len(codes), codes, 0, len(codes), j, way, argument, left)
-        if way == UP_TO_CODE:  # of the values that the sample lacks too
-            left[first : argument + 1] = 1
-        part = 1 - left[first:last]
-        yield Cut(j, part[_places(qi[j])], 2)
+    ordered = [left_to_right(attribute) for attribute in qi]
+    columns = Columns.of(tuple(without_tree(attribute) for attribute in ordered))
+    codes = np.stack([_places(attribute)[sample[:, j]] for j, attribute in enumerate(qi)], axis=1).astype(np.int32)
+    score, found = ErrorScore.of(ordered, len(codes)), Candidates.of(columns, len(codes))
+    space = Workspace.of(columns, len(codes))
+    space.rank[:] = UNRANKED  # of the values that the sample lacks
+    score.chosen[:] = np.arange(len(codes))
+    sample_cuts(columns, codes, space, found, score, least, size, len(codes))
+    for chosen in np.argsort(found.loss[: int(found.found[0])], kind="stable"):
+        j, kind, at = (int(part[chosen]) for part in (found.attribute, found.kind, found.at))
+        yield Cut(j, _binary(columns, space, j, kind, at)[_places(qi[j])], 2)
 
 
 def _on_line(attribute: Attribute, code: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:

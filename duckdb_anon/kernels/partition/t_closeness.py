@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_checks_jit import EQUAL, HIERARCHICAL, ORDERED, TOLERANCE, Check
 from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
-from duckdb_anon.kernels.partition.rules import EQUAL, HIERARCHICAL, ORDERED, TOLERANCE, Rule
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.hierarchy import Hierarchy
 
@@ -54,15 +54,15 @@ class TCloseness(Requirement):
             raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
         return hierarchical_distance(groups, self.hierarchy, self.leaf_of_code)
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
         counts = table_counts if self.whole_counts is None else self.whole_counts
         shares = counts / counts.sum()
         if self.ground == "equal":
-            return [Rule(EQUAL, (self.t,), shares=shares)]
+            return [Check(EQUAL, (self.t,), shares=shares)]
         if self.ground == "ordered":
             running = np.cumsum(shares)
-            return [Rule(ORDERED, (self.t,), shares=np.concatenate((running, [0.0], np.cumsum(running))))]
+            return [Check(ORDERED, (self.t,), shares=np.concatenate((running, [0.0], np.cumsum(running))))]
         if self.hierarchy is None or self.leaf_of_code is None:
             raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
         step, levels = _steps(self.hierarchy), _levels(self.hierarchy, self.leaf_of_code)
@@ -71,7 +71,7 @@ class TCloseness(Requirement):
             below += np.bincount(nodes, weights=shares, minlength=len(step))
         below[0] = 0.0
         return [
-            Rule(
+            Check(
                 HIERARCHICAL,
                 (self.t,),
                 codes=np.concatenate(([len(levels), len(shares)], *levels)).astype(np.int32),

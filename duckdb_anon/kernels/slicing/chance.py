@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_checks_jit import COMMON, LINKABLE, Check
 from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
-from duckdb_anon.kernels.partition.rules import COMMON, LINKABLE, Rule
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.function_specs import Parameter
 
@@ -122,9 +122,9 @@ class CommonValue(Requirement):
     alpha: float
     population: Population
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
-        return [Rule(COMMON, (self.rate, self.alpha, self.population.own_weight), shares=self.population.share)]
+        return [Check(COMMON, (self.rate, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _worst(self, groups: Groups) -> FloatArray:
         by_cell = belief(self.rate, self.population.occurrence(groups))
@@ -164,9 +164,9 @@ class LinkableValues(Requirement):
         """Rows a group needs: d different values."""
         return self.d
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
-        return [Rule(LINKABLE, (self.d, self.alpha, self.population.own_weight), shares=self.population.share)]
+        return [Check(LINKABLE, (self.d, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _tail(self, groups: Groups) -> FloatArray:
         return poisson_binomial_tail(self.population.occurrence(groups), groups, self.d)

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_checks_jit import CONDITIONAL, Check
 from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
-from duckdb_anon.kernels.partition.rules import CONDITIONAL, Rule
 from duckdb_anon.kernels.row_keys import compact
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 
@@ -53,9 +53,9 @@ class ConditionalDiversity(Requirement):
         """Rows a group needs: l of one last column part."""
         return max(1, int(np.ceil(self.l - _TOLERANCE)))
 
-    def rules(self, table_counts: IntArray) -> list[Rule]:
+    def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
-        return [Rule(CONDITIONAL, (self.l,), codes=self.part_of_code.astype(np.int32))]
+        return [Check(CONDITIONAL, (self.l,), codes=self.part_of_code.astype(np.int32))]
 
     def _worst(self, groups: Groups) -> FloatArray:
         cells = groups.cells

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, sse_partition
+from duckdb_anon.kernels.partition import All, EntropyDiversity, FrequencyDiversity, KAnonymity, partition
 from duckdb_anon.kernels.partition.feature_encoding import features_of
-from duckdb_anon.kernels.partition.privacy_models import DistinctDiversity
-from duckdb_anon.kernels.partition.sse_split import Diversity, sse_groups
-from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import best_gain, matrix, squared_error
 
@@ -33,8 +31,8 @@ def tables(draw: st.DrawFn):
 def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse) -> None:
     attributes, least, secret = case
     limit = len(secret) / np.bincount(secret).max() * 0.9
-    asked = [Diversity(secret, limit)] if diverse else []
-    group = sse_groups(attributes, least, asked)
+    model = All((KAnonymity(least), FrequencyDiversity(limit))) if diverse else KAnonymity(least)
+    group = partition(attributes, secret, model, cut="sse")
     assert np.bincount(group).min() >= least
     if diverse:
         for g in range(group.max() + 1):
@@ -56,17 +54,17 @@ def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse)
 def test_equal_rows_are_never_separated() -> None:
     rng = np.random.default_rng(1)
     attributes = [ordered(rng.integers(0, 4, 500)), nominal(rng.integers(0, 3, 500).tolist())]
-    group = sse_groups(attributes, 5)
+    group = partition(attributes, None, KAnonymity(5), cut="sse")
     seen = np.unique(np.stack([a.codes for a in attributes] + [group]), axis=1)
     assert seen.shape[1] == len(np.unique(np.stack([a.codes for a in attributes]), axis=1).T)
 
 
 def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckdb_anon.kernels.partition.sse_split.SAMPLE", 50)
+    monkeypatch.setattr("duckdb_anon.kernels.partition.partition.SAMPLE", 50)
     rng = np.random.default_rng(2)
     attributes = [ordered(rng.integers(0, 90, 3000)), nominal(rng.integers(0, 9, 3000).tolist())]
     secret = rng.integers(0, 4, 3000).astype(np.int32)
-    group = sse_partition(attributes, secret, All((KAnonymity(7), FrequencyDiversity(2.5))))
+    group = partition(attributes, secret, All((KAnonymity(7), FrequencyDiversity(2.5))), cut="sse")
     assert 150 < group.max() + 1 <= 3000 // 7
     for g in range(group.max() + 1):
         mine = secret[group == g]
@@ -76,6 +74,14 @@ def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest
 def test_what_cannot_be_met_is_refused() -> None:
     age = ordered(np.arange(5))
     with pytest.raises(RequirementError, match="k = 6 is asked, the largest k this table can meet is 5"):
-        sse_partition([age], None, KAnonymity(6))
-    with pytest.raises(ParameterError, match="not DistinctDiversity"):
-        sse_partition([age], np.arange(5, dtype=np.int32), DistinctDiversity(2))
+        partition([age], None, KAnonymity(6), cut="sse")
+
+
+def test_every_privacy_model_is_checked() -> None:
+    rng = np.random.default_rng(3)
+    secret = rng.integers(0, 5, 300).astype(np.int32)
+    group = partition([ordered(rng.integers(0, 50, 300))], secret, EntropyDiversity(3.0), cut="sse")
+    for g in range(group.max() + 1):
+        share = np.unique(secret[group == g], return_counts=True)[1] / (group == g).sum()
+        assert -(share * np.log(share)).sum() >= np.log(3.0) - 1e-9
+    assert group.max() > 5
