@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -60,7 +62,7 @@ def test_equal_rows_are_never_separated() -> None:
 
 
 def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckdb_anon.kernels.partition.partition.SAMPLE", 50)
+    monkeypatch.setattr(sys.modules["duckdb_anon.kernels.partition.partition"], "SAMPLE", 50)
     rng = np.random.default_rng(2)
     attributes = [ordered(rng.integers(0, 90, 3000)), nominal(rng.integers(0, 9, 3000).tolist())]
     secret = rng.integers(0, 4, 3000).astype(np.int32)

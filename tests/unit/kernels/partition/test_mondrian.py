@@ -186,7 +186,7 @@ def test_work_under_way_stops_within_a_second():
 @pytest.mark.parametrize("cut", ["median", "loss"])
 def test_groups_are_the_same_on_any_number_of_threads(cut, monkeypatch):
     module = importlib.import_module("duckdb_anon.kernels.partition.partition")
-    monkeypatch.setattr(module, "_WHOLE", 200)  # hand parts of more than 200 rows to other threads
+    monkeypatch.setattr(module, "_LARGE", 200)  # hand parts of more than 200 rows to other threads
     rng = np.random.default_rng(5)
     qi = tuple(attribute(name, rng.integers(0, most, 5000)) for name, most in (("a", 40), ("b", 900), ("c", 3)))
     sensitive = attribute("s", rng.integers(0, 12, 5000)).codes
@@ -195,7 +195,7 @@ def test_groups_are_the_same_on_any_number_of_threads(cut, monkeypatch):
         with thread_pool.allowed(number):
             found.append(partition(qi, sensitive, FrequencyDiversity(3), cut=cut))
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
-    monkeypatch.setattr(module, "_WHOLE", 10**9)
+    monkeypatch.setattr(module, "_LARGE", 10**9)
     assert np.array_equal(found[0], partition(qi, sensitive, FrequencyDiversity(3), cut=cut))
 
 
