@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of, order_by, run_starts
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 Integers = NDArray[Any]
 
@@ -110,7 +110,7 @@ class Groups:
         sizes = np.bincount(self._group_of_row, weights=self._weights).astype(np.int64)
         return Groups.of_cells(cells, np.bincount(code, weights=counts).astype(np.int64), sizes)
 
-    def seen_through(self, code_of: CodeArray) -> Groups:
+    def seen_through(self, code_of: Integers) -> Groups:
         """Return the same groups with other sensitive codes, `code_of` their old ones.
 
         Args:

@@ -5,7 +5,8 @@ groups and published classes are checked again with that one. Formulas and sourc
 `slicing.diversity` and `slicing.chance`.
 
 Where rows belong to persons, a group's size is the number of its persons and a value's count the number of
-persons that have it, so that several rows of one person never count as several people.
+persons that have it, so that several rows of one person never count as several people. A part of the codes, which
+CONDITIONAL is about, has as many persons as have any of its values.
 
 Cost: linear in the rows of the part; a sort of its different values for ordered distances.
 """
@@ -59,6 +60,7 @@ class Checks(NamedTuple):
         number: parameters, shape (checks, 4).
         rows: whether a check counts rows even where persons are counted.
         column: which row of `views` a check reads its codes through.
+        part: which row of `views` has the part of each code, for CONDITIONAL.
         views: code by sensitive code; row 0 is the sensitive code itself.
         codes_at: where the check's whole numbers start in `codes`, shape (checks + 1,).
         codes: see `Check.codes`.
@@ -72,6 +74,7 @@ class Checks(NamedTuple):
     number: FloatArray
     rows: BoolArray
     column: IntArray
+    part: IntArray
     views: IntArray
     codes_at: IntArray
     codes: IntArray
@@ -91,11 +94,15 @@ class Checks(NamedTuple):
         """
         domain = 1 if sensitive is None else int(sensitive.max(initial=0)) + 1
         views = [np.arange(domain, dtype=np.int64)]
-        which = []
+        which, part = [], []
         for check in checks:
             which.append(0 if check.view is None else len(views))
             if check.view is not None:
                 views.append(check.view.astype(np.int64))
+            part.append(0)
+            if check.kind == CONDITIONAL and check.codes is not None:
+                part[-1] = len(views)
+                views.append(check.codes.astype(np.int64)[views[which[-1]]])
         no_codes, no_shares = np.empty(0, np.int64), np.empty(0, np.float64)
         codes = [no_codes if check.codes is None else check.codes.astype(np.int64) for check in checks]
         shares = [no_shares if check.shares is None else check.shares.astype(np.float64) for check in checks]
@@ -110,6 +117,7 @@ class Checks(NamedTuple):
             number,
             np.array([check.rows for check in checks], dtype=np.bool_),
             np.array(which, dtype=np.int64),
+            np.array(part, dtype=np.int64),
             np.array(views),
             starts_of([len(each) for each in codes]),
             np.concatenate([no_codes, *codes]),
@@ -211,6 +219,8 @@ def satisfied(
                 touched += 1
             space.rows[code] += 1
             total += 1
+        if checks.kind[r] == CONDITIONAL:
+            _count_parts(checks, r, space, sensitive, row, start, stop, once)
         holds = _holds(checks, r, space, touched, total if checks.rows[r] else size, total)
         for place in range(touched):
             space.rows[space.touched[place]] = 0
@@ -246,6 +256,20 @@ def _endless(checks: Checks, r: int, space: CheckSpace, touched: int, total: int
 
 
 @compiled_in_place
+def _nothing(
+    checks: Checks,
+    r: int,
+    space: CheckSpace,
+    sensitive: CodeArray,
+    row: NDArray[Any],
+    start: int,
+    stop: int,
+    once: bool,
+) -> None:
+    """Stand in for counts that no check reads."""
+
+
+@compiled_in_place
 def _never(checks: Checks, r: int, space: CheckSpace, touched: int, size: float) -> bool:
     """Stand in for a check that no check asks for."""
     return False
@@ -263,6 +287,7 @@ def without_unused(checks: Checks) -> dict[Any, Any]:
         unused[_tree_distance] = _endless
     if CONDITIONAL not in kinds:
         unused[_conditional] = _never
+        unused[_count_parts] = _nothing
     if not kinds & {COMMON, LINKABLE}:
         unused[_by_chance] = _never
     return unused
@@ -300,7 +325,7 @@ def _holds(checks: Checks, r: int, space: CheckSpace, touched: int, size: int, t
     if kind == HIERARCHICAL:
         return _tree_distance(checks, r, space, touched, total) <= first + TOLERANCE
     if kind == CONDITIONAL:
-        return _conditional(checks, r, space, touched, first)
+        return _conditional(checks, r, space, touched, int(first))
     return _by_chance(checks, r, space, touched, size)
 
 
@@ -396,17 +421,37 @@ def _tree_distance(checks: Checks, r: int, space: CheckSpace, touched: int, tota
 
 
 @compiled_in_place
-def _conditional(checks: Checks, r: int, space: CheckSpace, touched: int, least: float) -> bool:
-    """Whether no value has a share above 1/l among the rows of its own last column part."""
-    codes = checks.codes_at[r]
-    for place in range(touched):
-        code = space.touched[place]
-        space.other[checks.codes[codes + code]] += space.rows[code]
+def _count_parts(
+    checks: Checks,
+    r: int,
+    space: CheckSpace,
+    sensitive: CodeArray,
+    row: NDArray[Any],
+    start: int,
+    stop: int,
+    once: bool,
+) -> None:
+    """Count the rows of each part of the codes; its persons, if each counts once."""
+    view = checks.part[r]
+    space.checked[0] += 1
+    for i in range(start, stop):
+        if once:
+            pair = checks.pair[view, row[i]]
+            if space.seen[pair] == space.checked[0]:
+                continue
+            space.seen[pair] = space.checked[0]
+        space.other[checks.views[view, sensitive[i]]] += 1
+
+
+@compiled_in_place
+def _conditional(checks: Checks, r: int, space: CheckSpace, touched: int, least: int) -> bool:
+    """Whether no value has a share above 1/l of the rows of its part, which `_count_parts` has counted."""
+    codes, limit = checks.codes_at[r], int(checks.number[r, 1])
     holds = True
     for place in range(touched):
         code = space.touched[place]
         rows = space.other[checks.codes[codes + code]]
-        holds = holds and space.rows[code] / rows * least <= 1 + TOLERANCE
+        holds = holds and space.rows[code] * least <= rows * limit
     for place in range(touched):
         space.other[checks.codes[codes + space.touched[place]]] = 0
     return holds

@@ -22,23 +22,25 @@ one sort of the occupied cells of the groups asked about.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.privacy_checks_jit import CONDITIONAL, Check
 from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
-from duckdb_anon.kernels.row_keys import compact
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import IntArray
 
 _TOLERANCE = 1e-9
+_DENOMINATOR = 10**6
 
 
 @dataclass(frozen=True)
 class ConditionalDiversity(Requirement):
     """Frequency l-diversity of the sensitive value within each (group, last column part).
 
-    It is put on combined codes: each stands for a last column part and a sensitive value.
+    It is put on combined codes: each stands for a last column part and a sensitive value. Where rows belong to
+    persons, each counts once for every code and once for every part.
 
     Attributes:
         l: largest share allowed is 1/l.
@@ -55,23 +57,29 @@ class ConditionalDiversity(Requirement):
 
     def rules(self, table_counts: IntArray) -> list[Check]:
         """See `Requirement.rules`."""
-        return [Check(CONDITIONAL, (self.l,), codes=self.part_of_code.astype(np.int32))]
+        exact = Fraction(self.l).limit_denominator(_DENOMINATOR)
+        return [
+            Check(CONDITIONAL, (exact.numerator, exact.denominator), codes=self.part_of_code.astype(np.int32)),
+        ]
 
-    def _worst(self, groups: Groups) -> FloatArray:
-        cells = groups.cells
-        parts = int(self.part_of_code.max(initial=0)) + 1
-        key = compact(cells.group * parts + self.part_of_code[cells.code])
-        share = cells.counts / np.bincount(key, weights=cells.counts)[key]
-        worst: FloatArray = np.maximum.reduceat(share, cells.offsets[:-1])
-        return worst
+    def _rows_of_part(self, groups: Groups) -> IntArray:
+        """Rows (persons) of each cell's group that have its last column part."""
+        cells, parts = groups.cells, groups.seen_through(self.part_of_code).cells
+        domain = int(self.part_of_code.max(initial=0)) + 1
+        key = cells.group * domain + self.part_of_code[cells.code]
+        rows: IntArray = parts.counts[np.searchsorted(parts.group * domain + parts.code, key)]
+        return rows
 
     def holds(self, groups: Groups) -> BoolArray:
         """See `Requirement.holds`."""
-        return self._worst(groups) * self.l <= 1 + _TOLERANCE
+        exact = Fraction(self.l).limit_denominator(_DENOMINATOR)
+        cells = groups.cells
+        frequent = cells.counts * exact.numerator > self._rows_of_part(groups) * exact.denominator
+        return np.asarray(groups.sum_cells(frequent) == 0)
 
     def attained(self, whole: Groups) -> str:
         """See `Requirement.attained`."""
-        best = 1 / float(self._worst(whole).max())
+        best = float((self._rows_of_part(whole) / whole.cells.counts).min())
         return (
             f"l = {self.l:g} is asked of the sensitive value among the rows that agree on the attributes of its "
             f"column; the largest l this table can meet is {best:.4g}. With sensitive_column := 'alone' less is asked"

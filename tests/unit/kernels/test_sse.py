@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import All, EntropyDiversity, FrequencyDiversity, KAnonymity, partition
 from duckdb_anon.kernels.partition.feature_encoding import features_of
+from duckdb_anon.kernels.partition.person_level import OfRows
+from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import best_gain, matrix, squared_error
@@ -86,4 +88,32 @@ def test_every_privacy_model_is_checked() -> None:
     for g in range(group.max() + 1):
         share = np.unique(secret[group == g], return_counts=True)[1] / (group == g).sum()
         assert -(share * np.log(share)).sum() >= np.log(3.0) - 1e-9
+    assert group.max() > 5
+
+
+ALIKE = np.zeros(4, dtype=np.int64)
+
+
+def test_a_person_with_several_values_of_a_part_counts_once_in_it() -> None:
+    secret, person = np.array([0, 1, 2, 0], np.int32), np.array([0, 0, 0, 1], np.int32)
+    age, model = ordered(np.arange(4)), ConditionalDiversity(2.0, ALIKE)
+    with pytest.raises(RequirementError, match="the largest l this table can meet is 1"):
+        partition([age], secret, model, person=person, cut="sse")
+    assert partition([age], secret, OfRows(model), person=person, cut="sse").tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("cut", ["median", "loss", "sse"])
+def test_shares_within_a_part_are_of_its_persons(cut) -> None:
+    rng = np.random.default_rng(4)
+    person = np.repeat(np.arange(300, dtype=np.int32), 3)
+    secret = rng.integers(0, 12, 900).astype(np.int32)
+    part_of_code, age = np.arange(12) // 6, ordered(np.repeat(rng.integers(0, 50, 300), 3))
+    group = partition([age], secret, ConditionalDiversity(1.8, part_of_code), person=person, cut=cut)
+    for g in range(group.max() + 1):
+        mine = group == g
+        for part in range(2):
+            of_part = mine & (part_of_code[secret] == part)
+            persons = len(set(person[of_part].tolist()))
+            for code in set(secret[of_part].tolist()):
+                assert len(set(person[of_part & (secret == code)].tolist())) * 1.8 <= persons + 1e-9
     assert group.max() > 5
