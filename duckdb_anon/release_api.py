@@ -15,15 +15,16 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.bucket_kinds import kinds_comment
 from duckdb_anon.engine.call_text import Recorded, function_called, recording
 from duckdb_anon.engine.catalog import Catalog, is_taken
 from duckdb_anon.engine.partition_context import planned_only
+from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
@@ -159,8 +160,9 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
 def _write_finished(
     con: duckdb.DuckDBPyConnection, name: str, found: Recorded, finished: Finished, replace: bool, is_file: bool
 ) -> str:
-    comment, columns = _comment(found), found.column_comments() | dict(finished.comments)
+    columns = found.column_comments()
     if is_file:
+        comment = _comment(con, found, f"({finished.sql})")
         said = {KEY: comment, **_column_keys(columns)}
         if name.lower().endswith(".parquet"):
             _write_parquet(con, f"({finished.sql})", Path(name), said)
@@ -171,6 +173,7 @@ def _write_finished(
     try:
         target = _target(name)
         con.execute(f"create {'or replace ' if replace else ''}table {target} as {finished.sql}")
+        comment = _comment(con, found, target)
         _comment_on(con, target, comment, columns)
         con.execute("commit")
     except BaseException:
@@ -198,8 +201,8 @@ def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: 
     _refuse_taken(con, name, False, replace)
     con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
     found: Recorded = recorded()
-    comment = _comment(found)
-    _comment_on(con, target, comment, found.column_comments() | kinds_comment(con, target, found.layout))
+    comment = _comment(con, found, target)
+    _comment_on(con, target, comment, found.column_comments())
     return comment
 
 
@@ -216,8 +219,8 @@ def _write_file(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: b
     draft = f"_anon_{secrets.token_hex(8)}"
     con.execute(f"create temp table {draft} as from {call}")
     found: Recorded = recorded()
-    comment = _comment(found)
-    columns = found.column_comments() | kinds_comment(con, f"temp.{draft}", found.layout)
+    comment = _comment(con, found, f"temp.{draft}")
+    columns = found.column_comments()
     _write_parquet(con, f"temp.{draft}", goal, {KEY: comment, **_column_keys(columns)})
     con.execute(f"drop table temp.{draft}")
     return comment
@@ -285,8 +288,10 @@ def _column_keys(comments: Mapping[str, str]) -> dict[str, str]:
     return {f"{COLUMN_KEY}{column}": text for column, text in comments.items() if text}
 
 
-def _comment(found: Recorded) -> str:
-    return found.description(datetime.date.today().isoformat(), _version()).comment()
+def _comment(con: duckdb.DuckDBPyConnection, found: Recorded, source: str) -> str:
+    """The comment of a release whose rows `source` has."""
+    said = found.description(datetime.date.today().isoformat(), _version())
+    return with_fields(said, checksum=row_checksum(con, source), digest=release_digest(con, source)).comment()
 
 
 def _version() -> str:

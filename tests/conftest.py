@@ -18,7 +18,7 @@ CAMPAIGNS = (
     "endtoend/test_bad_input", "endtoend/test_odd_data", "endtoend/test_release_in_parts",
     "property/", "unit/kernels/random_output_tables/test_census", "unit/measures/queries/test_published_errors", "unit/measures/risk/test_composition_risk",
     "unit/parts/test_same_release", "unit/releases/test_publish", "unit/report/test_recommend",
-    "unit/rewrite/test_bucket_kinds", "unit/rewrite/test_corpus", "unit/rewrite/test_intervals",
+    "unit/rewrite/test_corpus", "unit/rewrite/test_intervals",
     "unit/rewrite/test_learnt_counts", "unit/rewrite/test_names_of_steps", "unit/rewrite/test_persons",
     "unit/rewrite/test_trees", "unit/rewrite/test_unbounded_cells",
 )  # fmt: skip

@@ -348,7 +348,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         # a query names values: one that the release shows as something else would be answered for certain and wrong
         for other in relations:
             if other is not relation and other.given != labelled.given:
-                context.require_known(labelled, other, {i.name: i.hierarchy for i in infos if i.hierarchy})
+                context.require_clear_texts(labelled, other, {i.name: i.hierarchy for i in infos if i.hierarchy})
     for other in relations[1:]:
         require_free_names(entry.name, other)
     for name, select in (entry.further(context, roles, params) if entry.further else {}).items():

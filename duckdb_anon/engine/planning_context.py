@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from duckdb_anon.engine.beside import Beside
+import duckdb
+
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.collation import collated
 from duckdb_anon.engine.column_roles import (
@@ -16,8 +17,8 @@ from duckdb_anon.engine.column_roles import (
     resolve_roles,
     with_labels_of,
 )
-from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
-from duckdb_anon.engine.release_looks import looks_at
+from duckdb_anon.engine.release_digest import holds_rows_of
+from duckdb_anon.engine.release_texts import ReleasePair
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
@@ -26,6 +27,8 @@ from duckdb_anon.model.function_specs import (
     Roles,
 )
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats import Contents, read
 from duckdb_anon.model.release_formats.duckdb_types import slice_fields
 from duckdb_anon.rewrite.query.tables import TableInfo
@@ -95,35 +98,54 @@ class Context:
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         return labels_of(self.function, relation, checked)
 
-    def require_known(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
-        """Refuse a release with texts that nothing knows; `trees` names the hierarchy table of attributes.
-
-        Args:
-            original: the original.
-            release: its release.
-            trees: hierarchy table of each attribute that has one.
-        """
-        require_known_values(Beside(self.function, self.catalog, original, release, self._trees(trees)))
+    def require_clear_texts(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
+        """Refuse a release with texts that may be values or nodes; `trees` names the hierarchy table of attributes."""
+        ReleasePair(self.function, self.catalog, original, release, self._trees(trees)).require_clear_texts()
 
     def release_info(
-        self, original: Relation, relation: Relation, trees: Mapping[str, str], certain: bool = True
+        self, original: Relation, relation: Relation, trees: Mapping[str, str], bounds: bool = True
     ) -> TableInfo:
-        """A release as rewrites see it, without roles, which are the original's; raises as `require_known` does.
+        """A release as rewrites see it, without roles, which are the original's.
 
         Args:
             original: its original.
             relation: the release.
             trees: hierarchy table of attributes.
-            certain: whether low and high will be asked for.
+            bounds: whether low and high are wanted.
         """
         require_visible(self.function, relation)
-        pair = Beside(self.function, self.catalog, original, relation, self._trees(trees))
+        pair = ReleasePair(self.function, self.catalog, original, relation, self._trees(trees))
         return TableInfo(
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
-            generalized=attributes_with_nodes(pair),
-            looks=looks_at(pair, certain),
+            generalized=pair.attributes_with_nodes(),
+            require_clear_texts=pair.require_clear_texts,
+            unbounded=self._why_unbounded(relation) if bounds else "",
+        )
+
+    def _why_unbounded(self, release: Relation) -> str:
+        """Why there are no bounds from a release: it does not hold the rows that its description was written for."""
+        said = read_description(release.comment)
+        if said is None or not said.digest:
+            return (
+                f"no bounds: {release.given} is not described with its rows; write it with duckdb_anon.release(), "
+                ".release or duckdb-anon release"
+            )
+        cursor = self.catalog.cursor_for([release])
+        try:
+            source = release.full or release.unnamed
+            same = cursor is not None and holds_rows_of(cursor, source, said.digest, said.checksum)
+        except duckdb.Error:
+            tick()  # an interrupt is none of these
+            same = False
+        return (
+            ""
+            if same
+            else (
+                f"no bounds: the rows of {release.given} are not those that its description was written for; write the "
+                "release again"
+            )
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

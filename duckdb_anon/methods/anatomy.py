@@ -18,7 +18,6 @@ from math import ceil
 
 import numpy as np
 
-from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
 from duckdb_anon.kernels.bucketize import anatomize
 from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, assign, partition
 from duckdb_anon.kernels.partition.person_level import diverse_persons
@@ -46,7 +45,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         bucket = near(table, params, rng)
     counts = counts_of(sensitive, bucket)
     return {
-        BUCKET.key: Whole(numbered_by_kind(counts.offsets, counts.codes, counts.counts)[bucket]),
+        BUCKET.key: Whole(bucket + 1),
         sensitive.name: counts,
         ROWS: Source(np.arange(table.rows, dtype=np.int64)),
     }

@@ -4,7 +4,7 @@ The table's comment names the original, the call, the day and the version of the
 role, whether its numbers are names, and its hierarchy. A STRUCT column of a sliced release holds attributes, so its
 comment says so for each of them:
 
-    anon: release of people by muco(delta := 0.2) on 2026-11-22 with duckdb-anon 0.2.0
+    anon: release of people by muco(delta := 0.2) on 2026-11-22 with duckdb-anon 0.2.0 rows 8:93 digest 3f...
     anon: quasi hierarchy=edu_tree
     anon: attributes (age: quasi; disease: sensitive hierarchy=icd)
 
@@ -36,6 +36,7 @@ _BY = re.compile(r"\s+by\s+(\w+)\s*\(", re.IGNORECASE)
 _PERSONS = re.compile(r"\s+counting\s+persons\b", re.IGNORECASE)
 _ON = re.compile(r"\s+on\s+(\d{4}-\d{2}-\d{2})")
 _WITH = re.compile(r"\s+with\s+duckdb-anon\s+([\w.+!-]+)")
+_DIGEST = re.compile(r"\s+rows\s+(\d+:\d+)\s+digest\s+([0-9a-f]{64})\b")
 _ATTRIBUTES = re.compile(r"\banon:\s*attributes\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _FIELD = re.compile(rf"\s*({_QUOTED}|[^:;\"]+?)\s*:((?:{_QUOTED}|[^;\"])*)(?:;|$)", re.DOTALL)
 _TOKEN = re.compile(
@@ -80,6 +81,8 @@ class Description:
         date: the day it was made, ISO 8601; '' where nothing is said.
         version: of the package that made it; '' where nothing is said.
         persons: whether the method counted persons, whose column was not released.
+        checksum: number of rows and the sum of DuckDB's hashes of them; '' where nothing is said.
+        digest: SHA-256 of the released rows (`engine.release_digest`); '' where nothing is said.
     """
 
     original: str = ""
@@ -88,6 +91,8 @@ class Description:
     date: str = ""
     version: str = ""
     persons: bool = False
+    checksum: str = ""
+    digest: str = ""
 
     @property
     def call(self) -> str:
@@ -109,6 +114,8 @@ class Description:
             ("counting", "persons" if self.persons else ""),
             ("on", self.date),
             ("with duckdb-anon", self.version),
+            ("rows", self.checksum if self.digest else ""),
+            ("digest", self.digest),
         )
         return "anon: release" + "".join(f" {word} {text}" for word, text in said if text)
 
@@ -133,7 +140,7 @@ def read_description(comment: str | None) -> Description | None:
     found = _RELEASE.search(comment or "")
     if comment is None or found is None:
         return None
-    at, said = found.end(), {"original": "", "method": "", "date": "", "version": ""}
+    at, said = found.end(), dict.fromkeys(("original", "method", "date", "version", "checksum", "digest"), "")
     parameters: dict[str, Any] = {}
     if (of := _OF.match(comment, at)) is not None:
         said["original"], at = of.group(1), of.end()
@@ -146,7 +153,9 @@ def read_description(comment: str | None) -> Description | None:
     if (on := _ON.match(comment, at)) is not None:
         said["date"], at = on.group(1), on.end()
     if (version := _WITH.match(comment, at)) is not None:
-        said["version"] = version.group(1)
+        said["version"], at = version.group(1), version.end()
+    if (digest := _DIGEST.match(comment, at)) is not None:
+        said["checksum"], said["digest"] = digest.groups()
     return Description(parameters=parameters, persons=persons is not None, **said)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -26,13 +26,9 @@ from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, wri
 from duckdb_anon.engine.partition_context import NUMBER
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.kernels.bucket_numbers import numbered_by_kind
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Cutting
-from duckdb_anon.model.kinds import Kinds
-from duckdb_anon.model.released_columns import Counts
 from duckdb_anon.parts.release_checks import check, hashed
 from duckdb_anon.parts.run_directory import DATABASE, Place, fingerprint_of
 from duckdb_anon.parts.run_part import numbered_columns, whole_of_part, work_part
@@ -47,13 +43,12 @@ _FEWEST = 1000
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run has made: `sql` selects the shuffled rows; `columns` are theirs, `comments` what is said of some."""
+    """What a run has made: `sql` selects the shuffled rows, `columns` are theirs."""
 
     sql: str
     columns: tuple[str, ...]
     rows: int
     parts: int
-    comments: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -254,18 +249,14 @@ class Run:
         if not numbered:
             return Finished(self.gathered.shuffled(), tuple(names), int(total), parts)
         (column,) = numbered
-        counted = [ident(names[k]) for k, plan in enumerate(self.recorded.layout) if plan.cells is Counts]
         self.con.execute(
-            f"create or replace table {DATABASE}.numbers as with buckets as materialized ("
-            f"select {ident(column)} as old, any_value({counted[0] if counted else 'null'}) as held, count(*) as n "
-            f"from {RELEASED} group by all), "
-            "kinds as (select held, row_number() over () as kind from (select distinct held from buckets)) "
-            "select old, kind, n, row_number() over (order by old) as place from buckets join kinds "
-            "on kinds.held is not distinct from buckets.held"
+            f"create or replace table {DATABASE}.numbers as select old, row_number() over (order by old) as place "
+            f"from (select distinct {ident(column)} as old from {RELEASED})"
         )
-        told = self.original.ask(f"select kind, n from {DATABASE}.numbers order by place")
-        numbers, kinds = self._fresh_numbers(told.column(0).to_numpy(), told.column(1).to_numpy(), bool(counted))
-        fresh = pa.table({"place": np.arange(1, len(numbers) + 1), "new": numbers})
+        count = self.original.ask(f"select count(*) as n from {DATABASE}.numbers").to_pylist()[0]["n"]
+        seed = self.recorded.arguments.get("seed")
+        order = generator(None if seed is None else seed_of_part(int(seed), -1)).permutation(count)
+        fresh = pa.table({"place": np.arange(1, count + 1), "new": order + 1})
         with self.original.registered("_anon_fresh", fresh) as view:
             self.con.execute(
                 f"create or replace table {DATABASE}.renumbered as select old, new from {DATABASE}.numbers "
@@ -275,29 +266,7 @@ class Run:
             f"(select _anon_r.* replace (_anon_n.new as {ident(column)}) from {RELEASED} as _anon_r "
             f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{ident(column)})"
         )
-        said = {} if kinds is None else {column: kinds.comment(ident(column))}
-        return Finished(self.gathered.shuffled(dealt, ident(column)), tuple(names), int(total), parts, said)
-
-    def _fresh_numbers(self, kind: IntArray, rows: IntArray, counted: bool) -> tuple[IntArray, Kinds | None]:
-        """Numbers of buckets or persons in random order; and what they say of kinds, where buckets have few.
-
-        Args:
-            kind: which counts a bucket has.
-            rows: how many rows it has.
-            counted: whether they have any.
-        """
-        given = self.recorded.arguments.get("seed")
-        rng = generator(None if given is None else seed_of_part(int(given), -1))
-        order = rng.permutation(len(kind))
-        if not counted:
-            return order + 1, None
-        codes, counts = np.empty(len(kind), dtype=np.int32), np.empty(len(kind), dtype=np.int64)
-        codes[order], counts[order] = kind, rows
-        numbers = numbered_by_kind(np.arange(len(kind) + 1), codes, counts)[order]
-        if (numbers == order + 1).all():
-            return numbers, None
-        high, low = ((digits * rows).sum() for digits in divmod(numbers, 2**24))  # the sum may take more than 63 bits
-        return numbers, Kinds(int(rows.sum()), int(high) * 2**24 + int(low))
+        return Finished(self.gathered.shuffled(dealt, ident(column)), tuple(names), int(total), parts)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

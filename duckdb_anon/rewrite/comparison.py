@@ -169,9 +169,10 @@ def _sides(
     if limited and not alone:
         for key in ("order", *picking):
             open_ended.set(key, None)
+    wanted: Bounds = "none" if release.unbounded else bounds
     counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not unseen else {}
     # how noisy an inverted count is, its interval tells
-    inside: Bounds = "sure" if counts and bounds in ("none", "hard") else bounds
+    inside: Bounds = "sure" if counts and wanted in ("none", "hard") else wanted
     estimate = estimator(open_ended, release, everything, inside, spread)
     counts = {place: there for place, there in counts.items() if estimate.bounded.get(place, 1) < 1}
     exact = to_sql(grounded(tree, everything)) if levels or unseen else query.strip().rstrip(";")
@@ -185,7 +186,7 @@ def _sides(
         every = (listed + last + ends, keys)
         estimated = with_learnt_counts(estimated, open_ended, counts, (release, original), every)
     shown = {
-        place: sure for place, sure in estimate.bounded.items() if bounds == inside or (bounds == "hard" and sure == 1)
+        place: sure for place, sure in estimate.bounded.items() if wanted == inside or (wanted == "hard" and sure == 1)
     }
     return _Sides(
         f"select * from (\n{exact}\n) as _q({', '.join(listed + last)})",
@@ -198,7 +199,7 @@ def _sides(
         isinstance(tree, exp.Select) and bool(groups_of(tree).keys),
         tuple(last),
         estimate.notes,
-        estimate.unbounded if bounds != "none" else "",
+        "" if bounds == "none" else release.unbounded or estimate.unbounded,
     )
 
 

@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
+from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.rewrite import notes as notes_
-from duckdb_anon.rewrite.bounds.same_values import require_same_values
 from duckdb_anon.rewrite.estimate.asked_columns import require_columns
-from duckdb_anon.rewrite.estimate.settled_channels import settle
 from duckdb_anon.rewrite.joined_steps import bounds_of_groups
 from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
 from duckdb_anon.rewrite.query.enum_order import keep_order
@@ -34,13 +33,15 @@ from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied
-from duckdb_anon.rewrite.query.types_told_apart import reads_alike
 from duckdb_anon.rewrite.query.under_where import tried
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
 from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
 from duckdb_anon.rewrite.shapes.person_lists import ItemPart
 from duckdb_anon.rewrite.shapes.released_parts import model_of
+
+_OF_TYPES = {"hash", "typeof", "pg_typeof", "enum_code", "enum_first", "enum_last", "enum_range", "enum_range_boundary"}
+"""Functions that say other things of a declared text (ENUM) than of a text."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +82,11 @@ def estimator(
     """
     original, release = tables[0], replace(release, certain=bounds != "none")
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
-    looks = release.looks
-    if looks is not None:
-        kinds, counted = looks.buckets(read)
-        release = replace(release, bucket_kinds=kinds, counted_rows=counted)
     model = model_of(release, original, spread)
-    texts = looks.texts(read) if looks is not None else ()
-    retyped = {column for column in model.retyped.keys() & read if not reads_alike(tree, *model.retyped[column])}
-    if looks is not None and bounds != "none":
-        retyped |= looks.recollated(read & model.exact.keys())
+    if release.require_clear_texts is not None:
+        release.require_clear_texts(read)
+    retyped = {column for column in model.retyped.keys() & read if _reads_otherwise(tree, *model.retyped[column])}
+    retyped |= original.collated & read
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)
     whole.round_read(tree)
@@ -132,15 +129,15 @@ def estimator(
     unrounded(tree)
     if tried(tree):
         notes.append(notes_.FAILS)
-    if bounded:
-        numbers = looks.numbers(read) if looks is not None else ()
-        told = [one for one in numbers if not (one.by_rows and release.elsewhere)]
-        require_same_values(tree, len(bounded), [*texts, *told], model)
-    if looks is not None and not (release.certain or release.elsewhere):
-        settle(tree, model, looks)
     tree = grounded(tree, [release, *tables[1:]])
     spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
     return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned, retyped))
+
+
+def _reads_otherwise(query: exp.Query, kind: str, original: str) -> bool:
+    """Whether a query may say something else of equal values of another type than the original's."""
+    functions = (one.name if isinstance(one, exp.Anonymous) else one.sql_name() for one in all_of(query, exp.Func))
+    return without_enums(kind) != without_enums(original) or any(fold(one) in _OF_TYPES for one in functions)
 
 
 def rewrite(
@@ -181,7 +178,7 @@ def rewrite(
     asked = ResultNames(query, written, everything, namer)
     tree = bound(asked.titled(), everything)
     names = asked.of([one.alias_or_name for one in leftmost(tree).expressions])
-    estimate = estimator(tree, release, everything, bounds, spread)
+    estimate = estimator(tree, release, everything, "none" if release.unbounded else bounds, spread)
     if whole:
         _round(tree, estimate.tree, WholeNumbers(original))
     _rename(leftmost(estimate.tree), names, estimate.bounded)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.bounds.delta_method import randomized_only
 from duckdb_anon.rewrite.bounds.ends import Limits, append_answers
-from duckdb_anon.rewrite.bounds.permuted_kinds import permuted
+from duckdb_anon.rewrite.bounds.permutation import permuted
 from duckdb_anon.rewrite.bounds.variance_blocks import Question
 from duckdb_anon.rewrite.bounds.variance_terms import VarianceTerms
 from duckdb_anon.rewrite.estimate.aggregates import Aggregate, estimate, mass, not_zero, possible, read_aggregate

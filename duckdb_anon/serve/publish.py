@@ -28,7 +28,6 @@ from duckdb_anon.engine.column_roles import HIERARCHY
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.kinds import read_kinds
 from duckdb_anon.model.release_comment import QUERY, is_release, read_description
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
@@ -264,11 +263,9 @@ def _copy(con: duckdb.DuckDBPyConnection, table: CandidateTable, trees: _CopiedT
     ]
     # rows in the order they were made in could be laid beside the original's; nobody knows the key of this order
     key = secrets.token_hex(16)
-    # the first buckets of all kinds stand first, and the numbers of buckets are shown beside the rows
-    buckets = [f"{ident(name)}, " for name, (_, text) in table.columns.items() if read_kinds(text) is not None]
     con.execute(
         f"create table {target} as select {', '.join(columns)} from {table.sql} "
-        f"order by {''.join(buckets)}sha256('{key}' || rowid::varchar)"
+        f"order by sha256('{key}' || rowid::varchar)"
     )
     con.execute(f"comment on table {target} is {literal(table.comment)}")
     _comment(con, target, ((column, text) for column, (_, text) in table.columns.items()), trees)

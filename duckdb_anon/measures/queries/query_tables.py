@@ -67,10 +67,15 @@ def tables_around(
     tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
-    released = context.release_info(original, release, trees, certain=bounds != "none")
+    released = context.release_info(original, release, trees, bounds=bounds != "none")
     said = read_description(release.comment)
     if said is not None:
-        released = replace(released, of_another=_is_of_another(context, original, said), binned=_binned(said))
+        released = replace(
+            released,
+            of_another=_is_of_another(context, original, said),
+            binned=_binned(said),
+            counted_rows=said.method == "anatomy",
+        )
     return info, released, tables
 
 

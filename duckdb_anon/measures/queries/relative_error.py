@@ -25,7 +25,7 @@ BOUNDS = Parameter(
     "bounds",
     "low and high: 'sure' is hard bounds where there are any, else a 95% interval where the method's randomness is "
     "known; 'likely' prefers the interval, which takes columns of a bucket as independent; 'hard' is hard bounds only; "
-    "'none'",
+    "'none'. NULL unless duckdb_anon.release(), .release or duckdb-anon release wrote the release, with these rows",
     "text",
     "sure",
     ("sure", "likely", "hard", "none"),

@@ -6,18 +6,14 @@ Laird and Rubin 1977; functions of this package), or uniform overlap (Zhang et a
 runs in the stock DuckDB shell without this package; independence inside buckets (Xiao and Tao 2006, Anatomy; Hasan et
 al. 2018).
 
-The text is of the release as it is committed when it is written: what its comments say, which texts are values and
-which are nodes, by which channels values were randomized. Another release of that name, or one that is changed in an
-open transaction, takes a text of its own. What was looked at for that, a text with bounds looks at again: whether
-buckets are what their numbers say, and whether values are those that were compared with the original's (not numbers on
-Spark, but for counts of them); it is an error where not. So it is where a text that holds numbers of channels meets
-others.
+The text is of the release as it is committed when it is written: which texts are values and which are nodes, and
+whether its rows are those of its description, without which there are no bounds. Another release of that name, or one
+that is changed in an open transaction, takes a text of its own.
 Cost: planning only.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
@@ -39,7 +35,6 @@ def _plan(context: Any, params: Params) -> str:
             raise RewriteError(
                 f"spread := 'learnt' takes functions that {params['dialect']} does not have; say 'uniform'"
             )
-        release = replace(release, elsewhere=params["dialect"] != "duckdb")
         query, bounds = params["query"], params["bounds"]
         text = rewrite(query, original, release, others, bounds, whole=True, spread=spread, namer=duckdb_name)
         return spoken(text, params["dialect"])
@@ -59,7 +54,8 @@ MEASURE = Query(
         Parameter(
             "bounds",
             "'sure' adds NAME_low and NAME_high: hard bounds where there are any, else a 95% interval where the "
-            "method's randomness is known; 'likely' prefers the interval; 'hard' adds hard bounds only; 'none'",
+            "method's randomness is known; 'likely' prefers the interval; 'hard' adds hard bounds only; 'none'. Only a "
+            "release that duckdb_anon.release() or .release wrote has any",
             "text",
             "none",
             ("none", "hard", "sure", "likely"),

@@ -30,6 +30,7 @@ from duckdb_anon.rewrite.estimate.expectation import EXACT, Term, amount, event,
 from duckdb_anon.rewrite.estimate.homes import Homes
 from duckdb_anon.rewrite.estimate.steps import Steps
 from duckdb_anon.rewrite.estimate.value_steps import Step, append_step
+from duckdb_anon.rewrite.query.grouping_sets import QueryGroups
 from duckdb_anon.rewrite.query.template import (
     added,
     copied,
@@ -41,6 +42,7 @@ from duckdb_anon.rewrite.query.template import (
     select,
     taken,
     tree,
+    truth,
 )
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.shapes.listed import BagPart
@@ -49,6 +51,8 @@ from duckdb_anon.rewrite.shapes.slices import SlicePart
 
 MOST_PRODUCTS = 16
 """A total that takes more products has no interval: each pair of them is a sum."""
+MOST_SETS = 8
+"""A query of more grouping sets has no intervals: each set is a pass over the release."""
 
 
 @dataclass
@@ -308,3 +312,37 @@ class Permuted:
             values=part.values([column for column in part.columns if column in columns]),
             grouped=[own("cell"), *(key for _, key in known)],
         )
+
+
+def permuted(query: exp.Select, steps: Steps, groups: QueryGroups) -> tuple[Permuted, ...]:
+    """Read what a query needs for intervals, one for each grouping set.
+
+    Args:
+        query: the bound SELECT, its WHERE as the analyst wrote it.
+        steps: its named steps.
+        groups: what it groups by.
+
+    Returns:
+        Nothing where permutation is not all that stands between the tables, or a key speaks of several columns.
+    """
+    model = steps.model
+    buckets = {part.bucket for part in model.parts if isinstance(part, (BagPart, SlicePart))}
+    if (
+        model.bucket is None
+        or buckets != {model.bucket}
+        or model.weight
+        or steps.homes.others
+        or len(groups.sets) > MOST_SETS
+    ):
+        return ()
+    homes = Homes(steps.homes.alias, model, ())
+    where = query.args.get("where")
+    condition = copied(where.this) if where else truth(True)
+    found = []
+    for place, keys in enumerate(groups.sets):
+        pairs = [(copied(key), homes.of(key)) for key in keys]
+        placed = tuple((key, home) for key, home in pairs if home is not None)
+        if len(placed) < len(pairs):
+            return ()
+        found.append(Permuted(steps, homes, model.bucket, placed, condition, place))
+    return tuple(found)

@@ -7,7 +7,7 @@ written before a single row is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -18,7 +18,6 @@ from duckdb_anon.model.errors import ColumnError, RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import Contents, read
 from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, list_type, struct_fields
-from duckdb_anon.rewrite.query.seen_values import Looks
 
 __all__ = [
     "Bounds",
@@ -52,11 +51,10 @@ class TableInfo:
         generalized: of a release, text columns with a tree that are known to show inner nodes, in lower case; None
             where the caller vouches for all of them.
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
-        bucket_kinds: of a release, the column of numbers of buckets that tell their kinds (`model.kinds`), or ''.
-        looks: of a release, looks at what it holds of the columns that a query reads; None where the caller vouches
-            for that.
-        certain: of a release, whether low and high are asked for, which must hold of what is there when the query runs.
-        elsewhere: of a release, whether the text will run on another engine, which does not have DuckDB's hash.
+        require_clear_texts: of a release, raises where texts of the columns that a query reads, in lower case, may be
+            values or nodes; None where the caller vouches for them.
+        unbounded: of a release, why it gives no low and high; '' where it does.
+        certain: of a release, whether low and high are asked for.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         drawn: of a release, SELECT of plausible tables made of it, '' where there are none.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
@@ -71,10 +69,9 @@ class TableInfo:
     collated: frozenset[str] = frozenset()
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
-    bucket_kinds: str = ""
-    looks: Looks | None = field(default=None, compare=False)
+    require_clear_texts: Callable[[Collection[str]], None] | None = field(default=None, compare=False)
+    unbounded: str = ""
     certain: bool = False
-    elsewhere: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
     drawn: str = ""

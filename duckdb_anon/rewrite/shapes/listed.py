@@ -100,8 +100,8 @@ where classes are small, are looked at and not searched."""
 class NodePart(Part):
     """An attribute published as hierarchy nodes; a label that is no node of the hierarchy is a value.
 
-    A text that is none is refused while planning (`engine.known`); with low and high it is an error when the query runs
-    too, since the release may be another one then.
+    A text that is none is refused while planning (`engine.release_texts`); with low and high it is an error when the
+    query runs, too, since the release may be another one then.
 
     NULL is a leaf of its own under the root, labelled '(null)'. Whether a root stands for NULL too is seen from
     the release only where that leaf occurs in it; elsewhere it weighs nothing, but bounds reckon with it.

@@ -1,9 +1,9 @@
-"""Counts of a bucket read from the row that carries them, where a release is known to write them on every row.
+"""Counts of a bucket read from the row that carries them, where a release is described as one of anatomy.
 
 What is spread over the rows of a bucket (`listed.BagPart`) takes two passes in general: one that finds each bucket's
 map and its number of rows, and one that joins them to the rows. Anatomy writes the map on every row of the bucket, and
-its counts speak of all of them (`TableInfo.counted_rows`). There a row's own map says the same, so the values are
-unnested from it: nothing is grouped by bucket and nothing joined. Rows whose map lacks a value that is asked for are
+its counts speak of all of them. So the values are unnested from a row's own map: nothing is grouped by bucket and
+nothing joined. Rows whose map lacks a value that is asked for are
 left out before that.
 
 Bounds take the bucket, whose rows are permuted among themselves (`duckdb_anon.rewrite.bounds.permutation`).
@@ -20,7 +20,6 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import bag_type
 from duckdb_anon.rewrite.query.template import some, tree
 from duckdb_anon.rewrite.query.walking import columns_of
-from duckdb_anon.rewrite.shapes.kind_counts import KindPart
 from duckdb_anon.rewrite.shapes.known_expressions import equal_to
 from duckdb_anon.rewrite.shapes.listed import BagPart
 from duckdb_anon.rewrite.shapes.released import Model
@@ -87,13 +86,13 @@ def with_own_counts(model: Model) -> Model:
 
 
 def asked_of_counts(model: Model, select: exp.Select, alias: str) -> set[str]:
-    """Columns of a SELECT that are spelled out from the counts of each row or kind of bucket.
+    """Columns of a SELECT that are spelled out from the counts of each row.
 
     Args:
         model: what a release says.
         select: a SELECT over its original.
         alias: what it calls the original.
     """
-    alone = len(model.parts) == 1 and isinstance(model.parts[0], (OwnCountsPart, KindPart))
+    alone = len(model.parts) == 1 and isinstance(model.parts[0], OwnCountsPart)
     counted = set(model.parts[0].columns) if alone else set()
     return columns_of(select, alias) & counted

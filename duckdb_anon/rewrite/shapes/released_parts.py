@@ -21,7 +21,6 @@ from duckdb_anon.rewrite.query.template import column as quoted
 from duckdb_anon.rewrite.query.template import multiplied, select, tree
 from duckdb_anon.rewrite.shapes.intervals import IntervalPart
 from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
-from duckdb_anon.rewrite.shapes.kind_counts import KindPart, kind_of
 from duckdb_anon.rewrite.shapes.learnt_parts import LearntIntervals, LearntNodes, LearntSets, learnable
 from duckdb_anon.rewrite.shapes.listed import BagPart, NodePart, SetPart
 from duckdb_anon.rewrite.shapes.parts import ROW, Part, aliased
@@ -187,12 +186,6 @@ class _Builder:
             return SetPart(stem, columns, key, release)
         if content.cell == "counts":
             bucket = field_of_row(self.contents.bucket) if self.contents.bucket else key
-            if (
-                release.bucket_kinds
-                and fold(release.bucket_kinds) == fold(self.contents.bucket)
-                and not self.contents.weights
-            ):
-                return KindPart(stem, columns, kind_of(bucket), release, column=key, numbers=bucket)
             return BagPart(stem, columns, bucket, release, column=key)
         if content.cell in ("node", "nodes"):
             return self._nodes(content, (stem, columns, key))

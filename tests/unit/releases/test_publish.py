@@ -226,7 +226,7 @@ def test_rows_are_published_in_an_order_of_their_own(place: Path) -> None:
     assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
 
 
-def test_buckets_are_published_by_their_numbers_and_rows_of_one_in_an_order_of_their_own(place: Path) -> None:
+def test_rows_of_buckets_are_published_in_an_order_of_their_own(place: Path) -> None:
     change(place, call=f"anatomy('people', 3, {ROLES})")
     orders = []
     for again in (True, True, False):
@@ -235,8 +235,7 @@ def test_buckets_are_published_by_their_numbers_and_rows_of_one_in_an_order_of_t
             orders.append(con.execute("select bucket, age, edu, ward from r").fetchall())
             call = "select rewrite_query('select disease, count(*) from people group by 1', 'people', 'r')"
             text = con.execute(call).fetchall()[0][0]
-            assert "bucket & 4095" in text and con.execute(text).fetchall()
-    assert all([row[0] for row in order] == sorted(row[0] for row in order) for order in orders)
+            assert con.execute(text).fetchall()
     assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
 
 

@@ -133,7 +133,7 @@ def test_estimates_and_ends_have_the_types_of_their_columns(kind: str) -> None:
     con.execute(f"create table t (x {kind}, g integer)")
     low, high = MOMENTS[kind]
     con.execute(
-        f"create table r as select {{lower: {low}::{kind}, upper: {high}::{kind}}} as x, i % 2 as g from range(6) t(i)"
+        f"create table r as select {{lower: {low}::{kind}, upper: {high}::{kind}}} as x, (i % 2)::integer as g from range(6) t(i)"
     )
     text = rewrite(
         "select g, min(x) as a, max(x) as b from t group by g", seen(con, "t"), seen(con, "r"), bounds="hard"

@@ -48,7 +48,7 @@ def con() -> duckdb.DuckDBPyConnection:
 
 
 def released(con: duckdb.DuckDBPyConnection, name: str, call: str) -> None:
-    """A release that says what made it, and nothing of kinds of buckets, as the comment of a table by hand does."""
+    """A release that says what made it, as the comment of a table by hand does."""
     con.execute(f"create table {name} as from {call}")
     con.execute(f"comment on table {name} is 'anon: release of t by anatomy(l := 2)'")
 
@@ -80,48 +80,6 @@ def test_nothing_is_grouped_by_bucket_and_rows_without_the_value_are_left_out(co
     assert "bucket" not in text and "map_contains(ill, 'flu') OR map_contains(ill, 'cold')" in text
     other = text_of(con, "select count(*) from t where ill like 'flu' or length(ill) = 4", "r")
     assert "bucket" not in other and "map_contains" not in other
-
-
-def test_a_release_that_lost_counts_since_is_read_by_bucket(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create or replace table lost as from r")
-    con.execute("comment on table lost is 'anon: release of t by anatomy(l := 2)'")
-    assert "bucket" not in text_of(con, "select ill, count(*) from t group by ill", "lost")
-    con.execute("insert into lost by name select 1 as age, 'F' as sex, 900 as bucket")
-    text = text_of(con, "select ill, count(*) from t group by ill", "lost")
-    assert "bucket" in text
-    assert dict(con.execute(text).fetchall())[None] == 1
-
-
-def test_a_table_without_a_description_is_counted_first(con: duckdb.DuckDBPyConnection) -> None:
-    """Of numbers that were counted on, which tell no kinds."""
-    ranks = "dense_rank() over (order by bucket) as bucket"
-    numbered = f"create or replace table counted as select * replace ({ranks}) from r"
-    query = "select ill, count(*), sum(cost) from t where age < 20 group by ill order by all"
-    con.execute(numbered)
-    con.execute("create or replace view of_counted as select * replace (bucket::double as bucket) from counted")
-    text = text_of(con, query, "counted")
-    assert "bucket" not in text and "map_keys" in text
-    _same(con, text, text_of(con, query, "of_counted"))
-    for change in (
-        "delete from counted where rowid = 7",
-        "update counted set ill = null where rowid = 7",
-        "update counted set bucket = 3 where rowid = 70",
-        "insert into counted by name select 1 as age, 'F' as sex, 900 as bucket",
-        "update counted set ill = map(list_reverse(map_keys(ill)), map_values(ill)) where rowid = 7",
-        "update counted set ill = map(list_append(map_keys(ill), list_filter(['flu', 'cold', 'acne', 'it''s'], "
-        "lambda one: not list_contains(map_keys(ill), one))[1]), list_append(map_values(ill), 0)) where bucket = 3",
-    ):
-        con.execute(numbered)
-        con.execute(change)
-        text = text_of(con, query, "counted")
-        assert "bucket" in text, change
-        _same(con, text, text_of(con, query, "of_counted"))
-
-
-def _same(con: duckdb.DuckDBPyConnection, one: str, other: str) -> None:
-    mine, theirs = con.execute(one).fetchall(), con.execute(other).fetchall()
-    assert len(mine) == len(theirs) > 0
-    assert all(a == pytest.approx(b) for a, b in zip(mine, theirs, strict=True)), one
 
 
 @pytest.mark.parametrize(

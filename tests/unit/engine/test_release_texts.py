@@ -1,40 +1,34 @@
-"""Texts of a release that nothing knows: looked for in one statement, each column for itself."""
+"""Texts of a release that are neither values of the original nor nodes of a hierarchy are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import cast
 
 import duckdb
 import pytest
 
 from duckdb_anon import load
-from duckdb_anon.engine.beside import Beside
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.known import attributes_with_nodes, require_known_values
+from duckdb_anon.engine.release_texts import ReleasePair
 from duckdb_anon.model.errors import ColumnError
 
 
-class Listening:
-    """A catalog that keeps what it is asked."""
+class OneConnection:
+    """A catalog of one connection."""
 
     sees = True
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.con = con
-        self.asked: list[str] = []
 
-    def cursor_for(self, relations: Iterable[Relation]) -> Listening:
+    def cursor_for(self, relations: Iterable[Relation]) -> duckdb.DuckDBPyConnection:
         assert list(relations)
-        return self
-
-    def execute(self, sql: str) -> Any:
-        self.asked.append(sql)
-        return self.con.execute(sql)
+        return self.con
 
 
 @pytest.fixture
-def catalog() -> Iterator[Listening]:
+def catalog() -> Iterator[OneConnection]:
     with duckdb.connect() as con:
         con.execute(
             "create table people as select * from (values ('F', 'n1', 'flu'), ('M', 's1', null), (null, 's1', 'flu')) as t(a, b, c)"
@@ -43,35 +37,30 @@ def catalog() -> Iterator[Listening]:
             "create table release as select * from (values (['F', 'M'], 'n1', 'flu'), (null, 's1', 'flu')) as t(a, b, c)"
         )
         con.execute("create table tree as select * from (values ('n1', 'n'), ('s1', 's')) as t(leaf, node)")
-        yield Listening(con)
+        yield OneConnection(con)
 
 
-def relation(catalog: Listening, name: str) -> Relation:
+def relation(catalog: OneConnection, name: str) -> Relation:
     columns = {row[0]: row[1] for row in catalog.con.execute(f"describe {name}").fetchall()}
     return Relation(name, name, columns, {})
 
 
-def check(catalog: Listening, **trees: str) -> None:
+def check(catalog: OneConnection, **trees: str) -> None:
     original, release = (relation(catalog, name) for name in ("people", "release"))
     found = {column: relation(catalog, tree) for column, tree in trees.items()}
-    require_known_values(Beside("f", cast(Catalog, catalog), original, release, found))
+    ReleasePair("f", cast(Catalog, catalog), original, release, found).require_clear_texts()
 
 
-def with_nodes(catalog: Listening, trees: dict[str, Relation]) -> frozenset[str]:
+def with_nodes(catalog: OneConnection, trees: dict[str, Relation]) -> frozenset[str]:
     original, release = (relation(catalog, name) for name in ("people", "release"))
-    return attributes_with_nodes(Beside("f", cast(Catalog, catalog), original, release, trees))
-
-
-def test_all_columns_are_looked_up_in_one_statement(catalog: Listening) -> None:
-    check(catalog, b="tree")
-    assert len(catalog.asked) == 1
+    return ReleasePair("f", cast(Catalog, catalog), original, release, trees).attributes_with_nodes()
 
 
 @pytest.mark.parametrize(
     ("column", "value", "message"), [("a", "['F', 'X', 'Y']", "2 distinct"), ("b", "'n'", "1 "), ("c", "'x'", "1 ")]
 )
 def test_the_column_with_texts_that_nothing_knows_is_named(
-    catalog: Listening, column: str, value: str, message: str
+    catalog: OneConnection, column: str, value: str, message: str
 ) -> None:
     catalog.con.execute(f"update release set {column} = {value} where b = 's1'")
     with pytest.raises(ColumnError, match=f"{message}.*'{column}' in release are not in people"):
@@ -82,16 +71,20 @@ INSIDE = [
     ("'flu'", "map {'flu': 2::bigint} as s", "map {'flu': 1::bigint, 'b': 1} as s"),  # counts of values
     ("'flu'::enum('flu')", "map {'flu': 2::bigint} as s", "map {'b': 2::bigint} as s"),
     ("['flu', 'cold', null]", "['cold'] as s", "['flu', 'b'] as s"),  # a person's list of values
-    ("['flu', 'cold']", "{'s': ['cold']} as slice", "{'s': ['flu', 'b']} as slice"),
-    ("'flu'", "{'s': ['flu']} as slice", "{'s': ['b']} as slice"),
-    ("'flu'", "{'s': map {'flu': 1::bigint}} as slice", "{'s': map {'b': 1::bigint}} as slice"),
+    ("['flu', 'cold']", "{'s': ['cold']} as slice, 1 as bucket", "{'s': ['flu', 'b']} as slice, 1 as bucket"),
+    ("'flu'", "{'s': ['flu']} as slice, 1 as bucket", "{'s': ['b']} as slice, 1 as bucket"),
+    (
+        "'flu'",
+        "{'s': map {'flu': 1::bigint}} as slice, 1 as bucket",
+        "{'s': map {'b': 1::bigint}} as slice, 1 as bucket",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("original", "known", "unknown"), INSIDE)
 @pytest.mark.parametrize("trees", [{}, {"s": "kinds"}])
 def test_members_of_lists_and_keys_of_counts_are_texts_too(
-    catalog: Listening, original: str, known: str, unknown: str, trees: dict[str, str]
+    catalog: OneConnection, original: str, known: str, unknown: str, trees: dict[str, str]
 ) -> None:
     catalog.con.execute("create table kinds as select * from (values ('flu', 'b'), ('cold', 'b')) as t(leaf, node)")
     catalog.con.execute(f"create or replace table people as select {original} as s")
@@ -108,7 +101,7 @@ def test_members_of_lists_and_keys_of_counts_are_texts_too(
 
 
 @pytest.mark.parametrize("kept", ["{'s': ['z']}", "{'s': map {'z': 1::bigint}}", "{'s': 'z'}"])
-def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog: Listening, kept: str) -> None:
+def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog: OneConnection, kept: str) -> None:
     catalog.con.execute(f"create or replace table people as select 'a' as s, {kept} as history")
     catalog.con.execute("create or replace table release as from people")
     catalog.con.execute("create table kinds as select 'a' as leaf, 'z' as node")
@@ -118,7 +111,7 @@ def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog: Lis
 
 
 @pytest.mark.parametrize("channels", ["rr", "RR_"])
-def test_texts_beside_channels_are_told_by_them(catalog: Listening, channels: str) -> None:
+def test_texts_beside_channels_are_told_by_them(catalog: OneConnection, channels: str) -> None:
     catalog.con.execute("create or replace table people as select 'a' as s, 1 as rr")
     names = "" if channels == "rr" else ", 1 as rr"
     catalog.con.execute(
@@ -131,7 +124,7 @@ def test_texts_beside_channels_are_told_by_them(catalog: Listening, channels: st
         check(catalog)
 
 
-def test_a_node_is_known_to_its_tree_alone(catalog: Listening) -> None:
+def test_a_node_is_known_to_its_tree_alone(catalog: OneConnection) -> None:
     catalog.con.execute("update release set b = 'n' where b = 's1'")
     check(catalog, b="tree")
     trees = {"b": relation(catalog, "tree")}
@@ -141,12 +134,12 @@ def test_a_node_is_known_to_its_tree_alone(catalog: Listening) -> None:
     assert not with_nodes(catalog, trees)
 
 
-def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: Listening) -> None:
+def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: OneConnection) -> None:
     catalog.con.execute("update release set b = 'x' where b = 's1'")
     with pytest.raises(ColumnError, match=r"1 distinct.*'b'"):
         original, release = relation(catalog, "people"), relation(catalog, "release")
         gone = Relation("gone", "gone", {"leaf": "VARCHAR"}, {})
-        require_known_values(Beside("f", cast(Catalog, catalog), original, release, {"a": gone}))
+        ReleasePair("f", cast(Catalog, catalog), original, release, {"a": gone}).require_clear_texts()
 
 
 @pytest.mark.parametrize("home", ["main", '"My ""own"" place"'])

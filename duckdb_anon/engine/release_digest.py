@@ -1,0 +1,161 @@
+"""The digest of a release's rows: whether a table still holds the rows that its description was written for.
+
+The digest is the SHA-256 of the column names and types and of the sorted hashes (SHA-256, 128 bits kept) of all rows.
+It is the same for the same rows in any order, on every version of DuckDB, in every session, and after a round trip
+through Parquet: ENUM counts as VARCHAR, arrays of fixed size as lists, timestamps of seconds and milliseconds as
+TIMESTAMP. It differs after any change of a cell, for a duplicated, missing or added row, and for a renamed, retyped,
+added or moved column. HUGEINT, BIT and TIME WITH TIME ZONE, which Parquet changes, differ after the round trip.
+
+A description holds beside it a checksum by DuckDB's own hash. Where that is the same, nothing else is compared when a
+query is planned: one plain scan. DuckDB may change its hash, and it resists no forger, so a signature is of the digest.
+Cost of the digest: one pass that writes each row as text, 16 bytes a row in memory, and one sort of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.release_formats.duckdb_types import (
+    bag_type,
+    decimal_type,
+    is_boolean,
+    is_integer,
+    is_moment,
+    is_nested,
+    is_timestamp,
+    is_zoned,
+    list_type,
+    struct_fields,
+    without_enums,
+)
+
+_ROW = "S16"
+_BLOCK = 100_000
+_ARRAY = re.compile(r"\[\d+\]")
+_COARSE_TIMESTAMP = re.compile(r"\bTIMESTAMP_M?S\b", re.IGNORECASE)
+_MOST_REMEMBERED = 1000
+_compared: OrderedDict[tuple[str, str], bool] = OrderedDict()
+
+
+def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
+    """Digest of the rows of a table.
+
+    Args:
+        con: a connection that reads the table.
+        source: what follows FROM: a table name, a quoted file name, or a SELECT in parentheses.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Example:
+        >>> con = duckdb.connect()
+        >>> digest = release_digest(con, "(values (1, 'a'), (2, NULL)) t(n, s)")
+        >>> digest == release_digest(con, "(values (2, NULL), (1, 'a')) t(n, s)")
+        True
+        >>> digest == release_digest(con, "(values (1, 'a'), (2, 'NULL')) t(n, s)")
+        False
+    """
+    columns = _columns(con, source)
+    found = hashlib.sha256(json.dumps(list(columns.items()), ensure_ascii=True).encode())
+    row = ", ".join(_text(ident(name), kind) for name, kind in columns.items())
+    blocks = [np.empty(0, dtype=_ROW)]
+    with warnings.catch_warnings():
+        # DuckDB advises a relation instead, which is refused while a statement is being bound
+        warnings.simplefilter("ignore", UserWarning)
+        reader: Any = con.execute(f"select sha256(concat({row})) from {source}").to_arrow_reader(_BLOCK)
+    for block in reader:
+        hexadecimal = block.column(0).cast(pa.string()).buffers()[2]
+        if len(block):
+            hashes = bytes.fromhex(hexadecimal[: 64 * len(block)].to_pybytes().decode())
+            blocks.append(np.frombuffer(hashes, dtype="S32").astype(_ROW))
+    rows = np.concatenate(blocks)
+    rows.sort()
+    found.update(rows.tobytes())
+    return found.hexdigest()
+
+
+def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:
+    """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces.
+
+    Args:
+        con: a connection that reads the table.
+        source: what follows FROM.
+    """
+    columns = _columns(con, source)
+    named = literal(json.dumps(list(columns.items())))
+    row = ", ".join(part for name, kind in columns.items() for part in _hashed(ident(name), kind))
+    rows, total = con.execute(f"select count(*), coalesce(sum(hash({named}, {row})), 0) from {source}").fetchall()[0]
+    return f"{rows}:{total}"
+
+
+def holds_rows_of(con: duckdb.DuckDBPyConnection, source: str, digest: str, checksum: str) -> bool:
+    """Whether a table has the rows of a digest.
+
+    Args:
+        con: a connection that reads the table.
+        source: what follows FROM.
+        digest: as `release_digest` gave it.
+        checksum: as `row_checksum` gave it for the same rows; '' where it is not known.
+    """
+    now = row_checksum(con, source)
+    if now == checksum:
+        return True
+    if (digest, now) not in _compared:
+        _compared[digest, now] = release_digest(con, source) == digest
+        while len(_compared) > _MOST_REMEMBERED:
+            _compared.popitem(last=False)
+    return _compared[digest, now]
+
+
+def _columns(con: duckdb.DuckDBPyConnection, source: str) -> Mapping[str, str]:
+    """Names and types, with one name for types that a Parquet file does not distinguish."""
+    described = con.execute(f"describe select * from {source}").fetchall()
+    return {
+        name: _COARSE_TIMESTAMP.sub("TIMESTAMP", _ARRAY.sub("[]", without_enums(kind))) for name, kind, *_ in described
+    }
+
+
+def _text(value: str, kind: str) -> str:
+    """SQL of a text of a value: texts of different values differ, and none is the beginning of another one."""
+    fields, element = struct_fields(kind), list_type(kind)
+    if fields and all(inner for _, inner in fields):
+        inside = ", ".join(_text(f"{value}.{ident(name)}", inner) for name, inner in fields)
+        return f"case when {value} is null then '-' else concat('(', {inside}) end"
+    if kind in ("DOUBLE", "FLOAT"):  # some versions write the sign of a NaN
+        return f"coalesce(case when isnan({value}) then 'nan' else {value}::varchar end, '-') || ','"
+    if is_timestamp(kind) and is_zoned(kind):  # as text it depends on the session's time zone
+        return f"coalesce(epoch_us({value})::varchar, {value}::varchar, '-') || ','"
+    if _is_plain(element or kind) or is_moment(kind):
+        return f"coalesce({value}::varchar, '-') || ','"
+    # versions quote texts inside lists and maps differently, but not as JSON
+    text = f"to_json({value})::varchar" if is_nested(kind) and kind != "INTERVAL" else f"{value}::varchar"
+    return f"coalesce(strlen({text}) || ':' || {text}, '-')"
+
+
+def _hashed(value: str, kind: str) -> list[str]:
+    """What of a value is hashed: DuckDB's hash takes a NULL list for an empty one, and a STRUCT for what is in it."""
+    fields, element = struct_fields(kind), list_type(kind)
+    if fields and all(inner for _, inner in fields):
+        inside = [part for name, inner in fields for part in _hashed(f"{value}.{ident(name)}", inner)]
+        return [f"{value} is null", *inside]
+    if not is_nested(kind):
+        return [value]
+    if (element is not None and not is_nested(element)) or bag_type(kind) is not None:
+        return [value, f"cardinality({value})" if element is None else f"len({value})"]
+    return [f"to_json({value})::varchar"]
+
+
+def _is_plain(kind: str) -> bool:
+    """Whether values of a type, and lists of them, are written with digits, signs and fixed words alone."""
+    return is_integer(kind) or decimal_type(kind) is not None or is_boolean(kind)

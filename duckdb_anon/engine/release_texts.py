@@ -1,0 +1,228 @@
+"""Texts of a release are read where it is clear whether they are values or nodes of a hierarchy; others are refused.
+
+A text column whose type is the original's is read as values, unless a hierarchy makes its texts nodes; so are members
+of lists, and keys of counts, which are always values. A release whose comment names its method, and a column whose
+comment gives it a role and no hierarchy, are believed. In any other release a text that the original does not have
+could be a node, and reading it as a value would answer 0 for the values below it: it is refused with the remedy.
+Cost: the distinct texts, in both tables, of the columns that are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.column_roles import is_described
+from duckdb_anon.engine.sensitive_coarsening import REST
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.hierarchy import NULL_LEAF
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_formats import Contents, may_carry, read
+from duckdb_anon.model.release_formats.duckdb_types import (
+    bag_type,
+    is_boolean,
+    is_moment,
+    is_number,
+    is_text,
+    list_type,
+    without_enums,
+)
+
+_VALUE = "{path}"
+_MEMBER = "unnest(case when array_length({path}) > 0 then {path} else [null] end)"
+_KEY = "unnest(case when array_length(map_keys({path})) = 0 then [null] else map_keys({path}) end)"
+"""SQL of the values in a cell, one a row: empty lists and counts give NULL, and no counts nothing."""
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts of a release that stand for an attribute; `sql` gives them, `counted` where they are keys of counts."""
+
+    attribute: str
+    type: str
+    sql: str
+    counted: bool
+
+
+@dataclass(frozen=True)
+class ReleasePair:
+    """A release and its original, with the hierarchy table of each attribute that has one."""
+
+    function: str
+    catalog: Catalog
+    original: Relation
+    release: Relation
+    trees: Mapping[str, Relation]
+
+    def require_clear_texts(self, columns: Collection[str] | None = None) -> None:
+        """Refuse texts that are neither values of the original nor nodes of the attribute's hierarchy.
+
+        Args:
+            columns: the original's columns that are read, in lower case; all of them by default.
+
+        Raises:
+            ColumnError: naming the column, how many texts are unknown, and what to do.
+        """
+        if not (self.catalog.sees and self.original.visible and self.release.visible):
+            return
+        contents = self._contents()
+        spelled = {fold(name): name for name in self.original.columns}
+        trees = {fold(name): tree for name, tree in self.trees.items()}
+        for texts in self._texts(contents, columns):
+            attribute = fold(texts.attribute)
+            name = spelled.get(attribute)
+            if name is None or not _may_be_of(texts.type, self.original.columns[name]):
+                continue
+            tree = None if texts.counted else trees.get(attribute)
+            if tree is not None:
+                unknown = self._count_others(texts, _nodes(tree), "nullif(s.t, {leaf})", [tree])
+            elif self._is_clear(name, contents):
+                continue
+            else:
+                unknown = self._count_others(
+                    texts, self._values(name, texts, contents), self._null_or_not(contents), [self.original]
+                )
+            if unknown:
+                raise ColumnError(self._refusal(name, texts, tree, unknown))
+
+    def attributes_with_nodes(self) -> frozenset[str]:
+        """Attributes with a hierarchy of which the release shows an inner node, in lower case.
+
+        A release that shows leaves alone may have had its values exchanged, so that no bounds follow from its rows.
+        """
+        if not (self.catalog.sees and self.release.visible):
+            return frozenset()
+        trees = {fold(name): tree for name, tree in self.trees.items()}
+        if not trees:
+            return frozenset()
+        found = set()
+        for texts in self._texts(self._contents(), trees):
+            tree = trees[fold(texts.attribute)]
+            if texts.counted or _is_plain(texts.type):
+                continue
+            leaves = f"select {ident(next(iter(tree.columns)))}::varchar from {_source(tree)}"
+            if self._count_others(texts, leaves, "nullif(s.t, {leaf})", [tree]):
+                found.add(fold(texts.attribute))
+        return frozenset(found)
+
+    def _contents(self) -> Contents:
+        if not any(map(may_carry, self.release.columns)):
+            return Contents()
+        columns = self.release.columns, self.original.columns
+        return read(*columns, trees=self.trees, table=self.release.given, function=self.function)
+
+    def _texts(self, contents: Contents, columns: Collection[str] | None) -> Iterator[_Texts]:
+        """Columns of the release, and fields of its slices."""
+        slices = contents.slices()
+        for column, kind in self.release.columns.items():
+            paths = [
+                (column, kind, ident(column)),
+                *((part.field, part.type, f"{ident(column)}.{ident(part.field)}") for part in slices.get(column, ())),
+            ]
+            for attribute, inner, path in paths:
+                if columns is not None and fold(attribute) not in columns:
+                    continue
+                member, key = list_type(inner), bag_type(inner)
+                if member is not None and (is_text(member) or _is_plain(member)):
+                    yield _Texts(attribute, member, _MEMBER.format(path=path), False)
+                elif key is not None and (is_text(key) or _is_plain(key)):
+                    yield _Texts(attribute, key, _KEY.format(path=path), True)
+                else:
+                    yield _Texts(attribute, inner, path, False)
+
+    def _is_clear(self, column: str, contents: Contents) -> bool:
+        """Whether values were randomized, or comments say of them that they are values, by a method or a role."""
+        content = contents.columns.get(fold(column))
+        if content is not None and content.truth == "randomized":
+            return True
+        said = next((text for name, text in self.release.comments.items() if fold(name) == fold(column)), "")
+        return is_described(self.release) or "anon:" in fold(said)
+
+    def _values(self, column: str, texts: _Texts, contents: Contents) -> str:
+        """SELECT of the texts that the original has, and of the name of the rest of a coarsened column."""
+        path = ident(column)
+        listing = texts.sql.startswith("unnest") and not texts.counted and list_type(self.original.columns[column])
+        own = _MEMBER.format(path=path) if listing else path
+        rest = f" union all select {literal(REST)}" if contents.edges else ""
+        return f"select {own}::varchar from {_source(self.original)}{rest}"
+
+    @staticmethod
+    def _null_or_not(contents: Contents) -> str:
+        """What is counted of unknown texts: NULL too, unless rows of slices are made up, which show some."""
+        return "s.t" if contents.slices() else "*"
+
+    def _count_others(self, texts: _Texts, known: str, counted: str, tables: list[Relation]) -> int:
+        """Number of distinct texts that `known` does not list; 0 where the planner cannot read the rows."""
+        cursor = self.catalog.cursor_for([self.release, *tables])
+        select = (
+            f"select count({counted.format(leaf=literal(NULL_LEAF))}) from "
+            f"(select distinct {texts.sql}::varchar from {_source(self.release)}) as s(t) "
+            f"anti join (select distinct t from ({known}) as k(t)) as k on s.t is not distinct from k.t"
+        )
+        try:
+            return int(cursor.execute(select).fetchall()[0][0]) if cursor is not None else 0
+        except duckdb.Error:
+            tick()  # an interrupt is none of these
+            return 0
+
+    def _refusal(self, column: str, texts: _Texts, tree: Relation | None, unknown: int) -> str:
+        given, original = self.release.given, self.original
+        cursor = self.catalog.cursor_for([original])
+        empty = f"select count(*) from (from {_source(original)} limit 1)"
+        if tree is None and cursor is not None and cursor.execute(empty).fetchall() == [(0,)]:
+            return (
+                f"{self.function}: {original.given} has no rows, so nothing tells whether the texts of '{column}' in "
+                f"{given} are values or nodes of a hierarchy; {self._remedy(column, texts)}"
+            )
+        where = f"hierarchy {tree.given}" if tree is not None else original.given
+        return (
+            f"{self.function}: {unknown} distinct text(s) of '{column}' in {given} are not in {where} (NULL is one "
+            f"where it has none), so they cannot be read; {self._remedy(column, texts)}"
+        )
+
+    def _remedy(self, column: str, texts: _Texts) -> str:
+        release, named = self.release, f"hierarchies := {{{literal(column)}: 'TREE'}}"
+        counts = "counts are of values, so compare with the table that the release was made of"
+        if not release.takes_comments:
+            if texts.counted:
+                return counts
+            return (
+                f"if they are nodes, name the tree: {named}; CSV and JSON lose the types of sets and counts, so keep "
+                "releases in DuckDB or Parquet"
+            )
+        comment = f"COMMENT ON COLUMN {release.given}.{ident(column)} IS"
+        if texts.counted:
+            return (
+                f"{counts}; if they are its values all the same, say so: {comment} 'anon: sensitive'; "
+                "duckdb_anon.release() and .release write it"
+            )
+        return (
+            f"if they are nodes, name the tree: {named}, or {comment} 'anon: quasi hierarchy=TREE'; "
+            "duckdb_anon.release() and .release write it"
+        )
+
+
+def _may_be_of(kind: str, original: str) -> bool:
+    """Whether texts of a column, a list or counts are an original's, or values of another type with texts inside."""
+    if is_text(kind):
+        return is_text(list_type(original) or original)
+    return not _is_plain(kind) and without_enums(kind) == without_enums(original)
+
+
+def _is_plain(kind: str) -> bool:
+    """Whether values of a type are no texts and have none inside."""
+    return is_number(kind) or is_moment(kind) or is_boolean(kind)
+
+
+def _source(relation: Relation) -> str:
+    """What follows FROM, found from wherever the cursor stands."""
+    return relation.full or relation.sql
+
+
+def _nodes(tree: Relation) -> str:
+    return " union all ".join(f"select {ident(level)}::varchar from {_source(tree)}" for level in tree.columns)
