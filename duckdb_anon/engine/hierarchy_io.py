@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import steps
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.coded_table import CodeArray
-from duckdb_anon.model.errors import ColumnError, ParameterError, listed
+from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 
 _MOMENT = re.compile(
@@ -151,14 +152,16 @@ def _key(value: object) -> object:
     return "nan" if isinstance(value, float) and value != value else value
 
 
-def _named(missing: Sequence[str], labels: Sequence[str]) -> str:
-    """Up to five values that a hierarchy misses, and how they differ from its labels where it is by blanks."""
-    by_text = {label.strip(): label for label in labels}
-    told = f"{listed([repr(value) for value in missing[:5]])}{' and others' if len(missing) > 5 else ''}"
-    blank = next((value for value in missing if value.strip() in by_text), None)
-    if blank is None:
-        return f"{told}; its first label is {labels[0]!r}"
-    return f"{told}; {blank!r} and {by_text[blank.strip()]!r} differ by a blank, which trim() removes"
+def _remedy(column: str, tree: Hierarchy, missing: Sequence[str]) -> str:
+    """How to find the values that a hierarchy misses; an error never quotes values of the original."""
+    stripped = {label.strip() for label in tree.leaf_labels}
+    blanks = sum(value.strip() in stripped for value in missing)
+    if blanks:
+        return f"{blanks} of them differ from a label by blanks alone, which trim() removes"
+    return (
+        f"such as {tree.leaf_labels[0]!r}. To list them: SELECT DISTINCT {ident(column)} of the table that are not "
+        f"among the first column of '{tree.name}'. Add a row for each value"
+    )
 
 
 def tree_leaves(
@@ -182,7 +185,7 @@ def tree_leaves(
     if missing:
         raise ColumnError(
             f"{function}: {len(missing)} distinct value(s) of '{column}' are not leaves (first column) of hierarchy "
-            f"'{tree.name}': {_named(missing, tree.leaf_labels)}. Add a row for each value"
+            f"'{tree.name}', {_remedy(column, tree, missing)}"
         )
     if has_null and NULL_LEAF in hierarchy.labels[:-1]:
         raise ColumnError(

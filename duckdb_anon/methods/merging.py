@@ -4,8 +4,8 @@ Each record, and a few fakes that cannot be told apart from them, is released as
 sensitive attribute alone in the last. Guarantee: no sensitive value has a share above 1/l in a bucket, fakes counted (a
 bound on shares, see `slicing`); no row contradicts a validity rule with certainty. Parts of a generalized cell have at
 least k rows of their bucket, which is no k-anonymity of the table. With a person column, buckets hold all records of an
-individual and l and `min_bucket` count individuals, a fake being one more record of the individual it copies; cells are
-not generalized then.
+individual and l and `min_bucket` count individuals, a fake being one more record of the individual it copies; values
+constant over an individual's records are permuted record by record; cells are not generalized then.
 
 Source: Hasan, Jiang, Chen and Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2. Readings: algorithm 2 as
 printed never answers no, so the test is that of l-diversity; rules are checked once, after the permutation; `fake` is a

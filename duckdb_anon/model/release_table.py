@@ -137,6 +137,12 @@ class ReadTable:
         return self.numbers.get(self.contents.source)
 
     def attribute(self, name: str) -> Attribute:
-        """Column `name` (plain values) as an attribute with rows."""
+        """Column `name` (plain values) as an attribute with rows.
+
+        Raises:
+            ColumnError: the table has no such column, or it holds no plain values.
+        """
+        if name not in self.columns:
+            raise ColumnError(f"there is no column '{name}'{_SWAPPED}")
         column = self.columns[name]
         return column.domain.with_codes(column.value_codes())

@@ -24,12 +24,15 @@ NESTED = {
     "un": "union_value(num := 1)",
 }
 PLAIN, ALL = ["pay"], ["pay", *NESTED]
+OF_THE_RELEASE = {"impute", "anatomy_qit", "anatomy_st", "describe_release"}
+"""What they return are the release's own rows and columns, the nested ones among them."""
 MEASURES = [
     entry
     for entry in ENTRIES
     if (reads_release(entry) or reads_original(entry))
     and not isinstance(entry, (Method, Task))
     and not is_scalar(entry)
+    and entry.name not in OF_THE_RELEASE
     and "person" not in getattr(entry, "needs", ())
 ]
 

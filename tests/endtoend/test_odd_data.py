@@ -131,7 +131,7 @@ def test_columns_named_as_inside_the_planned_statement(con: duckdb.DuckDBPyConne
     columns = ", ".join(f"(range * {k + 3}) % {k + 2} as {name}" for k, name in enumerate(names))
     con.execute(f"create table t as select {columns} from range(330)")
     roles = f"qi := {names[:-1]}, sensitive := 'tbl'"
-    con.execute(f"create table release as from muco('t', 0.5, {roles}, row_id := true)")
+    con.execute(f"create table release as from muco('t', 0.5, {roles}, row_id := true, force := true)")
     assert [row[0] for row in con.execute("describe release").fetchall()] == [*names, "row_id"]
     assert con.execute(f"select count(*) from information_loss('t', 'release', {roles})").fetchone() == (len(names),)
     con.execute(f"from mondrian('t', 5, {roles})")

@@ -23,7 +23,7 @@ import os, signal, sys
 import duckdb_anon
 from duckdb_anon.parts import run_duckdb
 
-work, worked = duck.work_part, []
+work, worked = run_duckdb.work_part, []
 
 def dies(*arguments):
     worked.append(arguments)
@@ -31,7 +31,7 @@ def dies(*arguments):
         os.kill(os.getpid(), signal.{signal})
     return work(*arguments)
 
-duck.work_part = dies
+run_duckdb.work_part = dies
 con = duckdb_anon.connect(sys.argv[1])
 duckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600)
 """
@@ -101,8 +101,8 @@ def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path,
     with duckdb.connect(str(file)) as con:
         assert con.execute("select table_name from duckdb_tables() order by all").fetchall() == [("once",), ("people",)]
     counted = (
-        "import sys, duckdb_anon\nfrom duckdb_anon.parts import duck\nwork, worked = duck.work_part, []\n"
-        "duck.work_part = lambda *a: (worked.append(a), work(*a))[1]\n"
+        "import sys, duckdb_anon\nfrom duckdb_anon.parts import run_duckdb\nwork, worked = run_duckdb.work_part, []\n"
+        "run_duckdb.work_part = lambda *a: (worked.append(a), work(*a))[1]\n"
         "con = duckdb_anon.connect(sys.argv[1])\nduckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600)\n"
         "parts = len(worked)\nassert parts\nprint(parts)"
     )

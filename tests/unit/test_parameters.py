@@ -104,6 +104,6 @@ def test_numbers_at_the_ends_of_their_types_release_or_are_refused(
 def test_no_parameter_takes_a_number_it_cannot_hold() -> None:
     for entry, given in itertools.product(ENTRIES, HUGE):
         for parameter in entry.parameters:
-            if parameter.kind == "integer":
+            if parameter.kind == "integer" and parameter.name != "seed":  # a HUGEINT
                 with pytest.raises(ParameterError, match="out of range"):
                     parameter.check(entry.name, given)

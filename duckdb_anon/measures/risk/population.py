@@ -52,7 +52,8 @@ def matched(function: str, release: ReadTable, population: ReadTable, names: Seq
         ColumnError: the release lacks a column.
         RequirementError: one of the tables is empty.
     """
-    require_columns(function, release, names)
+    for table in (release, population):
+        require_columns(function, table, names)
     if not release.rows or not population.rows:
         raise RequirementError(f"{function}: the release or the population is empty; there is nothing to match")
     theirs = [population.columns[name].value_codes().astype(np.int64) for name in names]

@@ -23,13 +23,13 @@ def test_a_csv_in_another_encoding_is_named(tmp_path: Path) -> None:
     assert con.execute(f"select count(*) from {call}").fetchone() == (39,)
 
 
-def test_values_that_a_hierarchy_misses_are_named() -> None:
+def test_values_that_a_hierarchy_misses_are_counted_and_how_to_list_them_is_said() -> None:
     con = duckdb_anon.connect()
     con.execute(TREE)
     con.execute(
         "create table people as select ['HS-grad', 'a', 'b', 'c', 'd', 'e', 'f'][1 + i % 7] as e from range(70) t(i)"
     )
-    with pytest.raises(duckdb.Error, match=r"6 distinct value.*'a', 'b', 'c', 'd', 'e' and others.*Add a row"):
+    with pytest.raises(duckdb.Error, match=r"6 distinct value.*SELECT DISTINCT \"e\".*Add a row"):
         con.execute(f"from mondrian('people', 2, {ROLES})").fetchall()
 
 
@@ -37,7 +37,7 @@ def test_a_blank_beside_a_leaf_is_named() -> None:
     con = duckdb_anon.connect()
     con.execute(TREE)
     con.execute("create table people as select ' HS-grad' as e from range(10)")
-    with pytest.raises(duckdb.Error, match=r"' HS-grad' and 'HS-grad' differ by a blank, which trim\(\) removes"):
+    with pytest.raises(duckdb.Error, match=r"1 of them differ from a label by blanks alone, which trim\(\) removes"):
         con.execute(f"from mondrian('people', 2, {ROLES})").fetchall()
 
 

@@ -178,7 +178,7 @@ def test_what_is_constant_over_a_persons_rows(visits: duckdb.DuckDBPyConnection,
     else:
         assert changed > several / 2
         about = visits.execute("select any_value(about) from anon_functions() where function = ?", [method]).fetchall()
-        assert "released column says which rows are one person's" in " ".join(about[0][0].split())
+        assert "permuted record by record" in " ".join(about[0][0].split())
 
 
 def test_delta_is_of_persons(visits: duckdb.DuckDBPyConnection) -> None:

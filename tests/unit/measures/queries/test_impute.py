@@ -210,7 +210,7 @@ def test_what_cannot_be_drawn_is_refused_by_name(con: duckdb.DuckDBPyConnection,
 
 def test_draws_of_buckets_answer_averages_on_real_rows(census: duckdb.DuckDBPyConnection) -> None:
     con = duckdb_anon.connect()
-    con.register("rows", census.sql("from census").to_arrow_table())
+    con.register("rows", census.cursor().sql("from census").to_arrow_table())
     con.execute("create table census as from rows")
     con.execute(f"create table buckets as from anatomy('census', 4, {ROLES}, seed := 1)")
     con.execute(f"create table drawn as from impute('buckets', draws := 5, original := 'census', {ROLES}, seed := 1)")

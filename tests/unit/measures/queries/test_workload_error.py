@@ -194,7 +194,7 @@ def test_rewritten_text_runs_without_the_package(people: duckdb.DuckDBPyConnecti
 
 
 def test_boxes_that_noise_has_emptied_are_spread_evenly(people: duckdb.DuckDBPyConnection) -> None:
-    con = people.cursor()
+    con = duckdb_anon.load(people.cursor())
     con.execute("create or replace temp table drawn as select (range % 8)::double as a from range(80)")
     con.execute(
         "create or replace table noisy as select {lower: low::double, upper: low::double + 2} as a, n as noisy_count "
