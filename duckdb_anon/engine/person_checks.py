@@ -19,7 +19,7 @@ from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats import Contents
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
 
-FREQUENCIES = ("freq", "frequency", "n", "count", "weight")
+FREQUENCIES = ("freq", "frequency", "n", "count")
 """Names of columns that count records, in lower case."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 
 import duckdb
@@ -23,7 +24,7 @@ def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, 
             f"select rewrite_query($1, 'people', 'r_{shape}', bounds := 'sure', {ROLES})", [query]
         ).fetchone()
     except duckdb.Error as error:
-        reason = str(error).split("\n")[0].split("rewrite_query: ")[-1]
+        reason = re.sub(r" \[[a-z-]+\]$", "", str(error).split("\n")[0].split("rewrite_query: ")[-1])
         return f"refused: {reason.removeprefix('Invalid Input Error: ')[:90]}", []
     assert row is not None
     names = [column[0] for column in con.execute(row[0]).description]

@@ -223,7 +223,8 @@ class Claims:
         """Claim nested columns that are released as they are, so that none is taken for a released form."""
         for name, kind in self.release.items():
             is_own = fold(name) in kept if self.original is None else self.original_type(name) == kind
-            if is_own and is_nested(kind):
+            # lists under a hierarchy may be lists of nodes
+            if is_own and is_nested(kind) and fold(name) not in self.trees:
                 self.carry(name, "value")
 
     def original_type(self, name: str) -> str:
