@@ -32,7 +32,9 @@ ONE_PASS = {
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "_ascending": "entries of lists", "_tell_apart": "entries of lists",
     "complete": "a block of rows", "exchange": "a block of buckets", "count_triples": "rows",
-    "list_candidates": "a sample of rows", "mark": "a sample of rows", "list_counted": "counts of a part",
+    "sample_cuts": "a sample of rows", "counted_cuts": "counts of a part", "satisfied": "rows of a group",
+    "lay_out": "rows of a group", "extremes": "rows of a group", "set_cut": "values of a group",
+    "order_by_rows": "values of a group", "common_depth": "levels of a hierarchy",
 }  # fmt: skip
 """Compiled functions that Python calls and that take no flag, and what they go through once."""
 
