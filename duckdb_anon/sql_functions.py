@@ -12,7 +12,7 @@ import json
 import secrets
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -208,19 +208,26 @@ def _planner(call: pa.Array) -> pa.Array:
 
 def _starter(call: pa.Array) -> pa.Array:
     rows = _whole(call)
-    numbers = [interrupts.start(functools.partial(_ran, rows.slice(k, 1))) for k in range(len(rows))]
-    return pa.array(numbers, pa.int64())
+    return _started(_ran, rows)
 
 
 def _imputation_starter(call: pa.Array) -> pa.Array:
     rows = _whole(call)
-    numbers = [interrupts.start(functools.partial(imputation.run, rows.slice(k, 1))) for k in range(len(rows))]
-    return pa.array(numbers, pa.int64())
+    return _started(imputation.run, rows)
 
 
 def _task_starter(call: pa.Array) -> pa.Array:
     rows = _whole(call)
-    numbers = [interrupts.start(functools.partial(_done, rows.slice(k, 1))) for k in range(len(rows))]
+    return _started(_done, rows)
+
+
+def _started(work: Callable[[pa.StructArray], Any], rows: pa.StructArray) -> pa.Array:
+    """Numbers of the calls of `work`, one for each row."""
+    fields = [name for name in ("instance", "asker", "statement") if name in {field.name for field in rows.type}]
+    numbers = []
+    for k in range(len(rows)):
+        statement = tuple(rows.field(name)[k].as_py() for name in fields)
+        numbers.append(interrupts.start(functools.partial(work, rows.slice(k, 1)), statement))
     return pa.array(numbers, pa.int64())
 
 

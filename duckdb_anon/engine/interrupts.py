@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,8 +28,8 @@ from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.progress import Interrupted, new_flag, stopped_by, tick
 
 _POLL = 0.05  # seconds
-_PATIENCE = 60
-"""Rounds of `_POLL` without a question after which a call counts as abandoned."""
+_PATIENCE = 200
+"""Rounds of `_POLL` without a question about any call of its statement after which a call counts as abandoned."""
 
 _flags: dict[int, IntArray] = {}
 _pressed = [0]
@@ -80,9 +81,9 @@ def watching() -> Iterator[IntArray]:
 
 @dataclass
 class _Job:
-    """A kernel that runs on a thread of its own."""
+    """A kernel that runs on a thread of its own, for a statement that may wait for its calls one after the other."""
 
-    questions: int = 0
+    statement: object
     ended: threading.Event = field(default_factory=threading.Event)
     fetched: threading.Event = field(default_factory=threading.Event)
     answer: pa.Array | None = None
@@ -90,11 +91,16 @@ class _Job:
 
 
 _jobs: dict[int, _Job] = {}
+_questions: Counter[object] = Counter()
+"""How often each statement that has calls asked about one of them."""
 
 
-def start(work: Callable[[], pa.Array]) -> int:
-    """Run `work` on a thread of its own; return the number by which SQL asks about it."""
-    number, job = 1 + secrets.randbits(62), _Job()  # nobody guesses the number of another one's call
+def start(work: Callable[[], pa.Array], statement: object = None) -> int:
+    """Run `work` on a thread of its own for a statement; return the number by which SQL asks about it."""
+    number, job = (
+        1 + secrets.randbits(62),
+        _Job(object() if statement is None else statement),
+    )  # nobody guesses the number of another one's call
     _jobs[number] = job
     begun = threading.Event()
 
@@ -119,7 +125,7 @@ def is_done(number: int) -> bool:
     job = _jobs.get(number)
     if job is None:
         raise Interrupted("interrupted")
-    job.questions += 1
+    _questions[job.statement] += 1
     return job.ended.wait(_POLL)
 
 
@@ -141,13 +147,14 @@ def result(number: int) -> pa.Array:
 def _watch(number: int, job: _Job, flag: IntArray) -> None:
     """Stop and forget a call about which nobody asks any more."""
     idle, seen = 0, 0
-    while idle < _PATIENCE:
-        if job.fetched.wait(_POLL):
-            return
-        idle = idle + 1 if job.questions == seen else 0
-        seen = job.questions
-    flag[0] = 1
-    _jobs.pop(number, None)
+    while idle < _PATIENCE and not job.fetched.wait(_POLL):
+        idle = idle + 1 if _questions[job.statement] == seen else 0
+        seen = _questions[job.statement]
+    if not job.fetched.is_set():
+        flag[0] = 1
+        _jobs.pop(number, None)
+    if all(other.statement != job.statement for other in list(_jobs.values())):
+        _questions.pop(job.statement, None)
 
 
 @contextmanager
