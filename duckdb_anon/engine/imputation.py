@@ -24,7 +24,7 @@ from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.plausible import Options, plausible_tables, read_release
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray
-from duckdb_anon.model.errors import AnonError, of_function, unexpected
+from duckdb_anon.model.errors import AnonError, RequirementError, of_function, unexpected
 from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.release_formats import Contents, read
@@ -114,6 +114,8 @@ def _answer(call: ImputeCall, rows: Any, forest: Mapping[str, Any]) -> dict[str,
     infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
     trees = {name: forest[table] for name, table in call.trees.items()}
     table = read_tables("impute", [rows], infos, trees, True, [call.contents()])[0]
+    if not table.rows:
+        raise RequirementError("impute: the release is empty. No rows can be drawn from it. Give a release with rows")
     rng = generator(call.seed)
     release = read_release("impute", table, call.sensitive, rng, Options())
     names = [name for name in call.drawn if name in table.columns]
