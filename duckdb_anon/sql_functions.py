@@ -179,8 +179,8 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
     acting: dict[str, tuple[Answers, str]] = {
         "_anon_open": (_opener, "BIGINT"),
         "_anon_feed": (lambda call: input_scan.put_all(_whole(call)), "BIGINT"),
-        "_anon_start": (_starter, "BIGINT"),
-        "_anon_start_task": (_task_starter, "BIGINT"),
+        "_anon_start": (functools.partial(_started, _ran), "BIGINT"),
+        "_anon_start_task": (functools.partial(_started, _done), "BIGINT"),
         "_anon_done": (lambda call: pa.array([interrupts.is_done(n) for n in _jobs(call)], pa.bool_()), "BOOLEAN"),
         "_anon_run": (
             lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]),
@@ -188,7 +188,7 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
         ),
         "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
     }
-    acting["_anon_start_impute"] = _imputation_starter, "BIGINT"
+    acting["_anon_start_impute"] = functools.partial(_started, imputation.run), "BIGINT"
     acting[imputation.FUNCTION] = (
         lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]),
         imputation.RETURN_TYPE,
@@ -206,23 +206,9 @@ def _planner(call: pa.Array) -> pa.Array:
     return pa.array([_planned(c["instance"], c) for c in _whole(call).to_pylist()], pa.string())
 
 
-def _starter(call: pa.Array) -> pa.Array:
-    rows = _whole(call)
-    return _started(_ran, rows)
-
-
-def _imputation_starter(call: pa.Array) -> pa.Array:
-    rows = _whole(call)
-    return _started(imputation.run, rows)
-
-
-def _task_starter(call: pa.Array) -> pa.Array:
-    rows = _whole(call)
-    return _started(_done, rows)
-
-
-def _started(work: Callable[[pa.StructArray], Any], rows: pa.StructArray) -> pa.Array:
+def _started(work: Callable[[pa.StructArray], Any], call: pa.Array) -> pa.Array:
     """Numbers of the calls of `work`, one for each row."""
+    rows = _whole(call)
     fields = [name for name in ("instance", "asker", "statement") if name in {field.name for field in rows.type}]
     numbers = []
     for k in range(len(rows)):

@@ -97,10 +97,8 @@ _questions: Counter[object] = Counter()
 
 def start(work: Callable[[], pa.Array], statement: object = None) -> int:
     """Run `work` on a thread of its own for a statement; return the number by which SQL asks about it."""
-    number, job = (
-        1 + secrets.randbits(62),
-        _Job(object() if statement is None else statement),
-    )  # nobody guesses the number of another one's call
+    number = 1 + secrets.randbits(62)  # nobody guesses the number of another one's call
+    job = _Job(object() if statement is None else statement)
     _jobs[number] = job
     begun = threading.Event()
 
