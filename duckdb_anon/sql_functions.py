@@ -179,20 +179,10 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
     acting: dict[str, tuple[Answers, str]] = {
         "_anon_open": (_opener, "BIGINT"),
         "_anon_feed": (lambda call: input_scan.put_all(_whole(call)), "BIGINT"),
-        "_anon_start": (functools.partial(_started, _ran), "BIGINT"),
-        "_anon_start_task": (functools.partial(_started, _done), "BIGINT"),
-        "_anon_done": (lambda call: pa.array([interrupts.is_done(n) for n in _jobs(call)], pa.bool_()), "BOOLEAN"),
-        "_anon_run": (
-            lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]),
-            result_encoding.RETURN_TYPE,
-        ),
+        "_anon_run": (functools.partial(_run, _ran), result_encoding.RETURN_TYPE),
         "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
     }
-    acting["_anon_start_impute"] = functools.partial(_started, imputation.run), "BIGINT"
-    acting[imputation.FUNCTION] = (
-        lambda call: pa.concat_arrays([interrupts.result(n) for n in _jobs(call)]),
-        imputation.RETURN_TYPE,
-    )
+    acting[imputation.FUNCTION] = functools.partial(_run, imputation.run), imputation.RETURN_TYPE
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {
         # rows of a release are in Arrow's own memory already
@@ -206,20 +196,10 @@ def _planner(call: pa.Array) -> pa.Array:
     return pa.array([_planned(c["instance"], c) for c in _whole(call).to_pylist()], pa.string())
 
 
-def _started(work: Callable[[pa.StructArray], Any], call: pa.Array) -> pa.Array:
-    """Numbers of the calls of `work`, one for each row."""
+def _run(work: Callable[[pa.StructArray], pa.Array], call: pa.Array) -> pa.Array:
+    """What `work` returns for each row of calls."""
     rows = _whole(call)
-    fields = [name for name in ("instance", "asker", "statement") if name in {field.name for field in rows.type}]
-    numbers = []
-    for k in range(len(rows)):
-        statement = tuple(rows.field(name)[k].as_py() for name in fields)
-        numbers.append(interrupts.start(functools.partial(work, rows.slice(k, 1)), statement))
-    return pa.array(numbers, pa.int64())
-
-
-def _jobs(call: pa.Array) -> list[int]:
-    numbers: list[int] = _whole(call).field("job").to_pylist()
-    return numbers
+    return pa.concat_arrays([interrupts.run(functools.partial(work, rows.slice(k, 1))) for k in range(len(rows))])
 
 
 def _opener(call: pa.Array) -> pa.Array:
@@ -228,15 +208,15 @@ def _opener(call: pa.Array) -> pa.Array:
 
 
 def _task(entry: Task) -> tuple[Answers, str]:
-    """The function that hands over what a task returned, and its type: one struct of its error or its rows a call."""
+    """The function that runs a task, and the type of what it returns: one struct of its error or its rows a call."""
     columns = ", ".join(f"{ident(name)} {kind}" for name, kind in entry.returns.items())
     row = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in entry.returns.items()])
     shape = pa.struct([("error", pa.string()), ("rows", pa.list_(row))])
 
-    def ended(call: pa.Array) -> pa.Array:
-        return pa.array([interrupts.result(n) for n in _jobs(call)], shape)
+    def ended(call: pa.StructArray) -> pa.Array:
+        return pa.array([_done(call)], shape)
 
-    return ended, f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
+    return functools.partial(_run, ended), f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
 
 
 def _done(call: pa.StructArray) -> dict[str, Any]:

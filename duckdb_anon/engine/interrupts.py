@@ -1,35 +1,29 @@
-"""Ctrl-C and `con.interrupt()` while a kernel runs.
+"""Ctrl-C while a kernel runs.
 
-DuckDB stops a query between two chunks of rows, and tells Python functions nothing of an interrupt. So a kernel runs on
-a thread of its own, and the planned SQL asks again and again whether it is done (`sql_quoting.polled`); between two
-questions DuckDB stops as it does in any query. A call about which nobody asks any more is stopped by its flag
-(`model.progress`). Ctrl-C sets the flags of all calls at once, by a handler chained before the one in place.
+DuckDB hands control back to Python only at some points, and compiled loops never do. So a kernel runs on a thread of
+its own, the thread that DuckDB called waits for it, and Ctrl-C sets the flags of all running calls
+(`model.progress`), by a handler chained before the one in place.
 
-Limits: an interrupt that comes while a statement is planned is lost, as DuckDB forgets it when it starts to run.
-Cost: two threads a call, a question every 50 ms.
+Limit: `con.interrupt()` from another thread ends a call when its kernel has ended; `stop_running` ends it at once.
+Cost: a thread a call.
 """
 
 from __future__ import annotations
 
-import secrets
 import signal
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
-import pyarrow as pa
 
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.progress import Interrupted, new_flag, stopped_by, tick
 
 _POLL = 0.05  # seconds
-_PATIENCE = 200
-"""Rounds of `_POLL` without a question about any call of its statement after which a call counts as abandoned."""
+_Answer = TypeVar("_Answer")
 
 _flags: dict[int, IntArray] = {}
 _pressed = [0]
@@ -79,80 +73,35 @@ def watching() -> Iterator[IntArray]:
         del _flags[id(flag)]
 
 
-@dataclass
-class _Job:
-    """A kernel that runs on a thread of its own, for a statement that may wait for its calls one after the other."""
-
-    statement: object
-    ended: threading.Event = field(default_factory=threading.Event)
-    fetched: threading.Event = field(default_factory=threading.Event)
-    answer: pa.Array | None = None
-    error: BaseException | None = None
-
-
-_jobs: dict[int, _Job] = {}
-_questions: Counter[object] = Counter()
-"""How often each statement that has calls asked about one of them."""
-
-
-def start(work: Callable[[], pa.Array], statement: object = None) -> int:
-    """Run `work` on a thread of its own for a statement; return the number by which SQL asks about it."""
-    number = 1 + secrets.randbits(62)  # nobody guesses the number of another one's call
-    job = _Job(object() if statement is None else statement)
-    _jobs[number] = job
-    begun = threading.Event()
-
-    def run() -> None:
-        with watching() as flag:
-            threading.Thread(target=_watch, args=(number, job, flag), name="anon watch", daemon=True).start()
-            begun.set()
-            try:
-                job.answer = work()
-            except BaseException as error:
-                job.error = error
-            finally:
-                job.ended.set()
-
-    threading.Thread(target=run, name="anon call", daemon=True).start()
-    begun.wait()
-    return number
-
-
-def is_done(number: int) -> bool:
-    """Whether a call has ended; waits a moment for it."""
-    job = _jobs.get(number)
-    if job is None:
-        raise Interrupted("interrupted")
-    _questions[job.statement] += 1
-    return job.ended.wait(_POLL)
-
-
-def result(number: int) -> pa.Array:
-    """What a call that has ended returned; it is handed over once.
+def run(work: Callable[[], _Answer]) -> _Answer:
+    """Run `work` on a thread of its own and wait for it, so that Ctrl-C reaches this thread meanwhile.
 
     Raises:
-        BaseException: what it raised.
+        BaseException: whatever `work` raised.
     """
-    job = _jobs.pop(number, None)
-    if job is None:
-        raise Interrupted("interrupted")
-    job.fetched.set()
-    if job.error is not None:
-        raise job.error
-    return job.answer
+    answers: list[_Answer] = []
+    errors: list[BaseException] = []
+    ended = threading.Event()
 
+    def job() -> None:
+        with watching():
+            try:
+                answers.append(work())
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                ended.set()
 
-def _watch(number: int, job: _Job, flag: IntArray) -> None:
-    """Stop and forget a call about which nobody asks any more."""
-    idle, seen = 0, 0
-    while idle < _PATIENCE and not job.fetched.wait(_POLL):
-        idle = idle + 1 if _questions[job.statement] == seen else 0
-        seen = _questions[job.statement]
-    if not job.fetched.is_set():
-        flag[0] = 1
-        _jobs.pop(number, None)
-    if all(other.statement != job.statement for other in list(_jobs.values())):
-        _questions.pop(job.statement, None)
+    threading.Thread(target=job, name="anon call", daemon=True).start()
+    while not ended.is_set():
+        try:
+            while not ended.wait(_POLL):
+                pass
+        except KeyboardInterrupt:  # the handler has set the flag of the call, which ends soon
+            continue
+    if errors:
+        raise errors[0]
+    return answers[0]
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from duckdb_anon.engine.person_checks import check_described, refusing, require_
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.result_sql import columns_by_code, layout_of, release_select, report_select
 from duckdb_anon.engine.runner import coded_table, to_json
-from duckdb_anon.engine.sql_quoting import ASKER, STATEMENT, ident, literal, polled
+from duckdb_anon.engine.sql_quoting import ASKER, STATEMENT, ident, literal
 from duckdb_anon.engine.statement import coded_infos, every_info, fed_table, opened_feed, run_ctes, trees_of
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, planning
@@ -289,7 +289,7 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     call = f"{{function: {literal(entry.name)}, {place}, {ASKER}, told: {literal(json.dumps(told))}{rows}}}"
     shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
     return (
-        f"with _anon_ended as materialized {polled(f'_anon_start_task({call})', task_function(entry))}\n"
+        f"with _anon_ended as materialized (select {task_function(entry)}({call}) as r)\n"
         f"select {shown} from (select unnest(case when r.error is not null then error(r.error) else r.rows end) "
         "as _anon_row from _anon_ended)"
     )
@@ -318,8 +318,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
-        start = f"_anon_start({{call: {literal(call)}, {ASKER}, {STATEMENT}}})"
-        run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
+        run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {ASKER}, {STATEMENT}}}) as r)"
         return f"with {run},\n{report_select(entry.returns, ())}"
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
@@ -376,8 +375,8 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     for k, other in enumerate(relations):
         slices = {} if other.given == labelled.given and original else _slices(entry.name, other, original, own)
         fed += f", t{k}: {_fed(entry.name, f'_anon_fed{k}', other, wanted, slices)}"
-    start = f"_anon_start({{call: {literal(call)}, {ASKER}, {STATEMENT}{fed}{tree_sql}}})"
-    run = f"_anon_run as not materialized {polled(start, '_anon_run')}"
+    argument = f"{{call: {literal(call)}, {ASKER}, {STATEMENT}{fed}{tree_sql}}}"
+    run = f"_anon_run as not materialized (select _anon_run({argument}) as r)"
     return f"with {feeds}{run},\n{report_select(entry.returns, ())}"
 
 

@@ -260,12 +260,12 @@ class _Select:
 
     def _values(self) -> list[str]:
         """The rows of the source that have the values of the attributes, and the values of each."""
-        first = f"(select unnest(r.numbers[{literal(FIRST_ROWS)}]) as _rn from _anon_result)"
+        first = f"(select unnest(r.numbers[{literal(FIRST_ROWS)}]) as _anon_first_rn from _anon_result)"
         fields = ", ".join(f"{literal(name)}: _anon_src.{ident(name)}" for name in self.attributes)
         values = ", ".join(f"{sql} as {ident(name)}" for name, sql in self.attributes.items())
         return [
-            f"_anon_first as (select list({{{fields}}} order by _rn) as _u from {first} as _f "
-            "join _anon_src on _anon_src._anon_rn = _f._rn)",
+            f"_anon_first as (select list({{{fields}}} order by _anon_first_rn) as _u from {first} as _f "
+            "join _anon_src on _anon_src._anon_rn = _f._anon_first_rn)",
             f"_anon_values as materialized (select {values} from _anon_first, _anon_result)",
         ]
 

@@ -52,21 +52,3 @@ def planned(function: str, arguments: Mapping[str, str]) -> str:
     place = "database: current_database(), schema: current_schema()"
     call = f"{{function: '{function}', {ASKER}, {place}, arguments: {{{given}}}}}"
     return f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"
-
-
-def polled(start: str, result: str, source: str = "") -> str:
-    """SELECT of one row `r`: what a Python function returns that runs on a thread of its own.
-
-    DuckDB is asked again and again whether the thread is done, so that it can be interrupted meanwhile. The recursion
-    fixes that it starts once and is asked in turn, whatever the optimizer does.
-
-    Args:
-        start: SQL of the call that starts it and returns its number.
-        result: name of the function that returns its result.
-        source: FROM clause of `start`, if it has one.
-    """
-    return (
-        f"(with recursive _anon_job as (select {start} as job, false as done {source} union all "
-        "select job, _anon_done({job: job}) from _anon_job where not done) "
-        f"select {result}({{job: job}}) as r from _anon_job where done)"
-    )

@@ -10,7 +10,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import ASKED_BY, layout_to_json, to_json
-from duckdb_anon.engine.sql_quoting import ASKER, STATEMENT, ident, literal, polled
+from duckdb_anon.engine.sql_quoting import ASKER, STATEMENT, ident, literal
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
     ColumnPlan,
@@ -88,14 +88,14 @@ def run_ctes(
         source, number = edges.SOURCE, partition_context.NUMBER
     counted = _combinations(entry, roles, params)
     guarded = guard(entry.name, coded, "_anon_src")
-    start = (
-        f"_anon_start({{call: if({guarded}, {literal(call)}, null), {ASKER}, {STATEMENT}, feed: (from _anon_fed), "
+    run = (
+        f"_anon_run({{call: if({guarded}, {literal(call)}, null), {ASKER}, {STATEMENT}, feed: (from _anon_fed), "
         f"rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}})){counted}{tree_sql}}})"
     )
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"
         f"{opened_feed('_anon_fed')},\n"
-        f"_anon_run as not materialized {polled(start, '_anon_run', f'from {_ON_ONE_THREAD}')}"
+        f"_anon_run as not materialized (select {run} as r from {_ON_ONE_THREAD})"
     )
 
 

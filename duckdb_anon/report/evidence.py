@@ -142,6 +142,7 @@ def _release(
     made.missing |= measured.missing
     ask = Asking(con, made.missing)
     pair, seed = f"{literal(plan.original)}, {literal(check.table)}", f"seed := {plan.seed}"
+    published = f"{literal(plan.original)}, {literal(name)}"
     strongest = [row for row in measured.attackers if row[0] == "strongest" and row[1] is not None]
     named = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
     unknown = [row for row in measured.attackers if row[0] == LIKELIHOOD.name and row[1] is None]
@@ -166,9 +167,9 @@ def _release(
     made.facts["queries"] = [
         {"query": query, **row}
         for query in context.queries
-        for row in ask.rows(f"query {query}", f"select * from relative_error({literal(query)}, {pair})")
+        for row in ask.rows(f"query {query}", f"select * from relative_error({literal(query)}, {published})")
     ]
-    made.facts["impossible"] = _impossible(ask, plan.original, pair, context.impossible)
+    made.facts["impossible"] = _impossible(ask, plan.original, published, context.impossible)
     return made
 
 

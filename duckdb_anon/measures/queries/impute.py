@@ -18,7 +18,7 @@ from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
 from duckdb_anon.engine.imputation import FUNCTION, ImputeCall
 from duckdb_anon.engine.planner import SEED
-from duckdb_anon.engine.sql_quoting import ASKER, ident, literal, polled
+from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
 from duckdb_anon.model.identifier_case import fold
@@ -110,10 +110,10 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
     rows = f"(select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release)"
     names = dict.fromkeys(call.trees.values())
     trees = "".join(f", h{k}: {context.tree_sql(ColumnInfo(name, hierarchy=name))}" for k, name in enumerate(names))
-    start = f"_anon_start_impute({{call: {literal(call.text())}, {ASKER}, rows: {rows}{trees}}})"
+    answer = f"{FUNCTION}({{call: {literal(call.text())}, {ASKER}, rows: {rows}{trees}}})"
     steps = [
         f"_anon_release as materialized (select *, row_number() over () - 1 as _anon_rn from {release.sql})",
-        f"_anon_ended as materialized {polled(start, FUNCTION)}",
+        f"_anon_ended as materialized (select {answer} as r)",
         "_anon_answer as materialized (select case when r.error is null then r else error(r.error) end as r "
         "from _anon_ended)",
     ]

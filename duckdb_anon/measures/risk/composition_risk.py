@@ -70,7 +70,7 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
 
 
 def _blocks(first: Evidence, second: Evidence, persons: int) -> Iterator[slice]:
-    step = max(1, _BLOCK // max(first.classes, second.classes))
+    step = max(1, _BLOCK // max(1, first.classes, second.classes))
     for at in range(0, persons, step):
         tick()
         yield slice(at, at + step)

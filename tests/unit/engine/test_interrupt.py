@@ -55,32 +55,19 @@ def test_ctrl_c_stops_a_long_call_and_leaves_the_database_usable() -> None:
     assert signal.getsignal(signal.SIGINT) is not None
 
 
-def test_a_call_that_nobody_asks_about_is_stopped_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interrupts, "_PATIENCE", 3)
-    stopped = threading.Event()
+def test_a_call_runs_on_a_thread_of_its_own_and_is_stopped_with_all_others() -> None:
+    started = threading.Event()
 
     def work() -> None:
-        try:
-            while True:
-                interrupts.tick()
-                time.sleep(0.01)
-        except interrupts.Interrupted:
-            stopped.set()
+        started.set()
+        while True:
+            interrupts.tick()
+            time.sleep(0.01)
 
-    number = interrupts.start(work)
-    assert stopped.wait(10)
-    time.sleep(0.1)
+    threading.Thread(target=lambda: (started.wait(10), interrupts.stop_running()), daemon=True).start()
     with pytest.raises(interrupts.Interrupted):
-        interrupts.is_done(number)
+        interrupts.run(work)
 
 
-def test_a_call_that_is_asked_about_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interrupts, "_PATIENCE", 3)
-    finish = threading.Event()
-    number = interrupts.start(lambda: (finish.wait(10) and interrupts.tick()) or 7)
-    for _ in range(10):
-        assert not interrupts.is_done(number)
-    finish.set()
-    while not interrupts.is_done(number):
-        pass
-    assert interrupts.result(number) == 7
+def test_a_call_returns_what_its_work_returns() -> None:
+    assert interrupts.run(lambda: threading.current_thread().name) == "anon call"
