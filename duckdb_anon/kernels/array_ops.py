@@ -63,12 +63,6 @@ def tally(code: Array, counts: Array) -> None:
 def tally_groups(group: Array, code: Array, domain: int, counts: Array) -> None:
     """Count rows by group and code, a group's codes side by side in `counts`.
 
-    Args:
-        group: group of each row, 0 or more, shape (n,).
-        code: code of each row, 0 .. domain - 1, shape (n,).
-        domain: number of codes.
-        counts: what was counted before, shape (groups * domain,).
-
     >>> counts = np.zeros(4, np.int64)
     >>> tally_groups(np.array([1, 0, 1]), np.array([1, 0, 1]), 2, counts)
     >>> counts.tolist()
@@ -80,10 +74,6 @@ def tally_groups(group: Array, code: Array, domain: int, counts: Array) -> None:
 
 def number_groups(first: NDArray[np.int8], row: NDArray[Any]) -> IntArray:
     """Group of each row, numbered from 0 in the order in which the rows of a group stand together.
-
-    Args:
-        first: 1 where a group starts, the first place among them, shape (n,).
-        row: row at each place, shape (n,).
 
     >>> number_groups(np.array([1, 0, 1], np.int8), np.array([2, 0, 1])).tolist()
     [0, 1, 0]

@@ -33,11 +33,6 @@ def largest_l(sensitive: CodeArray) -> int:
 def anatomize(sensitive: CodeArray, least: int, rng: np.random.Generator) -> IntArray:
     """Deal records into buckets.
 
-    Args:
-        sensitive: sensitive code of each record, shape (n,).
-        least: l, the least number of records of a bucket, 1 or more.
-        rng: draws the order of values and records, the left-over records and the numbers of the buckets.
-
     Returns:
         Bucket of each record, shape (n,), 0 .. floor(n / l) - 1.
 

@@ -23,15 +23,7 @@ AnyFunction = Callable[..., Any]
 
 
 def cache_folder(functions: Iterable[AnyFunction], versions: str) -> Path | None:
-    """Return the folder for the machine code of a function.
-
-    Args:
-        functions: it and all that it calls.
-        versions: whatever else the code depends on.
-
-    Returns:
-        An existing folder; None where none is writable, or some source is no file, as of a function typed at a prompt.
-    """
+    """Return the folder for the machine code of a function."""
     reached = sorted((f.__code__.co_filename, f.__module__, f.__qualname__) for f in functions)
     files = sorted({Path(file) for file, _, _ in reached})
     if not all(file.is_file() for file in files):

@@ -37,19 +37,12 @@ Ends = NDArray[Any]
 
 @dataclass(frozen=True)
 class ColumnScale:
-    """The learnt distribution of an ordered column: its mass is even inside each segment between neighbouring ends.
+    """The learnt distribution of an ordered column: its mass is even inside each segment between neighbouring ends."""
 
-    Attributes:
-        starts: where segments start, rising, shape (segments + 1,); the last one closes the last segment.
-        mass: cumulative mass before each start, shape (segments + 1,).
-        moment: cumulative mass times distance of its values from `starts[0]`, shape (segments + 1,).
-        step: distance of neighbouring values of a counted type, 0 for a measured one.
-    """
-
-    starts: Ends
-    mass: FloatArray
-    moment: FloatArray
-    step: int
+    starts: Ends  # where segments start, rising, shape (segments + 1,); the last one closes the last segment
+    mass: FloatArray  # cumulative mass before each start, shape (segments + 1,)
+    moment: FloatArray  # cumulative mass times distance of its values from `starts[0]`, shape (segments + 1,)
+    step: int  # distance of neighbouring values of a counted type, 0 for a measured one
 
     def before(self, ends: Ends) -> tuple[FloatArray, FloatArray]:
         """Mass and moment of all values less than each end.
@@ -66,11 +59,7 @@ class ColumnScale:
         return self.mass[at] + mass, self.moment[at] + mass * middle
 
     def squares_before(self, ends: Ends) -> FloatArray:
-        """Mass times squared distance from `starts[0]` of all values less than each end.
-
-        Args:
-            ends: any places on the number line.
-        """
+        """Mass times squared distance from `starts[0]` of all values less than each end."""
         width = np.diff(self.starts).astype(np.float64)
         middle = (self.starts[:-1] - self.starts[0]).astype(np.float64) + (width - self.step) / 2
         each = np.diff(self.mass) * (middle**2 + (width**2 - self.step) / 12)
@@ -84,18 +73,7 @@ class ColumnScale:
 
 
 def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int = ROUNDS) -> ColumnScale | None:
-    """Learn how the values of an ordered column are spread.
-
-    Args:
-        lower: least value of each cell, finite, shape (cells,).
-        upper: most, inside the cell.
-        rows: how many rows have the cell; none is negative.
-        step: 1 for whole numbers, whose values are counted; 0 for a measured type.
-        rounds: how often shares are improved.
-
-    Returns:
-        The scale; None where no cell has an extent, or the line is longer than a number can tell.
-    """
+    """Learn how the values of an ordered column are spread."""
     ends = upper + step
     known = (ends > lower) & (rows > 0)
     if not known.any():
@@ -129,24 +107,15 @@ def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: 
 
 @dataclass(frozen=True)
 class Boxes:
-    """The distinct cells of an ordered column.
+    """The distinct cells of an ordered column."""
 
-    Attributes:
-        lower, upper: their ends, both inside; anything where `null` or `unknown`.
-        null: whether the cell is the value NULL.
-        unknown: whether the cell could be anything.
-        rows: how many rows have it.
-        step: 1 for whole numbers and days, 0 for a measured type.
-        dated: whether they are days, of which the last and the first are infinite.
-    """
-
-    lower: Ends
+    lower: Ends  # lower, upper: their ends, both inside; anything where `null` or `unknown`
     upper: Ends
-    null: BoolArray
-    unknown: BoolArray
-    rows: FloatArray
-    step: int
-    dated: bool = False
+    null: BoolArray  # whether the cell is the value NULL
+    unknown: BoolArray  # whether the cell could be anything
+    rows: FloatArray  # how many rows have it
+    step: int  # 1 for whole numbers and days, 0 for a measured type
+    dated: bool = False  # whether they are days, of which the last and the first are infinite
 
     @property
     def known(self) -> BoolArray:

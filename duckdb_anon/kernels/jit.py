@@ -96,9 +96,6 @@ class Compiled:
 def compiled(function: Function) -> Function:
     """Compile a function with numba at its first call.
 
-    Args:
-        function: loops over arrays and numbers, called with positional arguments; see numba for what it may contain.
-
     >>> @compiled
     ... def total(values):
     ...     result = 0
@@ -112,20 +109,12 @@ def compiled(function: Function) -> Function:
 
 
 def compiled_in_place(function: Function) -> Function:
-    """Compile a function that creates and returns no array, which takes less time to compile.
-
-    Args:
-        function: as for `compiled`; it works in the arrays it is given.
-    """
+    """Compile a function that creates and returns no array, which takes less time to compile."""
     return cast(Function, Compiled(function, allocates=False))
 
 
 def compiled_inline(function: Function) -> Function:
-    """Compile a function as a part of the only function that calls it, which takes less time than two.
-
-    Args:
-        function: as for `compiled_in_place`.
-    """
+    """Compile a function as a part of the only function that calls it, which takes less time than two."""
     return cast(Function, Compiled(function, allocates=False, inline=True))
 
 

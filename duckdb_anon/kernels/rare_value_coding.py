@@ -49,7 +49,6 @@ def grouped(counts: IntArray, k: int, persons: IntArray | None = None) -> IntArr
     Args:
         counts: carriers of each name.
         k: fewest carriers of a published name; at most the number of carriers.
-        persons: see `coded`.
 
     >>> grouped(np.array([2, 1, 3]), 2).tolist()
     [-1, -1, 2]

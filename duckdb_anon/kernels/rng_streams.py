@@ -28,7 +28,6 @@ def apart(rng: np.random.Generator, many: int) -> list[np.random.Generator]:
     """Generators of the kind of `rng`, which gives their keys.
 
     Args:
-        rng: with ChaCha or PCG64 behind it.
         many: how many are needed.
 
     >>> [one.random() for one in apart(np.random.default_rng(1), 2)] == [
@@ -50,7 +49,6 @@ def shuffled(rng: np.random.Generator, rows: int) -> IntArray:
     draw side by side, however many threads there are.
 
     Args:
-        rng: with ChaCha or PCG64 behind it.
         rows: how many, below 2^32.
 
     >>> sorted(shuffled(np.random.default_rng(1), 4).tolist())

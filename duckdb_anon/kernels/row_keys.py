@@ -25,15 +25,10 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Keys(NamedTuple):
-    """Different rows, in order.
+    """Different rows, in order."""
 
-    Attributes:
-        of_row: number of each row, 0, 1, 2, ... without gaps, shape (n,).
-        first: the first row with each number, shape (numbers,).
-    """
-
-    of_row: IntArray
-    first: IntArray
+    of_row: IntArray  # number of each row, 0, 1, 2, ... without gaps, shape (n,)
+    first: IntArray  # the first row with each number, shape (numbers,)
 
     @property
     def number(self) -> int:
@@ -71,7 +66,6 @@ def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, r
 
     Args:
         columns: as for `keys_of`; or none, for `rows` rows that are all equal.
-        sizes: as for `keys_of`.
         rows: how many rows there are where there is no column.
     """
     tick()
@@ -185,18 +179,7 @@ def _ascending(offsets: IntArray, entry: IntArray) -> bool:
 
 @compiled_in_place
 def _tell_apart(offsets: IntArray, entry: IntArray, table: IntArray, first: IntArray, alike: IntArray) -> int:
-    """Number lists as they come, equal ones alike, by a table of hashes; every match is compared entry by entry.
-
-    Args:
-        offsets: of the lists.
-        entry: their entries, sorted inside each.
-        table: -1 everywhere; a power of two of places, more than there are lists.
-        first: is filled: the first list with each number.
-        alike: is filled: number of each list.
-
-    Returns:
-        How many numbers there are.
-    """
+    """Number lists as they come, equal ones alike, by a table of hashes; every match is compared entry by entry."""
     number, mask = 0, len(table) - 1
     for i in range(len(offsets) - 1):
         low, size = offsets[i], offsets[i + 1] - offsets[i]

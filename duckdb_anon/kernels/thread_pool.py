@@ -67,7 +67,6 @@ def work_off(
         first: the pieces to begin with.
         do: does one piece; gets it and the flag (shape (1,), not 0 once the work is to stop), and returns the pieces
             that are left of it. Called on several threads at once.
-        tick: polled while the work is done; what it raises stops the work.
 
     >>> done = []
     >>> def halve(size, flag):
@@ -124,10 +123,6 @@ def in_blocks(do: Callable[[int, int], None], rows: int) -> None:
     """Do something with blocks of rows that stand together, one on each thread; with few rows at once.
 
     So that threads write apart from one another where they fill an array whose rows are shorter than a cache line.
-
-    Args:
-        do: gets the first row of its block and the row after its last.
-        rows: how many there are.
 
     >>> with allowed(2):
     ...     in_blocks(lambda low, high: print(low, high), 5)

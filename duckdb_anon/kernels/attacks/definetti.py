@@ -50,7 +50,6 @@ def spread_values(
         prior: persons that have each value, shape (values,); filled.
         weight: persons of each row that have each value of its bucket: row after row, one entry a value of the bucket,
             shape (sum of rows times values over the buckets,); filled.
-        stop: not 0 once the work is to stop.
     """
     columns = bins.shape[0]
     buckets = len(start) - 1

@@ -22,13 +22,10 @@ def nearest_rows(
     """Nearest rows of each target; of rows equally near the first by `order` count.
 
     Args:
-        targets: shape (columns, targets).
-        rows: shape (columns, rows).
         nominal: columns whose distance is 0 or 1; the others' is the difference over `span`, at most 1.
         span: range of each column, shape (columns,).
         order: rows in a random order.
         out: nearest rows, the nearest first, shape (targets, k), k at most the number of rows; filled.
-        stop: not 0 once the work is to stop.
     """
     k = out.shape[1]
     distance = np.empty(k)

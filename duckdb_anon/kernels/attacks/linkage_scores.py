@@ -38,10 +38,6 @@ MOST_COMBINATIONS = 4096
 def joined_columns(numbers: Sequence[int], rows: int) -> list[list[int]]:
     """Choose which columns to join: largest first, each into the first group that has room.
 
-    Args:
-        numbers: distinct cells of each column.
-        rows: rows that are looked up for each target.
-
     >>> joined_columns([13, 2, 79, 6, 9, 17, 95], 40_000)
     [[6, 5], [2, 0, 1], [4, 3]]
     """
@@ -61,23 +57,14 @@ def joined_columns(numbers: Sequence[int], rows: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class JoinedCells:
-    """Cells of rows by groups of columns.
+    """Cells of rows by groups of columns."""
 
-    Attributes:
-        cells: place of each row's combination among those of all groups, shape (groups, rows).
-        first: first cell of each column among the cells of all columns.
-        number: distinct cells of each column.
-        columns: columns of all groups, group by group.
-        start: first of each group in `columns` and their number, shape (groups + 1,).
-        combinations: of all groups.
-    """
-
-    cells: CodeArray
-    first: IntArray
-    number: IntArray
-    columns: IntArray
-    start: IntArray
-    combinations: int
+    cells: CodeArray  # place of each row's combination among those of all groups, shape (groups, rows)
+    first: IntArray  # first cell of each column among the cells of all columns
+    number: IntArray  # distinct cells of each column
+    columns: IntArray  # columns of all groups, group by group
+    start: IntArray  # first of each group in `columns` and their number, shape (groups + 1,)
+    combinations: int  # of all groups
 
     @classmethod
     def of(cls, cells: CodeArray, numbers: Sequence[int]) -> JoinedCells:
@@ -121,10 +108,6 @@ class JoinedCells:
     def factors(self, local: FloatArray, active: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Exponentials of the same sums, each relative to the sum of the best cells.
 
-        Args:
-            local: as for `scores`, finite.
-            active: as for `scores`.
-
         Returns:
             Factors in [0, 1], shape (targets, rows), and the sum of the best cells' scores, shape (targets,).
         """
@@ -148,17 +131,7 @@ def joined_scores(
     start: IntArray,
     out: FloatArray,
 ) -> None:
-    """Sum the scores of every combination of cells, for each target.
-
-    Args:
-        local: score of each cell for each target, shape (targets, cells of all columns).
-        active: columns the attacker knows of each target, shape (targets, columns); others add nothing.
-        first: first cell of each column in `local`.
-        number: distinct cells of each column.
-        columns: columns of all groups, group by group.
-        start: first of each group in `columns` and their number, shape (groups + 1,).
-        out: shape (targets, combinations of all groups).
-    """
+    """Sum the scores of every combination of cells, for each target."""
     for t in range(local.shape[0]):
         begin = 0
         for g in range(len(start) - 1):
@@ -177,14 +150,7 @@ def joined_scores(
 
 @compiled
 def row_scores(cells: CodeArray, local: FloatArray, floor: float, out: FloatArray) -> None:
-    """Sum each row's scores for each target.
-
-    Args:
-        cells: place in `local` of each row's combination in each group of columns, shape (groups, rows).
-        local: score of each combination for each target, shape (targets, combinations of all groups).
-        floor: least sum; lower ones are raised to it.
-        out: sums, shape (targets, rows).
-    """
+    """Sum each row's scores for each target."""
     rows = out.shape[1]
     for t in range(out.shape[0]):
         for start in range(0, rows, BLOCK):
@@ -201,13 +167,7 @@ def row_scores(cells: CodeArray, local: FloatArray, floor: float, out: FloatArra
 
 @compiled
 def row_factors(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
-    """Multiply each row's factors for each target.
-
-    Args:
-        cells: as for `row_scores`.
-        local: factor of each cell for each target, shape (targets, cells of all groups).
-        out: shape (targets, rows).
-    """
+    """Multiply each row's factors for each target."""
     for t in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[t, j] = local[t, cells[0, j]]
@@ -240,9 +200,6 @@ def row_products(units: FloatArray, factors: FloatArray, look: CodeArray, start:
 
     Args:
         units: products of each bucket; minus infinity for what is left out, shape (records, buckets).
-        factors: as for `bucket_means`.
-        look: the same.
-        start: the same.
         out: shape (records, rows); filled.
     """
     for t in range(out.shape[0]):
@@ -315,7 +272,6 @@ def leave_out_groups(
     Args:
         scores: shape (records, units), changed.
         start: first record of each target and the number of records, shape (targets + 1,).
-        group_of_unit: shape (units,).
         own_start: first own row of each target and their number, shape (targets + 1,).
         own_group: group of each of those rows.
     """
@@ -388,19 +344,16 @@ def vote(
     """Chance that the value with most votes is one of the target's.
 
     Args:
-        scores: shape (records, units).
         start: first record of each target and the number of records, shape (targets + 1,); the records' votes add up.
         reach: 0: the best units vote evenly; else units vote with the exponential of their score, up to `reach` below
             the best of all records.
         offsets: unit j carries the values code[offsets[j]:offsets[j + 1]], shape (units + 1,).
-        code: sensitive codes.
         weight: rows that carry each of them.
         tilt: what a model says of each value for each record, shape (records, sensitive domain); of shape (records, 0)
             for none.
         normed: whether a unit's values share its weight after the tilt, as they did before.
         truth_start: first value of each target and their number, shape (targets + 1,).
         truth: the targets' own codes that are to be found.
-        excluded_start: as truth_start.
         excluded: the targets' own codes that are known beforehand and get no votes.
         votes: zeros, shape (sensitive domain,); left so.
         out: shape (targets,): how many of the values with most votes are the target's, over their number.

@@ -51,11 +51,9 @@ def naive_bayes_guesses(
             of each target, records first, shape (pairs, columns).
         truth_start: first value of each target and their number, shape (targets + 1,).
         truth: the targets' own values that are to be found, -1 for one the model leaves out.
-        excluded_start: as truth_start.
         excluded: the targets' own values that are known beforehand, -1 for one the model leaves out.
         strength: rows that each conditional distribution is smoothed with, drawn as `marginal` says.
         out: how many of the likeliest values are the target's, over their number, shape (targets,).
-        stop: not 0 once the work is to stop.
     """
     values, columns = len(prior), bins.shape[1]
     score, total = np.empty(values), np.empty(values)

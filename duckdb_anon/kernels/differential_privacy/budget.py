@@ -18,18 +18,13 @@ import numpy as np
 class Budget:
     """The split of one run's budget.
 
-    Attributes:
-        epsilon: total.
-        numeric: number of numeric predictors, a.
-        rounds: number of specializations, h.
-
     >>> round(Budget(0.3, 1, 2).choice, 6)
     0.03
     """
 
-    epsilon: float
-    numeric: int
-    rounds: int
+    epsilon: float  # total
+    numeric: int  # number of numeric predictors, a
+    rounds: int  # number of specializations, h
 
     @property
     def choice(self) -> float:

@@ -56,44 +56,26 @@ def sensitivity_of(utility: Utility, classes: int) -> float:
 
 @dataclass(frozen=True)
 class CutNode:
-    """A node of a cut.
+    """A node of a cut."""
 
-    Attributes:
-        low: first leaf, or lower end of an interval.
-        high: one past the last leaf, or upper end.
-        label: node number in the hierarchy; 0 is the root of a flat domain; -1 for intervals.
-        split: where an interval would be cut, NaN if it is not to be cut.
-    """
-
-    low: float
-    high: float
-    label: int = -1
-    split: float = float("nan")
+    low: float  # first leaf, or lower end of an interval
+    high: float  # one past the last leaf, or upper end
+    label: int = -1  # node number in the hierarchy; 0 is the root of a flat domain; -1 for intervals
+    split: float = float("nan")  # where an interval would be cut, NaN if it is not to be cut
 
 
 @dataclass
 class Predictor:
-    """One predictor: its records and its cut.
+    """One predictor: its records and its cut."""
 
-    Attributes:
-        values: leaf number of each record, or its value clipped to [low, high].
-        low: lower end of the domain.
-        high: upper end; the number of leaves for categorical predictors.
-        tree: the taxonomy, None for numeric predictors and for flat domains.
-        numeric: whether it is cut into intervals.
-        whole: whether values are whole numbers, which are cut halfway between two of them.
-        cut: the nodes that now cover the domain.
-        node_of_record: place of each record's node in `cut`.
-    """
-
-    values: FloatArray
-    low: float
-    high: float
-    tree: Hierarchy | None = None
-    numeric: bool = False
-    whole: bool = False
-    cut: list[CutNode] = field(init=False)
-    node_of_record: IntArray = field(init=False)
+    values: FloatArray  # leaf number of each record, or its value clipped to [low, high]
+    low: float  # lower end of the domain
+    high: float  # upper end; the number of leaves for categorical predictors
+    tree: Hierarchy | None = None  # the taxonomy, None for numeric predictors and for flat domains
+    numeric: bool = False  # whether it is cut into intervals
+    whole: bool = False  # whether values are whole numbers, which are cut halfway between two of them
+    cut: list[CutNode] = field(init=False)  # the nodes that now cover the domain
+    node_of_record: IntArray = field(init=False)  # place of each record's node in `cut`
 
     def __post_init__(self) -> None:
         """Start with the root."""
@@ -128,25 +110,15 @@ class Predictor:
 
 @dataclass
 class Search:
-    """The state of one run.
+    """The state of one run."""
 
-    Attributes:
-        predictors: the predictors.
-        class_of_record: class of each record.
-        classes: number of classes, also of those without records.
-        budget: what may be spent.
-        utility: score of a specialization.
-        mechanisms: what chooses.
-        ledger: what has been spent.
-    """
-
-    predictors: list[Predictor]
-    class_of_record: IntArray
-    classes: int
-    budget: Budget
-    utility: Utility
-    mechanisms: Mechanisms
-    ledger: Ledger
+    predictors: list[Predictor]  # the predictors
+    class_of_record: IntArray  # class of each record
+    classes: int  # number of classes, also of those without records
+    budget: Budget  # what may be spent
+    utility: Utility  # score of a specialization
+    mechanisms: Mechanisms  # what chooses
+    ledger: Ledger  # what has been spent
 
     def run(self) -> int:
         """Choose first split points, then specialize; return the number of rounds that took place."""
@@ -222,15 +194,7 @@ class Search:
 def split_scores(
     values: FloatArray, classes: IntArray, number: int, points: FloatArray, utility: Utility
 ) -> FloatArray:
-    """Score of splitting an interval at each of some points; records below a split go left.
-
-    Args:
-        values: values of the interval's records.
-        classes: class of each record.
-        number: number of classes.
-        points: rising, shape (points,).
-        utility: score.
-    """
+    """Score of splitting an interval at each of some points; records below a split go left."""
     tick()
     side = np.searchsorted(points, values, side="right")
     counts = np.bincount(side * number + classes, minlength=(len(points) + 1) * number).reshape(-1, number)

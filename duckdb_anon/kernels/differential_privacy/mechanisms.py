@@ -28,15 +28,10 @@ _PIECE = 8192
 
 @dataclass
 class Ledger:
-    """What a run has spent, step by step; steps add up, uses on disjoint rows inside a step cost their maximum.
+    """What a run has spent, step by step; steps add up, uses on disjoint rows inside a step cost their maximum."""
 
-    Attributes:
-        epsilon: what may be spent.
-        steps: loss of each step.
-    """
-
-    epsilon: float
-    steps: list[Fraction] = field(default_factory=list)
+    epsilon: float  # what may be spent
+    steps: list[Fraction] = field(default_factory=list)  # loss of each step
 
     def spend(self, losses: list[float]) -> None:
         """Put down one step: mechanisms on disjoint rows, with the loss of each."""
@@ -61,14 +56,10 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Mechanisms:
-    """The mechanisms of one run.
+    """The mechanisms of one run."""
 
-    Attributes:
-        function: SQL function, for messages.
-        repeatable: None draws from OpenDP's own cryptographic source; a generator imitates, without protection.
-    """
-
-    function: str
+    function: str  # SQL function, for messages
+    # None draws from OpenDP's own cryptographic source; a generator imitates, without protection
     repeatable: np.random.Generator | None = None
 
     def counts(self, counts: IntArray, epsilon: float, changed: int = 1) -> tuple[IntArray, float]:
@@ -97,7 +88,6 @@ class Mechanisms:
         """Place of the largest score after noise of scale 2 sensitivity / epsilon, and the loss.
 
         Args:
-            scores: score of each candidate, finite, shape (candidates,).
             epsilon: most that may be lost.
             sensitivity: largest change of any score between neighbouring tables.
         """

@@ -14,7 +14,6 @@ def check_written(function: str, cells: int, entries: int, most: int, remedy: st
     """Refuse to write more than `most`.
 
     Args:
-        function: SQL function, for messages.
         cells: rows that would be released.
         entries: values in the lists of these rows; 0 where there are none.
         most: the call's `max_cells`.

@@ -91,9 +91,6 @@ def asked(
     With several sensitive columns each must satisfy l and t; the codes are then those of their combination.
 
     Args:
-        function: SQL function, for messages.
-        table: the source table.
-        params: with the entries of `parameters_of_guarantee`.
         persons: whether somebody has several rows. A class then holds l persons or more as well, for one alone may
             have l values; no person has more than the share 1 / k or 1 / l of its rows; the values of its rows are
             as diverse as those of its persons; and t alone is refused.

@@ -30,9 +30,6 @@ def recheck(
     """Make sure that every class of published cells satisfies the requirement.
 
     Args:
-        function: SQL function, for messages.
-        published: cells of the quasi-identifiers.
-        sensitive: sensitive code of each source row, None if the requirement reads none.
         rows: source row of each published row; t-closeness still refers to the whole table.
         requirement: what every class must satisfy.
         person: person of each source row, None where every row is a person.

@@ -23,25 +23,15 @@ Levels = tuple[int, ...]
 
 @dataclass(frozen=True)
 class FrequencySet:
-    """Distinct combinations of generalized values, sensitive code and person, with their number of rows.
+    """Distinct combinations of generalized values, sensitive code and person, with their number of rows."""
 
-    Attributes:
-        attributes: the levels of each quasi-identifier.
-        node: level of each quasi-identifier here.
-        values: generalized value of each quasi-identifier, shape (combinations,) each.
-        rows: number of rows of each combination.
-        table_counts: rows (persons) of the table with each sensitive code.
-        sensitive: sensitive code of each combination, None if nothing depends on it.
-        person: person of each combination, None where every row is a person.
-    """
-
-    attributes: tuple[GeneralizationLevels, ...]
-    node: Levels
-    values: tuple[CodeArray, ...]
-    rows: IntArray
-    table_counts: IntArray
-    sensitive: CodeArray | None = None
-    person: CodeArray | None = None
+    attributes: tuple[GeneralizationLevels, ...]  # the levels of each quasi-identifier
+    node: Levels  # level of each quasi-identifier here
+    values: tuple[CodeArray, ...]  # generalized value of each quasi-identifier, shape (combinations,) each
+    rows: IntArray  # number of rows of each combination
+    table_counts: IntArray  # rows (persons) of the table with each sensitive code
+    sensitive: CodeArray | None = None  # sensitive code of each combination, None if nothing depends on it
+    person: CodeArray | None = None  # person of each combination, None where every row is a person
 
     @classmethod
     def of_table(
@@ -55,9 +45,6 @@ class FrequencySet:
 
         Args:
             attributes: levels of each quasi-identifier, n codes each.
-            sensitive: sensitive code of each row, shape (n,), None if nothing depends on it.
-            table: combinations of quasi-identifiers, sensitive values and persons.
-            person: person of each row, shape (n,), where persons have several: groups then count persons.
         """
         rows = table.rows
         values = tuple(a.value_of_code[0][a.attribute.codes[rows]].astype(np.int32) for a in attributes)
@@ -109,11 +96,7 @@ class FrequencySet:
         )
 
     def losses_by_level(self, part: IntArray | None = None) -> list[FloatArray]:
-        """Sum of the rows' NCP on each attribute at each level, 0 below the levels of this set.
-
-        Args:
-            part: combinations that are summed; None for all.
-        """
+        """Sum of the rows' NCP on each attribute at each level, 0 below the levels of this set."""
         rows = (self.rows if part is None else self.rows[part]).astype(np.float64)
         result = []
         for attribute, low, value in zip(self.attributes, self.node, self.values, strict=True):

@@ -22,16 +22,12 @@ from duckdb_anon.model.released_columns import Cells, Node, ValueSet
 
 @dataclass(frozen=True)
 class GeneralizationLevels:
-    """The levels of an attribute, from its values (0) to a single generalized value (`height`).
+    """The levels of an attribute, from its values (0) to a single generalized value (`height`)."""
 
-    Attributes:
-        attribute: the attribute.
-        value_of_code: for each level the generalized value of each code, shape (domain,), values 0, 1, ... all used.
-        node_of_value: for each level the hierarchy node of each generalized value; empty without a hierarchy.
-    """
-
-    attribute: Attribute
+    attribute: Attribute  # the attribute
+    # for each level the generalized value of each code, shape (domain,), values 0, 1, ... all used
     value_of_code: tuple[IntArray, ...]
+    # for each level the hierarchy node of each generalized value; empty without a hierarchy
     node_of_value: tuple[IntArray, ...] = ()
 
     @property
@@ -92,7 +88,6 @@ def generalization_levels(attribute: Attribute, branching: int = 4) -> Generaliz
     """Return the levels of an attribute.
 
     Args:
-        attribute: n codes.
         branching: intervals of an ordered attribute that are merged from level to level, 2 or more.
 
     >>> codes = np.arange(10, dtype=np.int32)

@@ -60,15 +60,6 @@ def necessary_condition(
     failing class has only failing nodes below it. Shares of a class (entropy, frequency, closeness) do not have the
     first property, and shares that count persons not even the second.
 
-    Args:
-        requirement: what every released class must satisfy.
-        table_counts: rows (persons) of the table with each sensitive code.
-        suppressing: whether rows may be suppressed.
-        persons: whether persons are counted.
-
-    Returns:
-        The requirement itself where it has the property, None where nothing is known.
-
     >>> necessary_condition(EntropyDiversity(2), np.array([5, 5]), suppressing=False, persons=False)
     EntropyDiversity(least=2)
     >>> necessary_condition(TCloseness(0.3, 'equal'), np.array([5, 3, 2]), suppressing=True, persons=False)
@@ -121,8 +112,6 @@ def least_loss_node(table: FrequencySet, requirement: Requirement, allowed: int)
     """Return the levels of least loss at which at most `allowed` rows are in classes that fail the requirement.
 
     Args:
-        table: the table, counted at the lowest levels.
-        requirement: what every released class must satisfy.
         allowed: most rows that may be suppressed.
 
     Returns:

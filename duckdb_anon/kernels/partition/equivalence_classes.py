@@ -44,15 +44,7 @@ class Groups:
         person: Integers | None = None,
         weights: IntArray | None = None,
     ) -> None:
-        """Take the rows as they are.
-
-        Args:
-            group_of_row: group of each row, 0 .. groups - 1, every group occupied, shape (n,).
-            sensitive: sensitive code of each row, shape (n,), or None.
-            table_counts: see the class; those of these rows if None.
-            person: person of each row, shape (n,); None where every row is a person.
-            weights: how many equal rows each row stands for, shape (n,), where persons are given; None: one.
-        """
+        """Take the rows as they are."""
         self._group_of_row = group_of_row
         self._sensitive: Integers | None = sensitive
         self._person: Integers | None = person
@@ -79,7 +71,6 @@ class Groups:
         Args:
             cells: sensitive values of each group with their counts.
             table_counts: rows of the whole table with each sensitive code.
-            sizes: rows of each group.
             by_rows: what `of_rows` returns, where persons are counted.
         """
         groups = cls.__new__(cls)
@@ -111,11 +102,7 @@ class Groups:
         return Groups.of_cells(cells, np.bincount(code, weights=counts).astype(np.int64), sizes)
 
     def seen_through(self, code_of: Integers) -> Groups:
-        """Return the same groups with other sensitive codes, `code_of` their old ones.
-
-        Args:
-            code_of: new code of each sensitive code.
-        """
+        """Return the same groups with other sensitive codes, `code_of` their old ones."""
         domain = int(code_of.max(initial=0)) + 1
         if self._sensitive is not None and self._person is not None:
             # a person counts once for each value of this column

@@ -23,23 +23,14 @@ INDICATOR_WEIGHT = 0.7
 
 @dataclass(frozen=True)
 class Features:
-    """Features of every code of every attribute; the codes of all attributes are numbered through.
+    """Features of every code of every attribute; the codes of all attributes are numbered through."""
 
-    Attributes:
-        first_code: number of the first code of each attribute, and of all at the end, shape (attributes + 1,).
-        start: code c has the entries start[c]:start[c + 1], shape (codes + 1,).
-        feature: feature of each entry.
-        value: value of each entry.
-        count: number of features.
-        most: most entries a row can have.
-    """
-
-    first_code: IntArray
-    start: IntArray
-    feature: CodeArray
-    value: FloatArray
-    count: int
-    most: int
+    first_code: IntArray  # number of the first code of each attribute, and of all at the end, shape (attributes + 1,)
+    start: IntArray  # code c has the entries start[c]:start[c + 1], shape (codes + 1,)
+    feature: CodeArray  # feature of each entry
+    value: FloatArray  # value of each entry
+    count: int  # number of features
+    most: int  # most entries a row can have
 
 
 @dataclass(frozen=True)
@@ -71,9 +62,6 @@ class _Entries:
 
 def features_of(attributes: Sequence[Attribute]) -> Features:
     """Scale attributes.
-
-    Args:
-        attributes: each with the codes of n rows.
 
     >>> sex = Attribute("sex", "nominal", np.array([0, 1, 1, 0], np.int32), np.arange(2.0), 2, -1, np.array([0, 1]))
     >>> features_of([sex]).value.round(3).tolist()

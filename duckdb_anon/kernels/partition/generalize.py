@@ -34,8 +34,6 @@ def boxes(
     """Return the tight box of every group on each attribute.
 
     Args:
-        attributes: n codes each.
-        group_of_row: group of each row, 0 .. groups - 1, every group occupied, shape (n,).
         index: group of each released row; `group_of_row` if None.
 
     Returns:
@@ -85,7 +83,6 @@ def interval(attribute: Attribute, low: NDArray[Any], high: NDArray[Any], index:
     """Cells of the intervals between two codes, ends inside.
 
     Args:
-        attribute: an ordered attribute.
         low: smallest code of each group.
         high: largest code of each group; where NULL, NaN or an infinity meets values, the cell covers everything.
         index: group of each released row.

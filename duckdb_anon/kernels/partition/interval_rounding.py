@@ -55,10 +55,7 @@ def with_edges(
     """Return the cells with the ends of their intervals as `edges` asks for.
 
     Args:
-        table: the source table.
         cells: tight boxes by quasi-identifier; sets and nodes are left as they are.
-        params: `edges`, and `k` or `l`, whichever is larger being the number of rows that share an end.
-        person: person of each row where persons count, shape (n,).
     """
     result = dict(cells)
     if params["edges"] == "tight":
@@ -77,7 +74,6 @@ def rounded(attribute: Attribute, box: Interval, least: int, person: CodeArray |
         attribute: ordered, n codes.
         box: tight intervals of it.
         least: rows, or persons, that an end stands for.
-        person: person of each row where persons count, shape (n,).
 
     >>> ages = np.array([30, 30, 31, 123]); codes = np.array([0, 0, 1, 2], dtype=np.int32)
     >>> scale = Scale('integer', ages[1:], low=0, high=255)
@@ -108,18 +104,12 @@ def rounded(attribute: Attribute, box: Interval, least: int, person: CodeArray |
 
 
 class _Line(NamedTuple):
-    """The finite values of a column in order, shape (values,), and what many rows say of them.
+    """The finite values of a column in order, shape (values,), and what many rows say of them."""
 
-    Attributes:
-        rising: class of each value, dealt from the smallest on: 0, 1, ...
-        falling: class of each value, dealt from the largest on.
-        shared: whether enough rows have each value.
-        reached: the least value at which enough rows lie at or below it, and the greatest with enough at or above.
-    """
-
-    rising: IntArray
-    falling: IntArray
-    shared: NDArray[np.bool_]
+    rising: IntArray  # class of each value, dealt from the smallest on: 0, 1,
+    falling: IntArray  # class of each value, dealt from the largest on
+    shared: NDArray[np.bool_]  # whether enough rows have each value
+    # the least value at which enough rows lie at or below it, and the greatest with enough at or above
     reached: tuple[int, int]
 
     @staticmethod

@@ -30,8 +30,6 @@ def assign(
 
     Args:
         group_of_row: group of each row, 0-based, shape (n,); each group frequency l-diverse.
-        sensitive_codes: sensitive code of each row, shape (n,).
-        least: l, the least number of rows, and of different sensitive values, of a new group.
         order: row numbers in the order in which rows of equal group and value are dealt; table order if None.
 
     Returns:
@@ -72,18 +70,7 @@ def _deal_all(
     result: IntArray,
     stop: IntArray,
 ) -> int:
-    """Deal in every leaf until nothing is left; return the number of groups.
-
-    Args:
-        leaves: where the values of each leaf start in `values`, and the end.
-        values: numbers of the (leaf, sensitive value) cells, reordered in place.
-        stock: rows of each cell still to be dealt.
-        next_row: place in `sorted_rows` of the next row of each cell.
-        sorted_rows: row numbers by leaf and value.
-        least: l.
-        result: new group of each row, filled in.
-        stop: not 0 once the work is to stop.
-    """
+    """Deal in every leaf until nothing is left; return the number of groups."""
     finished = 0
     for leaf in range(len(leaves) - 1):
         first, end = leaves[leaf], leaves[leaf + 1]

@@ -32,10 +32,8 @@ def mdav_groups(
     """Group rows.
 
     Args:
-        function: SQL function, for messages.
         attributes: at least one, n codes each.
         k: fewest rows of a group, 1 or more.
-        tick: called between groups; may raise to stop the work.
 
     Returns:
         Group of each row, numbered from 0, shape (n,).

@@ -16,16 +16,7 @@ from duckdb_anon.model.coded_table import Attribute, FloatArray
 
 
 def range_width(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> FloatArray:
-    """Return the share of the range covered by codes (leaves where there is a tree) low .. high.
-
-    Args:
-        attribute: the attribute; nominal ones are read as ordered codes.
-        low: smallest code or leaf of each group.
-        high: largest code or leaf of each group.
-
-    Returns:
-        Values in [0, 1], same shape.
-    """
+    """Return the share of the range covered by codes (leaves where there is a tree) low .. high."""
     if attribute.hierarchy is not None:
         return attribute.hierarchy.share(low, high)
     wide = attribute.positions[high] - attribute.positions[low]
@@ -36,14 +27,7 @@ def range_width(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> 
 
 
 def box_width(attribute: Attribute, low: NDArray[Any], high: NDArray[Any], values: NDArray[Any]) -> FloatArray:
-    """Return the width of boxes that are intervals, nodes or sets, as the attribute is of one kind or another.
-
-    Args:
-        attribute: the attribute.
-        low: first code or leaf of each box.
-        high: last code or leaf, inclusive.
-        values: number of values each box stands for (read for nominal attributes only).
-    """
+    """Return the width of boxes that are intervals, nodes or sets, as the attribute is of one kind or another."""
     return set_width(attribute, values) if attribute.kind == "nominal" else range_width(attribute, low, high)
 
 

@@ -66,16 +66,9 @@ def partition(
     """Cut a table into groups that all satisfy a privacy model.
 
     Args:
-        qi: the quasi-identifiers, each with n codes.
-        sensitive: sensitive code of each row, shape (n,), or None if the model does not read it.
-        requirement: what every group must satisfy.
-        person: person of each row, shape (n,), where persons have several rows: the model then counts persons, and
-            the groups of 'sse' hold whole persons.
         cut: 'median', 'loss' for the cuts that save the most NCP, 'sse' for the least squared error.
         width: how the median cut ranks attributes, see `MedianScore`.
         mode: 'strict' never separates equal values; 'relaxed' (median only) deals median rows to both sides.
-        tick: polled several times a second; what it raises stops the work.
-        function: name used in messages.
 
     Returns:
         Group of each row, shape (n,), 0-based. Numbers follow the cuts, not the order of the rows.
@@ -182,16 +175,9 @@ def cut_groups(
     """Cut the groups that wait on the stack, and their parts unless `once`.
 
     Args:
-        columns: the attributes.
         rows: the table; `rows.first` is set where a finished group starts.
-        checks: what every part must satisfy.
-        space: working space; after `once` its `part_start` has the parts.
-        checking: working space.
-        found: working space.
         score: what `list_cuts` reads.
-        min_size: fewest rows of a group.
         once: 1 to make one cut only.
-        flag: not 0 once the work is to stop.
         finished: rows in finished groups, for display: threads may overwrite one another's sum.
 
     Returns:

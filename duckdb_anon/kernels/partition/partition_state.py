@@ -34,37 +34,21 @@ _NARROW = 2**15 - 1
 
 
 class Columns(NamedTuple):
-    """The attributes; arrays that hold something for each code of each attribute are concatenated.
+    """The attributes; arrays that hold something for each code of each attribute are concatenated."""
 
-    Attributes:
-        kind: ORDERED, NOMINAL or TREE, shape (attributes,).
-        offset: where the attribute's codes (leaves, for trees) start, shape (attributes + 1,).
-        domain: values of the attribute, for the share that a set of them has.
-        special: codes from here on are NULL or not finite.
-        span: range of the finite values.
-        position: place of each code on its number line; the code itself for hierarchies.
-        depths: depths of the tree, 0 where there is none.
-        chain_at: where the tree's ancestors start in `chain`: chain[chain_at + depth * leaves + leaf] is a node.
-        chain: node above each leaf at each depth.
-        node_at: where the tree's nodes start in `ordinal` and `below`.
-        ordinal: place of each node among its siblings.
-        below: leaves at or below each node.
-        children: largest number of children of a node, 2 where there is no tree.
-    """
-
-    kind: IntArray
-    offset: IntArray
-    domain: IntArray
-    special: IntArray
-    span: FloatArray
-    position: FloatArray
-    depths: IntArray
-    chain_at: IntArray
-    chain: IntArray
-    node_at: IntArray
-    ordinal: IntArray
-    below: IntArray
-    children: IntArray
+    kind: IntArray  # ORDERED, NOMINAL or TREE, shape (attributes,)
+    offset: IntArray  # where the attribute's codes (leaves, for trees) start, shape (attributes + 1,)
+    domain: IntArray  # values of the attribute, for the share that a set of them has
+    special: IntArray  # codes from here on are NULL or not finite
+    span: FloatArray  # range of the finite values
+    position: FloatArray  # place of each code on its number line; the code itself for hierarchies
+    depths: IntArray  # depths of the tree, 0 where there is none
+    chain_at: IntArray  # where the tree's ancestors start in `chain`: chain[chain_at + depth * leaves + leaf] is a node
+    chain: IntArray  # node above each leaf at each depth
+    node_at: IntArray  # where the tree's nodes start in `ordinal` and `below`
+    ordinal: IntArray  # place of each node among its siblings
+    below: IntArray  # leaves at or below each node
+    children: IntArray  # largest number of children of a node, 2 where there is no tree
 
     @staticmethod
     def of(qi: tuple[Attribute, ...]) -> Columns:
@@ -100,29 +84,17 @@ def starts_of(sizes: list[int]) -> IntArray:
 
 
 class Rows(NamedTuple):
-    """The rows of a table, in the order of their groups.
+    """The rows of a table, in the order of their groups."""
 
-    Attributes:
-        codes: codes of each row on every attribute, hierarchies as leaves, shape (rows, attributes).
-        sensitive: sensitive code of each row, shape (rows,); zeros where there is none.
-        row: source row of each.
-        next_codes: second places, of the same shapes.
-        next_sensitive: see there.
-        next_row: see there.
-        part: part of each row under the cut that is laid out.
-        first: 1 where a finished group starts.
-        counts: rows of the table with each code of each attribute, at `Columns.offset`.
-    """
-
-    codes: NDArray[Any]
-    sensitive: CodeArray
-    row: NDArray[Any]
-    next_codes: NDArray[Any]
-    next_sensitive: CodeArray
-    next_row: NDArray[Any]
-    part: CodeArray
-    first: NDArray[np.int8]
-    counts: IntArray
+    codes: NDArray[Any]  # codes of each row on every attribute, hierarchies as leaves, shape (rows, attributes)
+    sensitive: CodeArray  # sensitive code of each row, shape (rows,); zeros where there is none
+    row: NDArray[Any]  # source row of each
+    next_codes: NDArray[Any]  # second places, of the same shapes
+    next_sensitive: CodeArray  # see there
+    next_row: NDArray[Any]  # see there
+    part: CodeArray  # part of each row under the cut that is laid out
+    first: NDArray[np.int8]  # 1 where a finished group starts
+    counts: IntArray  # rows of the table with each code of each attribute, at `Columns.offset`
 
     @staticmethod
     def of(qi: tuple[Attribute, ...], columns: Columns, sensitive: CodeArray | None) -> Rows:
@@ -167,43 +139,24 @@ def _counts_of_table(qi: tuple[Attribute, ...], columns: Columns) -> IntArray:
 
 
 class Workspace(NamedTuple):
-    """Working space for one thread.
+    """Working space for one thread."""
 
-    Attributes:
-        low: smallest code of the group on each attribute.
-        high: largest code of the group on each attribute.
-        width: width of the group on each attribute.
-        histogram: rows of each code of one attribute, zero between uses.
-        rank: rank by frequency of each code of each attribute in the group.
-        met: last count in which each code of one attribute occurred.
-        counting: number of the current count, shape (1,).
-        buffer: codes to be sorted.
-        value: the different codes of one attribute in the group, ascending.
-        value_rows: rows of each.
-        value_order: an order of them.
-        part_rows: rows of each part.
-        part_start: first place of each part, and the end.
-        stack: start and end of the groups that wait to be cut.
-        waiting: how many these are, shape (1,).
-        cut: the cut: kind, attribute, at, depth, quota.
-    """
-
-    low: IntArray
-    high: IntArray
-    width: FloatArray
-    histogram: IntArray
-    rank: IntArray
-    met: IntArray
-    counting: IntArray
-    buffer: IntArray
-    value: IntArray
-    value_rows: IntArray
-    value_order: IntArray
-    part_rows: IntArray
-    part_start: IntArray
-    stack: IntArray
-    waiting: IntArray
-    cut: IntArray
+    low: IntArray  # smallest code of the group on each attribute
+    high: IntArray  # largest code of the group on each attribute
+    width: FloatArray  # width of the group on each attribute
+    histogram: IntArray  # rows of each code of one attribute, zero between uses
+    rank: IntArray  # rank by frequency of each code of each attribute in the group
+    met: IntArray  # last count in which each code of one attribute occurred
+    counting: IntArray  # number of the current count, shape (1,)
+    buffer: IntArray  # codes to be sorted
+    value: IntArray  # the different codes of one attribute in the group, ascending
+    value_rows: IntArray  # rows of each
+    value_order: IntArray  # an order of them
+    part_rows: IntArray  # rows of each part
+    part_start: IntArray  # first place of each part, and the end
+    stack: IntArray  # start and end of the groups that wait to be cut
+    waiting: IntArray  # how many these are, shape (1,)
+    cut: IntArray  # the cut: kind, attribute, at, depth, quota
 
     @staticmethod
     def of(columns: Columns, rows: int) -> Workspace:

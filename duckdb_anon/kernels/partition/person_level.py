@@ -27,13 +27,9 @@ _DENOMINATOR = 10**6
 
 @dataclass(frozen=True)
 class PersonShare(Requirement):
-    """No person has more than the share 1 / `least` of a group's rows; so it has that many persons or more.
+    """No person has more than the share 1 / `least` of a group's rows; so it has that many persons or more."""
 
-    Attributes:
-        least: 1 or more.
-    """
-
-    least: float
+    least: float  # 1 or more
 
     @property
     def min_size(self) -> int:
@@ -46,16 +42,13 @@ class PersonShare(Requirement):
         return False
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
         return [Check(PERSON_ROWS, (exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return FrequencyDiversity(self.least).holds(groups.of_rows("person"))
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         rows = whole.of_rows("person")
         most = math.floor(float((rows.sizes / rows.largest).min()) * 1000 + 1e-6) / 1000
         return f"at most 1/{self.least:g} of a group's rows may be of one person, in the whole table 1/{most:g} are"
@@ -63,13 +56,9 @@ class PersonShare(Requirement):
 
 @dataclass(frozen=True)
 class OfRows(Requirement):
-    """A requirement on sensitive values that counts rows even where persons are counted.
+    """A requirement on sensitive values that counts rows even where persons are counted."""
 
-    Attributes:
-        part: what the rows must satisfy.
-    """
-
-    part: Requirement
+    part: Requirement  # what the rows must satisfy
 
     @property
     def min_size(self) -> int:
@@ -77,25 +66,17 @@ class OfRows(Requirement):
         return self.part.min_size
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         return [rule._replace(rows=True) for rule in self.part.rules(table_counts)]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return self.part.holds(groups.of_rows("value"))
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         return f"of rows, {self.part.attained(whole.of_rows('value'))}"
 
 
 def of_persons_and_rows(diversity: Requirement, least: float) -> Requirement:
-    """The sensitive values are diverse whether persons or rows are counted, and no person has most of the rows.
-
-    Args:
-        diversity: what is asked of the sensitive values; shares of the group at hand, not of the table.
-        least: no person has more than the share 1 / `least` of the rows.
-    """
+    """The sensitive values are diverse whether persons or rows are counted, and no person has most of the rows."""
     return All((diversity, OfRows(diversity), PersonShare(least)))
 
 
@@ -112,7 +93,6 @@ def whole_persons(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute
 
     Args:
         qi: attributes with a code a row, shape (n,).
-        person: person of each row, 0 .. persons - 1, every one occupied, shape (n,).
 
     >>> age = Attribute("age", "ordered", np.array([2, 0, 1, 1], np.int32), np.arange(3.0), 3, -1, np.array([1, 2, 0]))
     >>> whole_persons([age], np.array([0, 0, 0, 1], np.int32))[0].codes.tolist()

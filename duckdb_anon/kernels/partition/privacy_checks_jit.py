@@ -33,65 +33,35 @@ _NUMBERS = 4
 
 
 class Check(NamedTuple):
-    """One condition on a part.
+    """One condition on a part."""
 
-    Attributes:
-        kind: which of the constants above.
-        numbers: its parameters, at most four.
-        view: code of the column it is about by sensitive code; None where they are the same.
-        codes: whole numbers it needs by code.
-        shares: numbers it needs by code.
-        rows: whether rows are counted even where persons are.
-    """
-
-    kind: int
-    numbers: tuple[float, ...] = ()
-    view: CodeArray | None = None
-    codes: CodeArray | None = None
-    shares: FloatArray | None = None
-    rows: bool = False
+    kind: int  # which of the constants above
+    numbers: tuple[float, ...] = ()  # its parameters, at most four
+    view: CodeArray | None = None  # code of the column it is about by sensitive code; None where they are the same
+    codes: CodeArray | None = None  # whole numbers it needs by code
+    shares: FloatArray | None = None  # numbers it needs by code
+    rows: bool = False  # whether rows are counted even where persons are
 
 
 class Checks(NamedTuple):
-    """Several checks as flat arrays.
+    """Several checks as flat arrays."""
 
-    Attributes:
-        kind: kind of each check, shape (checks,).
-        number: parameters, shape (checks, 4).
-        rows: whether a check counts rows even where persons are counted.
-        column: which row of `views` a check reads its codes through.
-        part: which row of `views` has the part of each code, for CONDITIONAL.
-        views: code by sensitive code; row 0 is the sensitive code itself.
-        codes_at: where the check's whole numbers start in `codes`, shape (checks + 1,).
-        codes: see `Check.codes`.
-        shares_at: where the check's numbers start in `shares`, shape (checks + 1,).
-        shares: see `Check.shares`.
-        person: person of each source row; no entries where rows are persons.
-        pair: number of the (person, value) pair of each source row, shape (views, rows).
-    """
-
-    kind: IntArray
-    number: FloatArray
-    rows: BoolArray
-    column: IntArray
-    part: IntArray
-    views: IntArray
-    codes_at: IntArray
-    codes: IntArray
-    shares_at: IntArray
-    shares: FloatArray
-    person: IntArray
-    pair: IntArray
+    kind: IntArray  # kind of each check, shape (checks,)
+    number: FloatArray  # parameters, shape (checks, 4)
+    rows: BoolArray  # whether a check counts rows even where persons are counted
+    column: IntArray  # which row of `views` a check reads its codes through
+    part: IntArray  # which row of `views` has the part of each code, for CONDITIONAL
+    views: IntArray  # code by sensitive code; row 0 is the sensitive code itself
+    codes_at: IntArray  # where the check's whole numbers start in `codes`, shape (checks + 1,)
+    codes: IntArray  # see `Check.codes`
+    shares_at: IntArray  # where the check's numbers start in `shares`, shape (checks + 1,)
+    shares: FloatArray  # see `Check.shares`
+    person: IntArray  # person of each source row; no entries where rows are persons
+    pair: IntArray  # number of the (person, value) pair of each source row, shape (views, rows)
 
     @staticmethod
     def of(checks: Sequence[Check], sensitive: CodeArray | None, person: CodeArray | None) -> Checks:
-        """Flatten checks.
-
-        Args:
-            checks: what every part must satisfy.
-            sensitive: sensitive code of each row, or None.
-            person: person of each row, or None where every row is a person.
-        """
+        """Flatten checks."""
         domain = 1 if sensitive is None else int(sensitive.max(initial=0)) + 1
         views = [np.arange(domain, dtype=np.int64)]
         which, part = [], []
@@ -181,12 +151,7 @@ def satisfied(
     """Say whether the rows start .. stop - 1 satisfy all checks.
 
     Args:
-        checks: the checks.
-        space: working space.
-        sensitive: sensitive code of each place.
         row: source row of each place; read only where rows belong to persons.
-        start: first place of the part.
-        stop: end of the part.
     """
     persons = len(checks.person) > 0
     size = stop - start
@@ -233,16 +198,7 @@ def satisfied(
 def _large_enough(
     checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int
 ) -> bool:
-    """Say what `satisfied` does where all checks are about the number of rows.
-
-    Args:
-        checks: the checks.
-        space: working space.
-        sensitive: sensitive code of each place.
-        row: source row of each place.
-        start: first place of the part.
-        stop: end of the part.
-    """
+    """Say what `satisfied` does where all checks are about the number of rows."""
     for r in range(len(checks.kind)):
         if stop - start < checks.number[r, 0]:
             return False

@@ -90,15 +90,12 @@ class KAnonymity(Requirement):
         return self.k
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         return [Check(SIZE, (self.k,))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return groups.sizes >= self.k
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         return f"k = {self.k} is asked, the largest k this table can meet is {int(whole.sizes.sum())}"
 
 
@@ -115,7 +112,6 @@ class _Diversity(Requirement):
         """Return the largest l each group satisfies, shape (groups,)."""
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         best = math.floor(float(self.effective(whole).min()) * 1000 + 1e-6) / 1000
         return f"l = {self.least:g} is asked, the largest l this table can meet is {best:g}"
 
@@ -127,15 +123,12 @@ class DistinctDiversity(_Diversity):
     least: float
 
     def effective(self, groups: Groups) -> FloatArray:
-        """See `_Diversity.effective`."""
         return np.diff(groups.cells.offsets).astype(np.float64)
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         return [Check(DISTINCT, (self.least,))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return self.effective(groups) >= self.least - TOLERANCE
 
 
@@ -146,16 +139,13 @@ class FrequencyDiversity(_Diversity):
     least: float
 
     def effective(self, groups: Groups) -> FloatArray:
-        """See `_Diversity.effective`."""
         return groups.sizes / groups.largest
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
         return [Check(FREQUENCY, (exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
         return groups.largest * exact.numerator <= groups.sizes * exact.denominator
 
@@ -167,18 +157,15 @@ class EntropyDiversity(_Diversity):
     least: float
 
     def effective(self, groups: Groups) -> FloatArray:
-        """See `_Diversity.effective`."""
         count = groups.cells.counts
         inner = groups.sum_cells(count * np.log(count))
         entropy: FloatArray = np.exp(np.log(groups.totals) - inner / groups.totals)
         return entropy
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         return [Check(ENTROPY, (math.log(self.least),))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return np.log(self.effective(groups)) >= math.log(self.least) - TOLERANCE
 
 
@@ -205,17 +192,14 @@ class RecursiveDiversity(Requirement):
         return tail
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         exact = Fraction(self.c).limit_denominator(_DENOMINATOR)
         return [Check(RECURSIVE, (self.least, exact.numerator, exact.denominator))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         exact = Fraction(self.c).limit_denominator(_DENOMINATOR)
         return groups.largest * exact.denominator < self._tail(groups) * exact.numerator
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         asked = f"recursive (c = {self.c:g}, l = {self.least}) is asked"
         tail = int(self._tail(whole).min())
         if tail == 0:
@@ -240,18 +224,15 @@ class All(Requirement):
         return any(part.needs_sensitive for part in self.parts)
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         return [rule for part in self.parts for rule in part.rules(table_counts)]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         result = np.ones(len(groups), dtype=bool)
         for part in self.parts:
             result &= part.holds(groups)
         return result
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         return "; ".join(part.attained(whole) for part in self.parts if not part.holds(whole).all())
 
 
@@ -261,16 +242,11 @@ class OfColumn(Requirement):
 
     An attacker who knows a person's value of one sensitive column may rule out rows by it; what is then left of
     another column is not bounded (Machanavajjhala et al. 2007, on several sensitive attributes).
-
-    Attributes:
-        part: what the column must satisfy.
-        column: name of the column, for messages.
-        code_of: the column's code for each code of the combination, shape (combinations,).
     """
 
-    part: Requirement
-    column: str
-    code_of: CodeArray
+    part: Requirement  # what the column must satisfy
+    column: str  # name of the column, for messages
+    code_of: CodeArray  # the column's code for each code of the combination, shape (combinations,)
 
     @property
     def min_size(self) -> int:
@@ -278,27 +254,18 @@ class OfColumn(Requirement):
         return self.part.min_size
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         table = np.bincount(self.code_of, weights=table_counts, minlength=int(self.code_of.max()) + 1)
         return [rule._replace(view=self.code_of) for rule in self.part.rules(table.astype(np.int64))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return self.part.holds(groups.seen_through(self.code_of))
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         return f"'{self.column}': {self.part.attained(whole.seen_through(self.code_of))}"
 
 
 def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, ...]]:
     """Give each combination of codes that occurs a code of its own.
-
-    Args:
-        columns: codes of each column, shape (n,) each, one column or more.
-
-    Returns:
-        The combination's code of each row, shape (n,), and for each column its code by combination.
 
     >>> rows, of_column = combine([np.array([1, 0, 1], dtype=np.int32), np.array([2, 2, 2], dtype=np.int32)])
     >>> rows.tolist(), [codes.tolist() for codes in of_column]

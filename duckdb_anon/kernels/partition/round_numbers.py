@@ -26,19 +26,12 @@ _FARTHEST_MONTH = 60_000_000
 
 @dataclass(frozen=True)
 class Grid:
-    """Every number that is a whole multiple of one step.
+    """Every number that is a whole multiple of one step."""
 
-    Attributes:
-        scale: the type.
-        step: length of a step on the scale, or in months.
-        decimals: decimal places of a step of a 'real' scale.
-        months: whether steps are months of the calendar.
-    """
-
-    scale: Scale
-    step: float
-    decimals: int = 0
-    months: bool = False
+    scale: Scale  # the type
+    step: float  # length of a step on the scale, or in months
+    decimals: int = 0  # decimal places of a step of a 'real' scale
+    months: bool = False  # whether steps are months of the calendar
 
     @property
     def length(self) -> float:
@@ -59,13 +52,7 @@ class Grid:
         return self._moved(numbers, -1)
 
     def steps_beyond(self, start: Any, count: int, sign: int) -> Numbers:
-        """The multiple `count` steps above (sign 1) or below (-1) a multiple, or the end of the type.
-
-        Args:
-            start: a multiple.
-            count: how many steps.
-            sign: 1 upwards, -1 downwards.
-        """
+        """The multiple `count` steps above (sign 1) or below (-1) a multiple, or the end of the type."""
         index = self._index(np.asarray([start]))
         if self.scale.line == "real":
             return self._number(index + float(sign * count))
@@ -115,10 +102,6 @@ class Grid:
 
 def grids(scale: Scale, largest: float) -> Iterator[Grid]:
     """Grids from coarse to fine.
-
-    Args:
-        scale: the type.
-        largest: magnitude of the largest number, on the scale.
 
     >>> [g.step for g in grids(Scale('integer', np.array([0])), 120)][:5]
     [5000, 2000, 1000, 500, 200]

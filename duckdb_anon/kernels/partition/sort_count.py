@@ -62,10 +62,7 @@ def count_cells(group: Integers, code: Integers, groups: int, domain: int) -> tu
     """Count the rows of every occupied (group, code) cell.
 
     Args:
-        group: group of each row, 0 .. groups - 1, shape (n,).
         code: code of each row, 0 .. domain - 1, shape (n,).
-        groups: number of groups.
-        domain: number of codes.
 
     Returns:
         Group, code and count of each occupied cell, sorted by (group, code).

@@ -61,29 +61,17 @@ _NOTHING = 1e-12
 
 
 class Candidates(NamedTuple):
-    """Cuts of one group, attribute after attribute; working space for one thread.
+    """Cuts of one group, attribute after attribute; working space for one thread."""
 
-    Attributes:
-        kind: kind of each cut, see `partition_state`.
-        attribute: which attribute it cuts.
-        at: see `partition_state`.
-        loss: what cuts are ordered by; infinite where a cut was tried or is none.
-        turn: 0 for cuts that are tried before all others, 1 for these.
-        found: number of cuts, shape (1,).
-        best: for each attribute its most promising cut, -1 if it has none.
-        low: smallest code of one part on each attribute.
-        high: largest code.
-    """
-
-    kind: IntArray
-    attribute: IntArray
-    at: IntArray
-    loss: FloatArray
-    turn: IntArray
-    found: IntArray
-    best: IntArray
-    low: IntArray
-    high: IntArray
+    kind: IntArray  # kind of each cut, see `partition_state`
+    attribute: IntArray  # which attribute it cuts
+    at: IntArray  # see `partition_state`
+    loss: FloatArray  # what cuts are ordered by; infinite where a cut was tried or is none
+    turn: IntArray  # 0 for cuts that are tried before all others, 1 for these
+    found: IntArray  # number of cuts, shape (1,)
+    best: IntArray  # for each attribute its most promising cut, -1 if it has none
+    low: IntArray  # smallest code of one part on each attribute
+    high: IntArray  # largest code
 
     @staticmethod
     def of(columns: Columns, rows: int) -> Candidates:
@@ -104,16 +92,12 @@ class Candidates(NamedTuple):
 
 
 class MedianScore(NamedTuple):
-    """How attributes are ranked for median cuts.
+    """How attributes are ranked for median cuts."""
 
-    Attributes:
-        width: RANGE, the share of the table's range; DISTINCT, the number of values; SPREAD, the sum of squared
-            deviations from the mean, not normalized.
-        relaxed: 1 to deal rows with the median value to both sides (LeFevre et al. 2006, section 4.2).
-    """
-
+    # RANGE, the share of the table's range; DISTINCT, the number of values; SPREAD, the sum of squared deviations from
+    # the mean, not normalized
     width: int
-    relaxed: int
+    relaxed: int  # 1 to deal rows with the median value to both sides (LeFevre et al. 2006, section 4.2)
 
 
 class LossScore(NamedTuple):
@@ -260,18 +244,7 @@ def counted_cuts(
     columns: Columns, space: Workspace, found: Candidates, at: IntArray, code: IntArray, rows: IntArray,
     size: int, min_size: int,
 ) -> None:  # fmt: skip
-    """List the cuts of a group that is known by counts only.
-
-    Args:
-        columns: the attributes.
-        space: working space; `rank` is set for nominal attributes.
-        found: comes out with the cuts.
-        at: where the values of each attribute start in `code`, shape (attributes + 1,).
-        code: values that occur, ascending within an attribute.
-        rows: rows that have each of them, 1 or more.
-        size: rows of the group.
-        min_size: fewest rows of a part.
-    """
+    """List the cuts of a group that is known by counts only."""
     for j in range(len(columns.kind)):
         space.low[j], space.high[j] = code[at[j]], code[at[j + 1] - 1]
         values = 0

@@ -23,15 +23,10 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """A group by the numbers of rows its values have.
+    """A group by the numbers of rows its values have."""
 
-    Attributes:
-        code: codes that occur of each attribute, ascending.
-        rows: rows that have each of them, 1 or more.
-    """
-
-    code: tuple[IntArray, ...]
-    rows: tuple[IntArray, ...]
+    code: tuple[IntArray, ...]  # codes that occur of each attribute, ascending
+    rows: tuple[IntArray, ...]  # rows that have each of them, 1 or more
 
     @property
     def size(self) -> int:
@@ -41,17 +36,11 @@ class GroupCounts:
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut of a group by one attribute.
+    """A cut of a group by one attribute."""
 
-    Attributes:
-        attribute: which one.
-        part: part of each of the attribute's codes, shape (domain,); 0, 1, ... Codes that do not occur have any.
-        parts: how many there are.
-    """
-
-    attribute: int
-    part: IntArray
-    parts: int
+    attribute: int  # which one
+    part: IntArray  # part of each of the attribute's codes, shape (domain,); 0, 1, ... Codes that do not occur have any
+    parts: int  # how many there are
 
 
 def by_counts(min_size: int) -> int:
@@ -61,11 +50,6 @@ def by_counts(min_size: int) -> int:
 
 def cuts_by_loss(qi: Sequence[Attribute], counts: GroupCounts, min_size: int) -> Iterator[Cut]:
     """Cuts by the loss to expect, as `partition` tries them in a group of more than `by_counts` rows.
-
-    Args:
-        qi: the attributes of the whole table.
-        counts: the group.
-        min_size: fewest rows of a part.
 
     >>> age = Attribute('age', 'ordered', np.array([0, 1, 2]), np.array([0.0, 1.0, 9.0]), 3, -1, np.arange(3))
     >>> group = GroupCounts((np.arange(3),), (np.array([4, 4, 4]),))
@@ -105,8 +89,6 @@ def cuts_at_median(qi: Sequence[Attribute], counts: GroupCounts, width: Width) -
     """Cuts of each attribute at its median, widest first, as a strict partition tries them.
 
     Args:
-        qi: the attributes of the whole table.
-        counts: the group.
         width: how attributes are ranked.
     """
     on_line = [_on_line(a, c, r) for a, c, r in zip(qi, counts.code, counts.rows, strict=True)]
@@ -130,10 +112,7 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
     """Cuts where the squared error falls most, from a sample of the group's rows, as `partition` tries them.
 
     Args:
-        qi: the attributes of the whole table, with its counts.
-        size: rows of the group.
         sample: codes of some of its rows, shape (rows, attributes).
-        least: fewest rows of a part.
     """
     ordered = [left_to_right(attribute) for attribute in qi]
     columns = Columns.of(tuple(without_tree(attribute) for attribute in ordered))

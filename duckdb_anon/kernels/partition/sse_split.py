@@ -43,47 +43,26 @@ UNRANKED = 2**62
 
 
 class ErrorScore(NamedTuple):
-    """Features of the attributes, and working space for one thread.
+    """Features of the attributes, and working space for one thread."""
 
-    Attributes:
-        sample: rows a cut is chosen by, at most.
-        first_code: where each attribute's codes start in `start`.
-        start: where the features of each code start.
-        feature: feature of each entry.
-        value: value of each entry.
-        sums: zeros between uses, one a feature.
-        left_sums: the same.
-        chosen: the rows a cut is chosen by.
-        entry_feature: features of each of these, shape (rows, entries).
-        entry_value: value of each.
-        entries: how many entries a row has.
-        toward: product of its features with those of all rows.
-        key: its code on one attribute.
-        order: places of the rows by key.
-        first: where each run of equal keys starts.
-        run_rows: rows of each run.
-        run: the runs by size.
-        tally: rows of each key.
-    """
-
-    sample: int
-    first_code: IntArray
-    start: IntArray
-    feature: Array
-    value: FloatArray
-    sums: FloatArray
-    left_sums: FloatArray
-    chosen: IntArray
-    entry_feature: IntArray
-    entry_value: FloatArray
-    entries: IntArray
-    toward: FloatArray
-    key: IntArray
-    order: IntArray
-    first: IntArray
-    run_rows: IntArray
-    run: IntArray
-    tally: IntArray
+    sample: int  # rows a cut is chosen by, at most
+    first_code: IntArray  # where each attribute's codes start in `start`
+    start: IntArray  # where the features of each code start
+    feature: Array  # feature of each entry
+    value: FloatArray  # value of each entry
+    sums: FloatArray  # zeros between uses, one a feature
+    left_sums: FloatArray  # the same
+    chosen: IntArray  # the rows a cut is chosen by
+    entry_feature: IntArray  # features of each of these, shape (rows, entries)
+    entry_value: FloatArray  # value of each
+    entries: IntArray  # how many entries a row has
+    toward: FloatArray  # product of its features with those of all rows
+    key: IntArray  # its code on one attribute
+    order: IntArray  # places of the rows by key
+    first: IntArray  # where each run of equal keys starts
+    run_rows: IntArray  # rows of each run
+    run: IntArray  # the runs by size
+    tally: IntArray  # rows of each key
 
     @staticmethod
     def of(attributes: Sequence[Attribute], rows: int) -> ErrorScore:
@@ -150,18 +129,7 @@ def sample_cuts(
     columns: Columns, codes: Array, space: Workspace, found: Candidates, score: ErrorScore, min_size: int, rows: int,
     size: int,
 ) -> None:  # fmt: skip
-    """List every cut that lowers the squared error of a sample.
-
-    Args:
-        columns: the attributes.
-        codes: codes of each row, shape (n, attributes).
-        space: working space; `rank` is set for the values of nominal attributes.
-        found: comes out with the cuts.
-        score: its `chosen` are the sample.
-        min_size: fewest rows of a part.
-        rows: rows of the group.
-        size: rows of the sample.
-    """
+    """List every cut that lowers the squared error of a sample."""
     total = _sum_up(score, size, codes)
     found.found[0] = 0
     for a in range(len(columns.kind)):

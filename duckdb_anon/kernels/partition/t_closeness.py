@@ -24,22 +24,15 @@ Ground = Literal["equal", "ordered", "hierarchical"]
 
 @dataclass(frozen=True, eq=False)
 class TCloseness(Requirement):
-    """Earth mover's distance to the table's distribution at most t.
+    """Earth mover's distance to the table's distribution at most t."""
 
-    Attributes:
-        t: largest distance allowed, 0 .. 1 (tolerance 1e-9).
-        ground: 'equal' (any two values are 1 apart), 'ordered' (values i and j of m are |i - j| / (m - 1)
-            apart, codes in order of value) or 'hierarchical' (height of the lowest common ancestor over
-            the height of the tree).
-        hierarchy: the tree, for 'hierarchical'.
-        leaf_of_code: its leaf for each sensitive code.
-        whole_counts: rows of the whole table with each code, where the rows at hand are a part of it.
-    """
-
-    t: float
+    t: float  # largest distance allowed, 0 .. 1 (tolerance 1e-9)
+    # 'equal' (any two values are 1 apart), 'ordered' (values i and j of m are |i - j| / (m - 1) apart, codes in order
+    # of value) or 'hierarchical' (height of the lowest common ancestor over the height of the tree)
     ground: Ground = "equal"
-    hierarchy: Hierarchy | None = None
-    leaf_of_code: CodeArray | None = None
+    hierarchy: Hierarchy | None = None  # the tree, for 'hierarchical'
+    leaf_of_code: CodeArray | None = None  # its leaf for each sensitive code
+    # rows of the whole table with each code, where the rows at hand are a part of it
     whole_counts: IntArray | None = None
 
     def distance(self, groups: Groups) -> FloatArray:
@@ -55,7 +48,6 @@ class TCloseness(Requirement):
         return hierarchical_distance(groups, self.hierarchy, self.leaf_of_code)
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         counts = table_counts if self.whole_counts is None else self.whole_counts
         shares = counts / counts.sum()
         if self.ground == "equal":
@@ -80,11 +72,9 @@ class TCloseness(Requirement):
         ]
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return np.asarray(self.distance(groups) <= self.t + TOLERANCE)
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         smallest = float(self.distance(whole).max(initial=0.0))
         return f"t = {self.t:g} is asked, the smallest t this table can meet is {smallest:.6g}"
 
@@ -136,11 +126,6 @@ def hierarchical_distance(groups: Groups, hierarchy: Hierarchy, leaf_of_code: Co
     Mass moved across node N costs height(N) / H; with e the share of group minus table below a node, that
     adds up to the sum over all nodes but the root of |e| (height(parent) - height(node)) / 2 H. Nodes
     without rows of the group have e = -q, summed once for the table and corrected where there are rows.
-
-    Args:
-        groups: the groups.
-        hierarchy: the tree of the sensitive values.
-        leaf_of_code: leaf of each sensitive code.
     """
     if hierarchy.height == 0:
         return np.zeros(len(groups))

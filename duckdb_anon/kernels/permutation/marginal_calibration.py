@@ -54,9 +54,7 @@ def repaired(
     Args:
         qi: the columns that were permuted, n codes each.
         sensitive: columns that stayed with their rows.
-        group_of_row: group of each row, shape (n,).
         source: row whose value each row takes, shape (quasi-identifiers, n); changed in place to save memory.
-        rng: source of randomness.
 
     Returns:
         `source`.
@@ -129,17 +127,12 @@ def _exchange_all(
 
 @dataclass(frozen=True)
 class _Marginals:
-    """Tables of counts of every triple of columns (every pair, where columns are many), laid end to end.
+    """Tables of counts of every triple of columns (every pair, where columns are many), laid end to end."""
 
-    Attributes:
-        tables: columns of each table and the steps a value makes along each, shape (tables, 3, 2).
-        first: where each table starts, and the end of the last, shape (tables + 1,).
-        of_column: for each column the tables it is in: first cell, step of the column, another column, its step, the
-            third column, its step; shape (columns, tables of a column, 6).
-    """
-
-    tables: IntArray
-    first: IntArray
+    tables: IntArray  # columns of each table and the steps a value makes along each, shape (tables, 3, 2)
+    first: IntArray  # where each table starts, and the end of the last, shape (tables + 1,)
+    # for each column the tables it is in: first cell, step of the column, another column, its step, the third column,
+    # its step; shape (columns, tables of a column, 6)
     of_column: IntArray
 
     @staticmethod

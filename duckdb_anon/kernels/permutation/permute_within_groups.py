@@ -39,9 +39,7 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     """For each row and column the row of the same group whose value it takes.
 
     Args:
-        group_of_row: group of each row, every number from 0 on occupied, shape (n,).
         columns: how many columns to permute, each on its own.
-        rng: source of randomness.
 
     Returns:
         Source rows, shape (columns, n); each row of it is a permutation inside the groups.
@@ -63,7 +61,6 @@ def permuted_codes(codes: CodeArray, source: IntArray, group_of_row: IntArray) -
     Args:
         codes: codes of the column, shape (n,).
         source: row whose code each row takes, shape (n,).
-        group_of_row: group of each row, shape (n,).
 
     >>> permuted_codes(np.array([7, 8, 9], np.int32), np.array([2, 1, 0]), np.array([0, 1, 0])).tolist()
     [9, 8, 7]

@@ -25,7 +25,6 @@ def swapped_within(rows: IntArray, reach: int, rng: np.random.Generator) -> IntA
     Args:
         rows: rows by rank, shape (n,).
         reach: largest difference of two ranks, 0 or more.
-        rng: draws the partners.
 
     Returns:
         Shape (n,): a permutation of range(n) that is its own inverse.

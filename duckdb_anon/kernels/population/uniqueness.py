@@ -29,7 +29,6 @@ def zayatz(sizes: IntArray, fraction: float) -> float:
     """Expected number of population uniques by Zayatz.
 
     Args:
-        sizes: rows of each class of the sample.
         fraction: share pi of the population that is in the sample, in (0, 1].
     """
     classes = np.bincount(sizes)[1:].astype(np.float64)
@@ -113,7 +112,6 @@ def poisson(columns: Sequence[CodeArray], class_of_row: IntArray, sizes: IntArra
     Args:
         columns: code of each row on each quasi-identifier.
         class_of_row: class of each row.
-        sizes: rows of each class.
         fraction: share of the population that is in the sample.
     """
     alone = np.flatnonzero(sizes[class_of_row] == 1)

@@ -28,25 +28,15 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of one attribute, sorted by group and within a group along the attribute.
+    """The classes of one attribute, sorted by group and within a group along the attribute."""
 
-    Attributes:
-        rows: row numbers sorted by class, ties by row number, shape (n,).
-        class_of_sorted: class of each entry of `rows`, shape (n,).
-        code: value of each class.
-        count: rows in each class.
-        group: group of each class.
-        first: first class of each group, and the number of classes at the end, shape (groups + 1,).
-        gaps: distance from each class to the next one; 0 for the last one of a group.
-    """
-
-    rows: IntArray
-    class_of_sorted: IntArray
-    code: CodeArray
-    count: IntArray
-    group: IntArray
-    first: IntArray
-    gaps: FloatArray
+    rows: IntArray  # row numbers sorted by class, ties by row number, shape (n,)
+    class_of_sorted: IntArray  # class of each entry of `rows`, shape (n,)
+    code: CodeArray  # value of each class
+    count: IntArray  # rows in each class
+    group: IntArray  # group of each class
+    first: IntArray  # first class of each group, and the number of classes at the end, shape (groups + 1,)
+    gaps: FloatArray  # distance from each class to the next one; 0 for the last one of a group
 
     @property
     def groups(self) -> int:
@@ -91,12 +81,7 @@ def find_classes(attribute: Attribute, group_of_row: IntArray) -> Classes:
 
 
 def cut_wide_groups(classes: Classes, least: int, width: int) -> IntArray:
-    """Cut groups of more than `width` classes where both sides have at least `least` records.
-
-    Returns:
-        First class of each piece, and the number of classes at the end. A piece stays wider than `width` if no
-        cut leaves enough records on both sides.
-    """
+    """Cut groups of more than `width` classes where both sides have at least `least` records."""
     first = classes.first
     done = np.zeros(len(first) - 1, dtype=bool)
     while True:
@@ -133,19 +118,12 @@ def _best_cuts(classes: Classes, low: IntArray, high: IntArray, least: int) -> I
 
 @dataclass(frozen=True)
 class Patterns:
-    """Distinct programs of one width, and the pieces that pose them.
+    """Distinct programs of one width, and the pieces that pose them."""
 
-    Attributes:
-        gaps: gaps between neighbouring classes as shares of their sum, shape (patterns, width - 1).
-        count: records in each class, shape (patterns, width).
-        pattern_of: pattern of each piece, shape (pieces,).
-        member: class of each piece at each position of its pattern, shape (pieces, width).
-    """
-
-    gaps: FloatArray
-    count: IntArray
-    pattern_of: IntArray
-    member: IntArray
+    gaps: FloatArray  # gaps between neighbouring classes as shares of their sum, shape (patterns, width - 1)
+    count: IntArray  # records in each class, shape (patterns, width)
+    pattern_of: IntArray  # pattern of each piece, shape (pieces,)
+    member: IntArray  # class of each piece at each position of its pattern, shape (pieces, width)
 
     @property
     def width(self) -> int:
@@ -154,13 +132,7 @@ class Patterns:
 
 
 def find_patterns(kind: Kind, classes: Classes, first: IntArray) -> Iterator[Patterns]:
-    """Yield the distinct programs of every width from 1 up, with the pieces that pose them.
-
-    Args:
-        kind: how gaps combine to distances.
-        classes: the classes of all groups.
-        first: first class of each piece of consecutive classes, and the number of classes at the end.
-    """
+    """Yield the distinct programs of every width from 1 up, with the pieces that pose them."""
     width_of_piece = np.diff(first)
     for width in np.unique(width_of_piece[width_of_piece > 0]):
         member = first[np.flatnonzero(width_of_piece == width)][:, None] + np.arange(width)

@@ -98,29 +98,15 @@ def _nearest_values(distance: FloatArray, mass: FloatArray, keep_histogram: bool
 
 @dataclass(frozen=True)
 class Rays:
-    """Weighted rays that cover every record of every program of a batch once.
+    """Weighted rays that cover every record of every program of a batch once."""
 
-    Attributes:
-        weight: shape (batch, rays).
-        mass: mass of each ray on each class, shape (batch, rays, classes), rows sum to 1.
-        solved: whether the cover is certified to be a cheapest one, shape (batch,).
-    """
-
-    weight: FloatArray
-    mass: FloatArray
-    solved: NDArray[np.bool_]
+    weight: FloatArray  # shape (batch, rays)
+    mass: FloatArray  # mass of each ray on each class, shape (batch, rays, classes), rows sum to 1
+    solved: NDArray[np.bool_]  # whether the cover is certified to be a cheapest one, shape (batch,)
 
 
 def cheapest_rays(distance: FloatArray, count: FloatArray, delta: float) -> Rays:
     """Solve a batch of programs of equal width.
-
-    Args:
-        distance: distance of classes, shape (batch, classes, classes).
-        count: records in each class, positive, shape (batch, classes).
-        delta: largest share of one record in a column, in (0, 1].
-
-    Returns:
-        A cheapest cover of each program, or `solved` False where none was certified.
 
     >>> rays = cheapest_rays(np.array([[[0.0, 3.0], [3.0, 0.0]]]), np.array([[1.0, 1.0]]), 0.5)
     >>> float(rays.weight.sum()), bool(rays.solved[0])
@@ -227,18 +213,6 @@ def cheapest_columns(distance: FloatArray, count: FloatArray, delta: float) -> t
 
     Variables are x_gj, the probability that a record of class g is published as j, and the column totals s_j: minimize
     sum_gj c_g d_gj x_gj subject to sum_j x_gj = 1, s_j = sum_g c_g x_gj and 0 <= x_gj <= delta s_j.
-
-    Args:
-        distance: shape (classes, classes).
-        count: records in each class, shape (classes,).
-        delta: largest share of one record in a column.
-
-    Returns:
-        The optimal columns as rays: weight (column totals), shape (classes,), and the mass of each on
-        each class, shape (classes, classes). A column without weight stands for its own class.
-
-    Raises:
-        RequirementError: the solver found no table, which happens only below 1/delta records.
     """
     # the solver is rarely needed, and importing it takes longer than opening a database
     from scipy import sparse

@@ -49,7 +49,6 @@ def randomize_unchanged(
         drawn: drawn codes of each of them, n rows each.
         min_changed: attributes that must differ, 0 .. number of quasi-identifiers; a fraction on top requires
             one more of that share of the records, drawn at random.
-        rng: source of randomness.
         exchange: exchange drawn values inside groups first, which preserves every histogram as it was drawn.
         stuck: what to do with records whose group varies on fewer attributes: 'nearest' moves them to
             another value of the table, 'keep' changes what can be changed inside the group.
@@ -135,14 +134,6 @@ def exchange_values(
 
     Attributes are picked by how readily the record's table moves it, over the attribute's relative spread: the least
     distortion first. No record that has enough changed attributes ends with too few.
-
-    Args:
-        covers: the tables the values were drawn from, one per attribute, all with the same groups.
-        codes: drawn codes, shape (attributes, n); changed in place.
-        original: original codes, same shape.
-        spread: relative spread of each attribute in each group, shape (attributes, groups).
-        required: attributes of each record that must differ, shape (n,).
-        rng: source of randomness.
     """
     by_group = covers[0].classes
     order = by_group.rows

@@ -43,16 +43,13 @@ Entries = tuple[IntArray, IntArray, FloatArray]
 
 @dataclass(frozen=True)
 class Delta:
-    """A delta in (0, 1].
+    """A delta in (0, 1]."""
 
-    Attributes:
-        value: delta as a float, exactly 1/K where delta is within 1e-9 of 1/K for an integer K: a float such as
-            0.1666666667 is meant as 1/6, and the difference decides whether 6 records are enough.
-        smallest_group: ceil(1/delta), the fewest records that can hide one another (Property 1 of the
-            paper: a group of m records has a random output table iff delta >= 1/m).
-    """
-
+    # delta as a float, exactly 1/K where delta is within 1e-9 of 1/K for an integer K: a float such as 0.1666666667 is
+    # meant as 1/6, and the difference decides whether 6 records are enough
     value: float
+    # ceil(1/delta), the fewest records that can hide one another (Property 1 of the paper: a group of m records has a
+    # random output table iff delta >= 1/m)
     smallest_group: int
 
     @classmethod
@@ -87,21 +84,13 @@ class Delta:
 
 @dataclass(frozen=True)
 class MutualCover:
-    """Random output tables of one attribute, one per group.
+    """Random output tables of one attribute, one per group."""
 
-    Attributes:
-        attribute: the attribute.
-        classes: the (group, value) classes.
-        offsets: class c owns entries offsets[c]:offsets[c + 1], shape (classes + 1,).
-        column: the class whose value an entry publishes, in the same group.
-        probability: probability of each entry, positive; the entries of a class sum to 1.
-    """
-
-    attribute: Attribute
-    classes: Classes
-    offsets: IntArray
-    column: IntArray
-    probability: FloatArray
+    attribute: Attribute  # the attribute
+    classes: Classes  # the (group, value) classes
+    offsets: IntArray  # class c owns entries offsets[c]:offsets[c + 1], shape (classes + 1,)
+    column: IntArray  # the class whose value an entry publishes, in the same group
+    probability: FloatArray  # probability of each entry, positive; the entries of a class sum to 1
 
     @cached_property
     def row(self) -> IntArray:
@@ -150,11 +139,7 @@ class MutualCover:
         return float((self.probability / self.column_mass[self.column]).max(initial=0.0))
 
     def verify(self, delta: Delta) -> None:
-        """Check the finished tables.
-
-        Raises:
-            RequirementError: a row does not sum to 1, or a record exceeds its share of a column.
-        """
+        """Check the finished tables."""
         sums = _summed(self.row, self.probability, len(self.classes.code))
         if len(sums) and float(np.abs(sums - 1.0).max()) > TOLERANCE:
             raise RequirementError(
@@ -186,7 +171,6 @@ def cover(
 
     Args:
         attribute: codes and distances of the column, n rows.
-        group_of_row: group of each row, numbers from 0, shape (n,).
         delta: largest share of one record in the mass of a column, in (0, 1].
         balance: 0 gives the least expected distance (to 1e-7 of the group's range a record; groups of more
             than 256 different values are cut first and come close), 1 preserves the expected histogram of every

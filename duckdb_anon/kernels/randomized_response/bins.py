@@ -16,17 +16,7 @@ from duckdb_anon.model.errors import ParameterError
 
 
 def representatives(attribute: Attribute, bins: float | Sequence[float], function: str) -> CodeArray:
-    """Return for each code the code of the value its bin is released as, shape (domain,).
-
-    Args:
-        attribute: an ordered attribute.
-        bins: number of bins of equal width over the attribute's span, or inner cut points; a value equal to
-            a cut point starts a bin.
-        function: SQL function named in errors.
-
-    Raises:
-        ParameterError: the attribute is not ordered, or `bins` is neither.
-    """
+    """Return for each code the code of the value its bin is released as, shape (domain,)."""
     if attribute.kind != "ordered":
         raise ParameterError(f"{function}: bins names '{attribute.name}', which is not ordered; leave it out")
     finite = attribute.special_from

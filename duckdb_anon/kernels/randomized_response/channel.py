@@ -31,17 +31,13 @@ Projection = Literal["clip", "euclidean"]
 class RetentionChannel:
     """Randomized response over `size` values that keeps the true one with probability `p`.
 
-    Attributes:
-        size: number of values in the domain, at least 1.
-        p: probability that the released value is the true one, in [0, 1]; a domain of one value has p = 1.
-
     >>> channel = RetentionChannel(3, 0.6)
     >>> round(channel.q, 12), round(channel.gain, 12)
     (0.2, 0.4)
     """
 
-    size: int
-    p: float
+    size: int  # number of values in the domain, at least 1
+    p: float  # probability that the released value is the true one, in [0, 1]; a domain of one value has p = 1
 
     def __post_init__(self) -> None:
         """Refuse what is not a probability."""
@@ -123,7 +119,6 @@ def expected_squared_error(channels: Sequence[RetentionChannel], records: int, c
     """Return the expected squared error of the estimated cell shares (trace of the covariance).
 
     Args:
-        channels: one per attribute.
         records: number of rows N.
         concentration: 1 holds the table fixed, trace (F / D - 1) / N with F the product of `inverse_norm` and D the
             number of cells; the sum of the squared shares of the cells adds the sampling of the records from a
@@ -185,16 +180,11 @@ class InvertedValues:
 
     A released value a adds (P^-1 f)(a) = x * f(a) + y * sum f under a predicate f. Weights may be negative or above 1;
     their sums over rows are unbiased (section III.B of the paper).
-
-    Attributes:
-        size: codes of the common domain.
-        channel: how the column was randomized.
-        values: what a value adds instead of 1, by code (SUM over this column); None for COUNT.
     """
 
-    size: int
-    channel: Randomization
-    values: FloatArray | None = None
+    size: int  # codes of the common domain
+    channel: Randomization  # how the column was randomized
+    values: FloatArray | None = None  # what a value adds instead of 1, by code (SUM over this column); None for COUNT
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
         """Return the weight of each code in each query, shape (size, n).

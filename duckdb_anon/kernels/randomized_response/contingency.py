@@ -17,27 +17,16 @@ from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Occupied:
-    """Occupied cells of a table for one sensitive attribute.
+    """Occupied cells of a table for one sensitive attribute."""
 
-    Attributes:
-        sizes: domain size of each QI attribute.
-        sensitive_size: domain size of the sensitive attribute.
-        records: number of rows.
-        cell_codes: QI codes of each occupied cell, shape (m, cells).
-        cell_count: rows of each occupied cell, shape (cells,).
-        pair_cell: occupied cell of each (cell, value) pair, shape (pairs,).
-        pair_value: sensitive code of each pair, shape (pairs,).
-        pair_count: rows of each pair, shape (pairs,).
-    """
-
-    sizes: tuple[int, ...]
-    sensitive_size: int
-    records: int
-    cell_codes: CodeArray
-    cell_count: IntArray
-    pair_cell: IntArray
-    pair_value: IntArray
-    pair_count: IntArray
+    sizes: tuple[int, ...]  # domain size of each QI attribute
+    sensitive_size: int  # domain size of the sensitive attribute
+    records: int  # number of rows
+    cell_codes: CodeArray  # QI codes of each occupied cell, shape (m, cells)
+    cell_count: IntArray  # rows of each occupied cell, shape (cells,)
+    pair_cell: IntArray  # occupied cell of each (cell, value) pair, shape (pairs,)
+    pair_value: IntArray  # sensitive code of each pair, shape (pairs,)
+    pair_count: IntArray  # rows of each pair, shape (pairs,)
 
     @property
     def conditional(self) -> FloatArray:
@@ -75,14 +64,7 @@ class Occupied:
 def occupied_cells(
     qi: Sequence[CodeArray], sizes: Sequence[int], sensitive: CodeArray, sensitive_size: int
 ) -> Occupied:
-    """Count the occupied QI cells and the values inside them.
-
-    Args:
-        qi: codes of each QI attribute, each of shape (n,).
-        sizes: domain size of each QI attribute.
-        sensitive: codes of the sensitive attribute, shape (n,).
-        sensitive_size: its domain size.
-    """
+    """Count the occupied QI cells and the values inside them."""
     records = len(sensitive)
     _, first_row, cell_of_row, cell_count = np.unique(
         joint(qi, sizes, records), return_index=True, return_inverse=True, return_counts=True

@@ -44,21 +44,13 @@ LEAST_LOG_GAIN, LARGEST_LOG_GAIN = -12.0, -1e-9
 
 @dataclass(frozen=True)
 class Problem:
-    """What is randomized, and the bound on the risk.
+    """What is randomized, and the bound on the risk."""
 
-    Attributes:
-        model: the risk of the table.
-        limit: largest risk allowed, 1 / l.
-        scope: 'qi' and 'sensitive' leave the other part alone.
-        target: 'max' bounds every record's risk, 'mean' their mean.
-        min_count: records in QI cells with fewer rows are left out of the bound.
-    """
-
-    model: RiskModel
-    limit: float
-    scope: Scope = "both"
-    target: Target = "max"
-    min_count: int = 1
+    model: RiskModel  # the risk of the table
+    limit: float  # largest risk allowed, 1 / l
+    scope: Scope = "both"  # 'qi' and 'sensitive' leave the other part alone
+    target: Target = "max"  # 'max' bounds every record's risk, 'mean' their mean
+    min_count: int = 1  # records in QI cells with fewer rows are left out of the bound
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -156,32 +148,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """Channels that meet the bound.
+    """Channels that meet the bound."""
 
-    Attributes:
-        channels: one per attribute, QI attributes first, then sensitive ones.
-        risk: the bounded risk of the table at these channels, at most the limit.
-        norm: F over all attributes (an attribute left alone contributes its domain size).
-        excluded: share of records outside the bound.
-    """
-
-    channels: tuple[RetentionChannel, ...]
-    risk: float
-    norm: float
-    excluded: float
+    channels: tuple[RetentionChannel, ...]  # one per attribute, QI attributes first, then sensitive ones
+    risk: float  # the bounded risk of the table at these channels, at most the limit
+    norm: float  # F over all attributes (an attribute left alone contributes its domain size)
+    excluded: float  # share of records outside the bound
 
 
 def optimal_channels(problem: Problem, function: str) -> Solution:
-    """Return the channels of least expected squared error whose risk is within the limit.
-
-    Args:
-        problem: what is randomized and the bound.
-        function: SQL function named in errors.
-
-    Raises:
-        RequirementError: no channels meet the bound; the message says why and what would.
-        ParameterError: the QI domains are too large to be held as an array.
-    """
+    """Return the channels of least expected squared error whose risk is within the limit."""
     count = len(problem.free)
     gains = np.ones(count)
     if not problem.feasible(gains):

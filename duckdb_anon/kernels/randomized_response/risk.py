@@ -38,13 +38,6 @@ Prior = Literal["cell", "marginal"]
 def reconstruction_probability(prior: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
     """Return for every cell the probability that its value is guessed from the randomized one.
 
-    Args:
-        prior: shares of the cells, one axis per channel, summing to 1.
-        channels: the channel of each axis.
-
-    Returns:
-        Array shaped like `prior`, between `prior` and 1 (equation 9 of the paper).
-
     >>> import numpy as np
     >>> float(round(reconstruction_probability(np.array([.5, .3, .2]), [RetentionChannel(3, .6)])[0], 5))
     0.58393
@@ -59,24 +52,15 @@ def reciprocal(shares: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class RiskModel:
-    """Risk of every occupied (QI cell, sensitive value) pair as a function of the channels.
+    """Risk of every occupied (QI cell, sensitive value) pair as a function of the channels."""
 
-    Attributes:
-        tables: the occupied cells, one entry per sensitive attribute, all with the same QI.
-        prior: what the adversary believes about S beforehand: 'cell' the distribution inside the
-            individual's QI cell (the paper's reading), 'marginal' the distribution in the table.
-    """
-
-    tables: tuple[Occupied, ...]
+    tables: tuple[Occupied, ...]  # the occupied cells, one entry per sensitive attribute, all with the same QI
+    # what the adversary believes about S beforehand: 'cell' the distribution inside the individual's QI cell (the
+    # paper's reading), 'marginal' the distribution in the table
     prior: Prior = "cell"
 
     def risks(self, qi: Sequence[RetentionChannel], sensitive: Sequence[RetentionChannel]) -> list[FloatArray]:
-        """Return the risk of each occupied pair, one array per sensitive attribute.
-
-        Args:
-            qi: channel of each QI attribute.
-            sensitive: channel of each sensitive attribute.
-        """
+        """Return the risk of each occupied pair, one array per sensitive attribute."""
         of_cell = self.rec_qi(qi)
         return [
             table.conditional * of_cell[table.pair_cell] * self.rec_sensitive(table, channel)

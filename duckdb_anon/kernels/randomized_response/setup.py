@@ -138,20 +138,14 @@ def matched(function: str, parameter: str, given: Mapping[str, Any], names: Sequ
 
 @dataclass(frozen=True)
 class Column:
-    """An attribute over its domain.
+    """An attribute over its domain."""
 
-    Attributes:
-        attribute: the coded column.
-        domain: released code of each value of the domain, shape (size,); codes from `attribute.domain` on are
-            declared values that no row has.
-        index: index into `domain` of each row's value, shape (n,).
-        randomized: whether the call randomizes it.
-    """
-
-    attribute: Attribute
+    attribute: Attribute  # the coded column
+    # released code of each value of the domain, shape (size,); codes from `attribute.domain` on are declared values
+    # that no row has
     domain: CodeArray
-    index: CodeArray
-    randomized: bool
+    index: CodeArray  # index into `domain` of each row's value, shape (n,)
+    randomized: bool  # whether the call randomizes it
 
     @property
     def size(self) -> int:
@@ -161,18 +155,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Choice:
-    """Channels of a call.
+    """Channels of a call."""
 
-    Attributes:
-        qi, sensitive: the columns, in the order of their roles.
-        channels: one per column, QI first; the identity where a column is left alone.
-        problem: the bound and the risk model, None without a sensitive column or where it is not needed.
-    """
-
-    qi: tuple[Column, ...]
+    qi: tuple[Column, ...]  # qi, sensitive: the columns, in the order of their roles
     sensitive: tuple[Column, ...]
-    channels: tuple[RetentionChannel, ...]
-    problem: Problem | None
+    channels: tuple[RetentionChannel, ...]  # one per column, QI first; the identity where a column is left alone
+    problem: Problem | None  # the bound and the risk model, None without a sensitive column or where it is not needed
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -184,9 +172,6 @@ def choose(table: CodedTable, params: Params, function: str, with_risk: bool = T
     """Return domains and channels of a call on a table.
 
     Args:
-        table: the coded table.
-        params: RISK_PARAMETERS, `l` and `p` after `refine`.
-        function: SQL function named in errors.
         with_risk: false leaves the risk model out where neither l nor the caller needs it.
 
     Raises:

@@ -32,7 +32,6 @@ def publish_globally(persons: Persons, k: int, m: int, function: str = "rmr") ->
         persons: records, none empty, at least k of them.
         k: records that contain each set, at least.
         m: size of the sets an adversary may know.
-        function: SQL function, for messages.
 
     Raises:
         RequirementError: there are fewer than k records, or too many subsets to count.

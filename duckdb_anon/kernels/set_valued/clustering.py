@@ -89,19 +89,12 @@ class BoxSpace:
 
 @dataclass
 class Clusters:
-    """Clusters under way; the box of a cluster has the number of one of its records, its seed.
+    """Clusters under way; the box of a cluster has the number of one of its records, its seed."""
 
-    Attributes:
-        space: boxes on the quasi-identifiers.
-        seed: number of the box of each cluster.
-        size: records of each cluster.
-        cluster_of_record: shape (records,).
-    """
-
-    space: BoxSpace
-    seed: IntArray
-    size: IntArray
-    cluster_of_record: IntArray
+    space: BoxSpace  # boxes on the quasi-identifiers
+    seed: IntArray  # number of the box of each cluster
+    size: IntArray  # records of each cluster
+    cluster_of_record: IntArray  # shape (records,)
 
 
 def clusters_of(qi: tuple[Attribute, ...], k: int, rng: np.random.Generator) -> Clusters:
@@ -110,9 +103,7 @@ def clusters_of(qi: tuple[Attribute, ...], k: int, rng: np.random.Generator) -> 
     Those left over go to the cluster that loses least by it.
 
     Args:
-        qi: quasi-identifiers, one code per record.
         k: least size of a cluster; at most the number of records.
-        rng: picks the random records.
     """
     space = BoxSpace(qi)
     left = np.arange(len(qi[0].codes))
@@ -148,7 +139,6 @@ def merge_up_to(clusters: Clusters, most: float, skip: bool, function: str = "rm
         clusters: from `clusters_of`; used up.
         most: largest allowed mean width over records and attributes, in [0, 1].
         skip: true leaves out a cluster whose merge is rejected and goes on; false stops there.
-        function: SQL function, for messages.
 
     Raises:
         RequirementError: the clusters lose more than `most` before any merge.

@@ -36,19 +36,12 @@ STEPS = 24
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Published fingerprints.
+    """Published fingerprints."""
 
-    Attributes:
-        fingerprint_of_person: number of the fingerprint of each person, shape (persons,).
-        offsets: fingerprint f has nodes[offsets[f]:offsets[f + 1]], ascending.
-        nodes: forest nodes.
-        node_of_entry: the node published for each entry of `Persons.items`.
-    """
-
-    fingerprint_of_person: IntArray
-    offsets: IntArray
-    nodes: CodeArray
-    node_of_entry: CodeArray
+    fingerprint_of_person: IntArray  # number of the fingerprint of each person, shape (persons,)
+    offsets: IntArray  # fingerprint f has nodes[offsets[f]:offsets[f + 1]], ascending
+    nodes: CodeArray  # forest nodes
+    node_of_entry: CodeArray  # the node published for each entry of `Persons.items`
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -58,9 +51,7 @@ def publish_top_down(persons: Persons, k: int, function: str = "one_to_m_general
     """Generalize fingerprints until at least k persons share each.
 
     Args:
-        persons: fingerprints, none empty.
         k: least number of persons with equal published fingerprints, 1 or more.
-        function: SQL function, for messages.
 
     Raises:
         RequirementError: there are fewer than k persons, or the finished result breaks the guarantee.
@@ -92,21 +83,13 @@ def _checked(persons: Persons, node: CodeArray, k: int, function: str) -> Finger
 
 @dataclass(frozen=True)
 class Pairs:
-    """Persons and the nodes published for them that could be expanded, persons ascending.
+    """Persons and the nodes published for them that could be expanded, persons ascending."""
 
-    Attributes:
-        person: person of each pair.
-        word: hash of the node and of the children it would become.
-        gain: NCP that expanding saves over the person's items, above 0.
-        first: index in `Persons.items` of the first item below the node.
-        width: number of items below it.
-    """
-
-    person: CodeArray
-    word: Words
-    gain: FloatArray
-    first: IntArray
-    width: CodeArray
+    person: CodeArray  # person of each pair
+    word: Words  # hash of the node and of the children it would become
+    gain: FloatArray  # NCP that expanding saves over the person's items, above 0
+    first: IntArray  # index in `Persons.items` of the first item below the node
+    width: CodeArray  # number of items below it
 
     def __len__(self) -> int:
         return len(self.person)
@@ -133,14 +116,7 @@ class Pairs:
 
 
 def pairs_below(persons: Persons, person_of_entry: CodeArray, node: CodeArray, entries: IntArray) -> Pairs:
-    """List the expandable pairs over `entries` (indices in `Persons.items`, ascending).
-
-    Args:
-        persons: the fingerprints.
-        person_of_entry: person of every entry.
-        node: node now published for every entry.
-        entries: all the entries below the nodes in question.
-    """
+    """List the expandable pairs over `entries` (indices in `Persons.items`, ascending)."""
     forest = persons.forest
     above = node[entries]
     inner = forest.leaf_count[above] > 1
@@ -213,35 +189,18 @@ class _Descent:
 
 @dataclass(frozen=True)
 class Options:
-    """Pairs of a person and an option, persons ascending.
+    """Pairs of a person and an option, persons ascending."""
 
-    Attributes:
-        person: person of each pair.
-        option: number of the option; at least k pairs have it.
-        gain: what the option saves the person, above 0.
-        count: number of options.
-    """
-
-    person: CodeArray
-    option: IntArray
-    gain: FloatArray
-    count: int
+    person: CodeArray  # person of each pair
+    option: IntArray  # number of the option; at least k pairs have it
+    gain: FloatArray  # what the option saves the person, above 0
+    count: int  # number of options
 
 
 def assign_options(options: Options, bucket: IntArray, active: IntArray, k: int) -> IntArray:
     """Choose a pair of `options` for each person.
 
     Every person starts at the option that saves it most and moves on when that is closed.
-
-    Args:
-        options: pairs of a person and an option.
-        bucket: bucket of every person.
-        active: the persons of the buckets in question, ascending; some may have no option.
-        k: least number of persons an option, or the rest of a bucket, may have.
-
-    Returns:
-        For each person of `active` the chosen pair, or -1 to stay. The persons who choose an option are none
-        or at least k, and so are the persons of a bucket who stay.
     """
     index = np.full(len(bucket), -1, dtype=np.int64)
     index[active] = np.arange(len(active))

@@ -62,17 +62,11 @@ def changes(*columns: NDArray[Any]) -> BoolArray:
 
 @dataclass(frozen=True)
 class Persons:
-    """Fingerprints of persons; person i has items[offsets[i]:offsets[i + 1]], ascending and distinct.
+    """Fingerprints of persons; person i has items[offsets[i]:offsets[i + 1]], ascending and distinct."""
 
-    Attributes:
-        forest: the trees over the items, side by side, without nodes that have one child: items are its leaves.
-        offsets: shape (persons + 1,).
-        items: item numbers, shape (entries,).
-    """
-
-    forest: Hierarchy
-    offsets: IntArray
-    items: CodeArray
+    forest: Hierarchy  # the trees over the items, side by side, without nodes that have one child: items are its leaves
+    offsets: IntArray  # shape (persons + 1,)
+    items: CodeArray  # item numbers, shape (entries,)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -85,10 +79,6 @@ class Persons:
 
 def fingerprints_of(person: IntArray, sensitive: Sequence[Attribute]) -> Persons:
     """Collect each person's distinct items.
-
-    Args:
-        person: person of each row, 0 .. persons - 1 without gaps, shape (rows,).
-        sensitive: attributes with a hierarchy.
 
     Returns:
         The persons in ascending number.
@@ -139,10 +129,6 @@ def row_of_person(
     """Return the row that stands for each person, shape (persons,).
 
     Args:
-        function: SQL function, for messages.
-        qi: quasi-identifiers, one code per row.
-        person: person of each row, 0 .. persons - 1 without gaps.
-        persons: number of persons.
         changing: 'error', or the row with the 'first' (smallest) or 'last' (largest) vector of a person,
             attributes compared in the order given; 'set' takes the first.
 
@@ -183,10 +169,7 @@ def boxes_of_persons(
     """Return the box of each group, indexed by person; with 'set' around all rows of its persons.
 
     Args:
-        attribute: the attribute.
-        person: person of each row.
         group_of_person: group of each person.
-        changing: as for `row_of_person`.
         row: the row that stands for each person.
     """
     if changing == "set":

@@ -67,15 +67,7 @@ def phi_squared(left: IntArray, right: IntArray) -> float:
 
 
 def association_matrix(attributes: Sequence[Attribute], bins: int = 10) -> FloatArray:
-    """Return phi squared of every pair of attributes, 1 on the diagonal.
-
-    Args:
-        attributes: d attributes of one table.
-        bins: intervals an ordered attribute is cut into; the papers do not state their number.
-
-    Returns:
-        Symmetric matrix, shape (d, d).
-    """
+    """Return phi squared of every pair of attributes, 1 on the diagonal."""
     categories = [equal_width(attribute, bins) for attribute in attributes]
     matrix = np.eye(len(categories))
     for i, left in enumerate(categories):
@@ -86,13 +78,6 @@ def association_matrix(attributes: Sequence[Attribute], bins: int = 10) -> Float
 
 def pam(distance: FloatArray, medoids: int) -> IntArray:
     """Cluster items around medoids.
-
-    Args:
-        distance: symmetric distances, zero diagonal, shape (d, d).
-        medoids: number of clusters, 1 to d.
-
-    Returns:
-        The medoid of each item, shape (d,); ties go to the medoid of the smaller index, medoids to themselves.
 
     >>> pam(np.array([[0, .1, .9], [.1, 0, .8], [.9, .8, 0]]), 2).tolist()
     [1, 1, 2]
@@ -137,9 +122,7 @@ def related_columns(attributes: Sequence[Attribute], count: int, bins: int = 10)
     """Gather attributes into `count` columns of related ones.
 
     Args:
-        attributes: attributes of one table, in the order the columns should keep.
         count: number of columns wanted; more than there are attributes means one each.
-        bins: see `association_matrix`.
 
     Returns:
         Names by column; columns in the order of their first attribute.

@@ -59,10 +59,8 @@ def swapped(
 
     Args:
         orders: record of each slot, column by column, the sensitive one last, each of shape (n,).
-        bucket: bucket of each slot, non-decreasing.
         violates: whether rows made of the given records, column by column, violate a rule.
         rounds: largest number of rounds.
-        rng: source of randomness.
 
     Returns:
         Record of each slot, column by column.
@@ -111,11 +109,7 @@ def check_diversity(function: str, bucket: IntArray, part: IntArray, sensitive: 
     """Raise unless every sensitive value has a share of at most 1/l in each (bucket, last column part).
 
     Args:
-        function: SQL function, for messages.
-        bucket: bucket of each record.
         part: combination of the attributes that share the sensitive column, of each record; zeros if it is alone.
-        sensitive: sensitive code of each record.
-        l: required l.
     """
     group = compact(bucket * (int(part.max(initial=0)) + 1) + part)
     owner, _, count = count_cells(group, sensitive, int(group.max()) + 1, int(sensitive.max()) + 1)
@@ -138,12 +132,9 @@ def sliced_cells(
     """Return the columns of a sliced release; buckets are numbered at random, for their order follows the values.
 
     Args:
-        grouping: which attributes share a column.
-        bucket: bucket of each slot.
         rows: source row of each slot by attribute.
         generalized: columns of generalized attributes by name; the others publish the value of their source row.
         insensitive: source row of each slot for insensitive columns and `row_id`, permuted like a separate column.
-        rng: numbers the buckets.
     """
     number = rng.permutation(int(bucket.max(initial=-1)) + 1)
     cells: dict[str, Cells] = {BUCKET.key: Whole(number[bucket])}

@@ -28,26 +28,16 @@ from duckdb_anon.model.errors import ParameterError, RequirementError, listed
 
 @dataclass
 class SlicedTable:
-    """Slots of a sliced table after the permutation, and how far its cells are generalized.
+    """Slots of a sliced table after the permutation, and how far its cells are generalized."""
 
-    Attributes:
-        attributes: the quasi-identifiers.
-        columns: their indices, column by column.
-        codes: code of each quasi-identifier in each slot, each of shape (slots,).
-        sensitive: sensitive code of each slot.
-        bucket: bucket of each slot, 0 .. buckets - 1, non-decreasing.
-        k: size of the parts of a generalized cell.
-        forced: columns whose cells are all made k-anonymous.
-        level: for each attribute and bucket: 0 as it is, 1 + steps above the tight box of the whole cell.
-    """
-
-    attributes: Sequence[Attribute]
-    columns: Sequence[tuple[int, ...]]
-    codes: Sequence[CodeArray]
-    sensitive: CodeArray
-    bucket: IntArray
-    k: int
-    forced: frozenset[int] = frozenset()
+    attributes: Sequence[Attribute]  # the quasi-identifiers
+    columns: Sequence[tuple[int, ...]]  # their indices, column by column
+    codes: Sequence[CodeArray]  # code of each quasi-identifier in each slot, each of shape (slots,)
+    sensitive: CodeArray  # sensitive code of each slot
+    bucket: IntArray  # bucket of each slot, 0 .. buckets - 1, non-decreasing
+    k: int  # size of the parts of a generalized cell
+    forced: frozenset[int] = frozenset()  # columns whose cells are all made k-anonymous
+    # for each attribute and bucket: 0 as it is, 1 + steps above the tight box of the whole cell
     level: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +51,6 @@ def repair(table: SlicedTable, rules: ValidityRules) -> list[Cover]:
     """Generalize cells until no row violates a rule with certainty.
 
     Args:
-        table: the permuted slots; its `level` is changed.
         rules: what must not be published.
 
     Returns:
@@ -192,20 +181,13 @@ def _cover(table: SlicedTable, q: int, slots: IntArray, part: IntArray, raised: 
 
 @dataclass(frozen=True)
 class CellRows:
-    """Rows of the cells of one column that are to be generalized.
+    """Rows of the cells of one column that are to be generalized."""
 
-    Attributes:
-        attributes: attributes of the column.
-        codes: code of each attribute in each row, each of shape (rows,).
-        taking_part: for each attribute and row whether it counts; attributes that were already generalized
-            for the whole cell do not.
-        bucket: bucket of each row, shape (rows,).
-    """
-
-    attributes: Sequence[Attribute]
-    codes: Sequence[CodeArray]
+    attributes: Sequence[Attribute]  # attributes of the column
+    codes: Sequence[CodeArray]  # code of each attribute in each row, each of shape (rows,)
+    # for each attribute and row whether it counts; attributes that were already generalized for the whole cell do not
     taking_part: Sequence[BoolArray]
-    bucket: IntArray
+    bucket: IntArray  # bucket of each row, shape (rows,)
 
     def axis(self, i: int) -> IntArray:
         """Leaf or code of each row on attribute i; 0 where it does not take part."""
@@ -222,12 +204,7 @@ class CellRows:
 
 
 def parts_of_cells(rows: CellRows, k: int) -> IntArray:
-    """Cut the rows of each cell; all cells of a column in one pass.
-
-    Returns:
-        Part of each row, 0, 1, 2, ... or EXACT for rows whose values stay, shape (rows,). A part has at
-        least k rows unless its whole cell has fewer.
-    """
+    """Cut the rows of each cell; all cells of a column in one pass."""
     part = np.full(len(rows.bucket), EXACT, dtype=np.int64)
     if not len(part):
         return part
@@ -274,15 +251,6 @@ def median_parts(set_of_item: IntArray, axes: Sequence[FloatArray], spans: Seque
 
     There can be a hundred thousand sets of a few items, so all are cut at once, level by level: each round takes in
     every part the lower median of the widest attribute whose cut leaves k items on both sides.
-
-    Args:
-        set_of_item: set of each item, shape (m,).
-        axes: place of each item on each attribute's line, each of shape (m,).
-        spans: range of each attribute over the whole table, for the normalized widths.
-        k: smallest allowed part; a set smaller than k is one part.
-
-    Returns:
-        Part number of each item, shape (m,), 0, 1, 2, ...; parts never cross sets.
     """
     part = compact(set_of_item)
     active = np.ones(len(part), dtype=bool)

@@ -70,24 +70,17 @@ def largest_rate(alpha: float, chance: float) -> float:
 
 @dataclass(frozen=True)
 class Population:
-    """What is assumed of the other publisher's rows.
+    """What is assumed of the other publisher's rows."""
 
-    Attributes:
-        share: share of each sensitive code in the whole table, shape (domain,).
-        estimate: 'table': these shares; 'own': the group's own, smoothed towards them.
-        weight: rows that `share` counts for under 'own'.
-    """
-
-    share: FloatArray
-    estimate: Estimate = "table"
-    weight: float = 1.0
+    share: FloatArray  # share of each sensitive code in the whole table, shape (domain,)
+    estimate: Estimate = "table"  # 'table': these shares; 'own': the group's own, smoothed towards them
+    weight: float = 1.0  # rows that `share` counts for under 'own'
 
     @staticmethod
     def of(attribute: Attribute, estimate: Estimate, weight: float) -> Population:
         """Take the shares of an attribute's codes.
 
         Args:
-            attribute: the sensitive attribute.
             estimate: how shares are estimated.
             weight: weight of the prior, in records.
         """
@@ -110,20 +103,13 @@ class Population:
 
 @dataclass(frozen=True)
 class CommonValue(Requirement):
-    """Belief that a shared value is the victim's own is at most alpha, for every value of the group.
+    """Belief that a shared value is the victim's own is at most alpha, for every value of the group."""
 
-    Attributes:
-        rate: sampling rate of both publishers.
-        alpha: largest belief.
-        population: what is assumed of the other one.
-    """
-
-    rate: float
-    alpha: float
-    population: Population
+    rate: float  # sampling rate of both publishers
+    alpha: float  # largest belief
+    population: Population  # what is assumed of the other one
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         return [Check(COMMON, (self.rate, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _worst(self, groups: Groups) -> FloatArray:
@@ -132,11 +118,9 @@ class CommonValue(Requirement):
         return worst
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return self._worst(groups) <= self.alpha + _TOLERANCE
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         chance = self.population.occurrence(whole)
         return (
             f"a belief of at most alpha = {self.alpha:g} is asked at sampling rate {self.rate:g}; this table reaches "
@@ -147,17 +131,11 @@ class CommonValue(Requirement):
 
 @dataclass(frozen=True)
 class LinkableValues(Requirement):
-    """At least d of the group's values occur in an independent group with probability alpha or more.
+    """At least d of the group's values occur in an independent group with probability alpha or more."""
 
-    Attributes:
-        d: number of values that must remain.
-        alpha: least probability.
-        population: what is assumed of the other publisher.
-    """
-
-    d: int
-    alpha: float
-    population: Population
+    d: int  # number of values that must remain
+    alpha: float  # least probability
+    population: Population  # what is assumed of the other publisher
 
     @property
     def min_size(self) -> int:
@@ -165,18 +143,15 @@ class LinkableValues(Requirement):
         return self.d
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         return [Check(LINKABLE, (self.d, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _tail(self, groups: Groups) -> FloatArray:
         return poisson_binomial_tail(self.population.occurrence(groups), groups, self.d)
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         return self._tail(groups) >= self.alpha - _TOLERANCE
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         return (
             f"d = {self.d} shared values with probability alpha = {self.alpha:g} are asked, this table reaches "
             f"{float(self._tail(whole).min()):.4g}"
@@ -184,13 +159,7 @@ class LinkableValues(Requirement):
 
 
 def poisson_binomial_tail(chance: FloatArray, groups: Groups, d: int) -> FloatArray:
-    """P(X >= d) of each group, X counting its values that occur elsewhere.
-
-    Args:
-        chance: f_s of each occupied (group, value) cell.
-        groups: the groups.
-        d: at least 1; a group with fewer values has probability 0.
-    """
+    """P(X >= d) of each group, X counting its values that occur elsewhere."""
     offsets = groups.cells.offsets
     values = np.diff(offsets)
     below = np.zeros((len(values), d))  # P(X = 0), ..., P(X = d - 1) of the values seen so far

@@ -24,15 +24,10 @@ EXACT = -1
 
 @dataclass(frozen=True)
 class Cover:
-    """What the published values of one attribute stand for.
+    """What the published values of one attribute stand for."""
 
-    Attributes:
-        attribute: the attribute.
-        cells: the released values, one per group, with the group of each slot.
-    """
-
-    attribute: Attribute
-    cells: Interval | ValueSet | Node
+    attribute: Attribute  # the attribute
+    cells: Interval | ValueSet | Node  # the released values, one per group, with the group of each slot
 
     @cached_property
     def span(self) -> tuple[IntArray, IntArray]:
@@ -100,15 +95,7 @@ class Cover:
 
 
 def cover_of(attribute: Attribute, codes: CodeArray, part_of_slot: IntArray, lift: IntArray) -> Cover:
-    """Return the cover in which the slots of a part share one box.
-
-    Args:
-        attribute: the attribute.
-        codes: code of each slot, shape (slots,).
-        part_of_slot: part of each slot, 0 .. parts - 1, or EXACT where the value stays as it is.
-        lift: for each part how far its box is raised above the tight one, shape (parts,): hierarchies climb
-            that many nodes, every other kind takes the whole domain from 1 on.
-    """
+    """Return the cover in which the slots of a part share one box."""
     boxed = part_of_slot != EXACT
     group = compact(np.where(boxed, attribute.domain + part_of_slot, codes).astype(np.int64))
     raised = np.zeros(int(group.max(initial=-1)) + 1, dtype=np.int64)

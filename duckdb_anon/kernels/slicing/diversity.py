@@ -41,14 +41,11 @@ class ConditionalDiversity(Requirement):
 
     It is put on combined codes: each stands for a last column part and a sensitive value. Where rows belong to
     persons, each counts once for every code and once for every part.
-
-    Attributes:
-        l: largest share allowed is 1/l.
-        part_of_code: last column part of each combined code; all zero when the sensitive value is alone.
     """
 
+    # largest share allowed is 1/l
     l: float  # noqa: E741 - the letter of the papers
-    part_of_code: IntArray
+    part_of_code: IntArray  # last column part of each combined code; all zero when the sensitive value is alone
 
     @property
     def min_size(self) -> int:
@@ -56,7 +53,6 @@ class ConditionalDiversity(Requirement):
         return max(1, int(np.ceil(self.l - _TOLERANCE)))
 
     def rules(self, table_counts: IntArray) -> list[Check]:
-        """See `Requirement.rules`."""
         exact = Fraction(self.l).limit_denominator(_DENOMINATOR)
         return [
             Check(CONDITIONAL, (exact.numerator, exact.denominator), codes=self.part_of_code.astype(np.int32)),
@@ -71,14 +67,12 @@ class ConditionalDiversity(Requirement):
         return rows
 
     def holds(self, groups: Groups) -> BoolArray:
-        """See `Requirement.holds`."""
         exact = Fraction(self.l).limit_denominator(_DENOMINATOR)
         cells = groups.cells
         frequent = cells.counts * exact.numerator > self._rows_of_part(groups) * exact.denominator
         return np.asarray(groups.sum_cells(frequent) == 0)
 
     def attained(self, whole: Groups) -> str:
-        """See `Requirement.attained`."""
         best = float((self._rows_of_part(whole) / whole.cells.counts).min())
         return (
             f"l = {self.l:g} is asked of the sensitive value among the rows that agree on the attributes of its "

@@ -18,17 +18,11 @@ from duckdb_anon.model.coded_table import Attribute, IntArray
 
 
 class Records(NamedTuple):
-    """Records to be released, as source rows.
+    """Records to be released, as source rows."""
 
-    Attributes:
-        qi_row: source row that gives each record its quasi-identifiers.
-        sensitive_row: source row that gives each record its sensitive value.
-        real: number of real records; the fakes follow them.
-    """
-
-    qi_row: IntArray
-    sensitive_row: IntArray
-    real: int
+    qi_row: IntArray  # source row that gives each record its quasi-identifiers
+    sensitive_row: IntArray  # source row that gives each record its sensitive value
+    real: int  # number of real records; the fakes follow them
 
 
 def with_fakes(rows: int, fake: int, per_record: bool, rng: np.random.Generator) -> Records:

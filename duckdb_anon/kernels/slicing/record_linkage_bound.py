@@ -22,17 +22,11 @@ _CHUNK = 1 << 21
 
 @dataclass(frozen=True)
 class Shares:
-    """Which buckets show a value, and in which share of their cells; entries sorted by (value, bucket).
+    """Which buckets show a value, and in which share of their cells; entries sorted by (value, bucket)."""
 
-    Attributes:
-        value: number of a record's column part, shape (m,).
-        bucket: bucket that shows it.
-        share: share of the bucket's cells that match it, in (0, 1].
-    """
-
-    value: IntArray
-    bucket: IntArray
-    share: FloatArray
+    value: IntArray  # number of a record's column part, shape (m,)
+    bucket: IntArray  # bucket that shows it
+    share: FloatArray  # share of the bucket's cells that match it, in (0, 1]
 
     def find(self, value: IntArray, bucket: IntArray) -> IntArray:
         """Return the entry of each (value, bucket), -1 where there is none."""
@@ -44,26 +38,19 @@ class Shares:
 
 @dataclass(frozen=True)
 class SlicedShares:
-    """A sliced table as the test sees it.
+    """A sliced table as the test sees it."""
 
-    Attributes:
-        columns: shares of each column; the last one is the sensitive column without the sensitive value.
-        offsets: entry e of columns[-1] has the sensitive distribution at offsets[e]:offsets[e + 1].
-        code: sensitive codes.
-        probability: D(t, B)[s], summing to 1 within an entry.
-    """
-
+    # shares of each column; the last one is the sensitive column without the sensitive value
     columns: tuple[Shares, ...]
-    offsets: IntArray
-    code: IntArray
-    probability: FloatArray
+    offsets: IntArray  # entry e of columns[-1] has the sensitive distribution at offsets[e]:offsets[e + 1]
+    code: IntArray  # sensitive codes
+    probability: FloatArray  # D(t, B)[s], summing to 1 within an entry
 
 
 def record_association(table: SlicedShares, parts: Sequence[IntArray]) -> FloatArray:
     """Return max_s p(t, s) of each record, in [0, 1]; 0 where no bucket matches.
 
     Args:
-        table: the sliced table.
         parts: part number of each record in each column, numbered as in `table`, each of shape (records,).
     """
     inverse, first = keys_of(parts)

@@ -32,17 +32,12 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which attributes share a column.
+    """Which attributes share a column."""
 
-    Attributes:
-        qi: names of the quasi-identifiers of each column that does not have the sensitive attribute.
-        partners: quasi-identifiers that share the sensitive attribute's column.
-        sensitive: name of the sensitive attribute.
-    """
-
+    # names of the quasi-identifiers of each column that does not have the sensitive attribute
     qi: tuple[tuple[str, ...], ...]
-    partners: tuple[str, ...]
-    sensitive: str
+    partners: tuple[str, ...]  # quasi-identifiers that share the sensitive attribute's column
+    sensitive: str  # name of the sensitive attribute
 
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
@@ -64,10 +59,8 @@ def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: st
     """Check columns that were given as lists of names.
 
     Args:
-        function: SQL function, for messages.
         given: list of lists of column names; the sensitive column may be left out.
         qi: quasi-identifiers; each must appear once.
-        sensitive: the sensitive column.
         alone: whether the sensitive column must not share its column.
 
     Raises:
@@ -106,9 +99,6 @@ def sliced_layout(
     """Plan the columns of a sliced release.
 
     Args:
-        function: SQL function, for messages.
-        roles: columns by role.
-        grouping: which attributes share a column.
         boxed: attributes whose cells may be generalized.
 
     Raises:

@@ -29,27 +29,18 @@ _WORD = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"|([^\W\d]\w*)")
 
 
 class Predicate(NamedTuple):
-    """A condition on one column.
+    """A condition on one column."""
 
-    Attributes:
-        column: the column it is about.
-        sql: the condition as the user wrote it.
-        name: name of the column with its truth.
-    """
-
-    column: str
-    sql: str
-    name: str
+    column: str  # the column it is about
+    sql: str  # the condition as the user wrote it
+    name: str  # name of the column with its truth
 
 
 def parse_rules(function: str, given: Any, qi: Sequence[str], sensitive: str) -> tuple[tuple[Predicate, ...], ...]:
     """Find the column of each predicate.
 
     Args:
-        function: SQL function, for messages.
         given: list of rules, each a list of SQL conditions; None is no rule.
-        qi: quasi-identifiers.
-        sensitive: the sensitive column.
 
     Raises:
         ParameterError: `given` is not a list of lists of texts, or a rule names one column twice.
@@ -112,15 +103,10 @@ def rule_of(predicates: Sequence[Predicate], qi: Sequence[Attribute], sensitive:
 
 @dataclass(frozen=True)
 class ValidityRule:
-    """A forbidden conjunction.
+    """A forbidden conjunction."""
 
-    Attributes:
-        qi: index of a quasi-identifier to the truth of its predicate for each code.
-        sensitive: truth of the predicate on the sensitive value for each code.
-    """
-
-    qi: Mapping[int, BoolArray]
-    sensitive: BoolArray
+    qi: Mapping[int, BoolArray]  # index of a quasi-identifier to the truth of its predicate for each code
+    sensitive: BoolArray  # truth of the predicate on the sensitive value for each code
 
 
 @dataclass(frozen=True)
@@ -128,18 +114,12 @@ class PairRule:
     """Forbidden pairs of a value of one quasi-identifier and a sensitive value.
 
     Values that are forbidden alike share a row or a column of the matrix.
-
-    Attributes:
-        qi: index of the quasi-identifier.
-        forbidden: shape (rows, columns).
-        row_of_code: row of each code of the quasi-identifier.
-        column_of_code: column of each sensitive code.
     """
 
-    qi: int
-    forbidden: BoolArray
-    row_of_code: IntArray
-    column_of_code: IntArray
+    qi: int  # index of the quasi-identifier
+    forbidden: BoolArray  # shape (rows, columns)
+    row_of_code: IntArray  # row of each code of the quasi-identifier
+    column_of_code: IntArray  # column of each sensitive code
 
 
 @dataclass(frozen=True)
