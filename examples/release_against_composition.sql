@@ -28,16 +28,15 @@ create table boxes_b as
 select 'mondrian' as method, persons, true_matches, false_matches, singled_out, round(privacy_risk, 2) as privacy_risk
 from composition_risk('boxes_a', 'boxes_b', 'in_both', qi := ['zip', 'age', 'sex'], sensitive := 'disease');
 
--- 3. Merging: buckets of four, columns permuted inside them, cells that would contradict what everybody knows
---    generalized. (The paper's worked tables have no fake rows.)
+-- 3. Merging: buckets of four, columns permuted inside them, no row contradicts what everybody knows. (The paper's worked tables have no fake rows.)
 set variable rules = [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']];
 create table merged_a as
     from merging('hospital_a', 2, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0, qi := ['zip', 'age', 'sex'],
-        sensitive := 'disease', columns := [['age', 'sex'], ['zip']], force_k := ['zip'],
+        sensitive := 'disease', columns := [['age', 'sex'], ['zip']],
         rules := getvariable('rules'));
 create table merged_b as
     from merging('hospital_b', 2, min_bucket := 4, cut := 'median', width := 'distinct', fake := 0, qi := ['zip', 'age', 'sex'],
-        sensitive := 'disease', columns := [['age', 'sex'], ['zip']], force_k := ['zip'],
+        sensitive := 'disease', columns := [['age', 'sex'], ['zip']],
         rules := getvariable('rules'));
 select bucket, age_sex, zip, disease from merged_a order by all;
 select 'merging' as method, persons, true_matches, false_matches, singled_out, round(privacy_risk, 2) as privacy_risk

@@ -80,7 +80,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     last = orders[-1]
     check_diversity(NAME, bucket[last], part[last], sensitive.codes[last], float(params["l"]))
     rows = {name: order for order, column in zip(orders, grouping.columns, strict=True) for name in column}
-    return sliced_cells(grouping, np.sort(bucket), rows, {}, shuffled_slots(bucket, rng), rng)
+    return sliced_cells(grouping, np.sort(bucket), rows, shuffled_slots(bucket, rng), rng)
 
 
 def resolve_params(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _given(roles: Roles, params: Params) -> Grouping:
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """`bucket`, one STRUCT a column, insensitive columns."""
-    return sliced_layout(NAME, roles, _given(roles, params))
+    return sliced_layout(roles, _given(roles, params))
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:

@@ -26,7 +26,6 @@ CALLS = {
     "merging, l = 4": f"merging('people', 4, {ROLES})",
     "merging, l = 4, median cuts": f"merging('people', 4, cut := 'median', {ROLES})",
     "merging, l = 2, unseen pairs": f"merging('people', 2, unseen_pairs := true, {ROLES})",
-    "merging, l = 2, all cells k = 2": f"merging('people', 2, force_k := ['age', 'workclass'], {ROLES})",
     "slicing, l = 2": f"slicing('people', 2, sensitive_column := 'alone', {ROLES})",
     "composition, k = 4": f"composition('people', 4, {ROLES})",
     "probabilistic, k = 4": f"probabilistic('people', 4, {ROLES})",

@@ -38,7 +38,6 @@ PARTS, PART_ROWS = 10, 2400
 OVERLAPS = (60, 120, 180, 240, 300)  # 100 to 500 of 4,000 in the paper
 METHODS = {
     "merging": "merging('{t}', {l}, unseen_pairs := true, cut := '{cut}', {roles}{more})",
-    "merging, swapped": "merging('{t}', {l}, unseen_pairs := true, try_repermute := 20, cut := '{cut}', {roles}{more})",
     "merging, no rules": "merging('{t}', {l}, cut := '{cut}', {roles}{more})",
     "mondrian": "mondrian('{t}', k := {k}, cut := '{cut}', {roles}{more})",
     "composition": "composition('{t}', {k}, cut := '{cut}', {roles}{more})",

@@ -100,36 +100,16 @@ Forbidden = tuple[dict[int, set[int]], set[int]]
 """A rule: codes of some quasi-identifiers (by place) that must not stand beside some sensitive codes."""
 
 
-def unseen(table: CodedTable, least: float) -> list[list[Forbidden]]:
-    """Pairs that never occur though `least` rows were to be expected, one list for each quasi-identifier."""
+def unseen(table: CodedTable, least: float) -> list[Forbidden]:
+    """Pairs that never occur though `least` rows were to be expected."""
     secret = table.sensitive[0].codes.tolist()
-    found: list[list[Forbidden]] = []
+    found: list[Forbidden] = []
     for q, column in enumerate(table.qi):
         codes = column.codes.tolist()
         both, own, other = Counter(zip(codes, secret, strict=True)), Counter(codes), Counter(secret)
         pairs = [(c, s) for c in own for s in other if not both[c, s] and own[c] * other[s] / table.rows >= least]
-        found.append([({q: {c}}, {s}) for c, s in pairs])
+        found += [({q: {c}}, {s}) for c, s in pairs]
     return found
-
-
-def together(rules: Sequence[Forbidden]) -> list[list[Forbidden]]:
-    """Rules on the same single quasi-identifier count together, conjunctions of several on their own."""
-    single: dict[int, list[Forbidden]] = {}
-    for rule in rules:
-        if len(rule[0]) == 1:
-            single.setdefault(min(rule[0]), []).append(rule)
-    return [*single.values(), *([rule] for rule in rules if len(rule[0]) > 1)]
-
-
-def possible(printed: Sequence[set[int]], sensitive: int, rules: Sequence[Forbidden]) -> bool:
-    """Whether a row may stand for some combination of values that none of the rules forbids.
-
-    With the whole domains as `printed` it tells whether any generalization could repair the row.
-    """
-    return any(
-        not any(sensitive in bad and all(values[q] in codes for q, codes in on.items()) for on, bad in rules)
-        for values in itertools.product(*printed)
-    )
 
 
 def best_medoids(distance: np.ndarray, count: int) -> float:

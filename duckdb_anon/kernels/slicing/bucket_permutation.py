@@ -4,9 +4,8 @@ Slot i of the released table takes record `order[i]`; slots are listed bucket by
 independent uniform permutation of each bucket's records (Li et al. 2012, section 3), so within a bucket the link
 between columns is broken while the values of each column stay. `swapped` then exchanges cells of rows that violate a
 rule (Hasan, Jiang, Luo, Li and Chen 2016, of which only the abstract was available: a reading). Nothing is released
-before every column is found to be a permutation of its bucket's records, the sensitive values of every bucket to be
-diverse, and every generalized value to cover the value it replaces. Cost: one stable sort per column, O(n log n), a few
-passes.
+before every column is found to be a permutation of its bucket's records and the sensitive values of every bucket to be
+diverse. Cost: one stable sort per column, O(n log n), a few passes.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def swapped(
 ) -> list[IntArray]:
     """Swap cells for a number of rounds, or until no row violates a rule.
 
-    Each row that violates a rule exchanges its cell of one column with a random row of its bucket, where of the two
-    rows fewer violate a rule then. Columns stay permutations of the bucket's records.
+    Each row that violates a rule exchanges its cell of one column with a random row of its bucket, unless of the two
+    rows more violate a rule then. Columns stay permutations of the bucket's records.
 
     Args:
         orders: record of each slot, column by column, the sensitive one last, each of shape (n,).
@@ -77,7 +76,8 @@ def swapped(
         trial = [np.where(column == c, order[others], order[slots]) for c, order in enumerate(orders)]
         after = violates(trial)
         gain = violating[slots].astype(np.int64) - after
-        helps = gain + np.roll(gain, len(left)) > 0  # the two slots of a pair lie half the array apart
+        # the two slots of a pair lie half the array apart; an exchange that helps neither may make room for another
+        helps = gain + np.roll(gain, len(left)) >= 0
         for order, cells in zip(orders, trial, strict=True):
             order[slots[helps]] = cells[helps]
         violating[slots[helps]] = after[helps]
@@ -125,7 +125,6 @@ def sliced_cells(
     grouping: Grouping,
     bucket: IntArray,
     rows: Mapping[str, IntArray],
-    generalized: Mapping[str, Cells],
     insensitive: IntArray,
     rng: np.random.Generator,
 ) -> dict[str, Cells]:
@@ -133,12 +132,11 @@ def sliced_cells(
 
     Args:
         rows: source row of each slot by attribute.
-        generalized: columns of generalized attributes by name; the others publish the value of their source row.
         insensitive: source row of each slot for insensitive columns and `row_id`, permuted like a separate column.
     """
     number = rng.permutation(int(bucket.max(initial=-1)) + 1)
     cells: dict[str, Cells] = {BUCKET.key: Whole(number[bucket])}
     for name, column in grouping.named().items():
-        cells[name] = Struct({a: generalized[a] if a in generalized else Source(rows[a]) for a in column})
+        cells[name] = Struct({a: Source(rows[a]) for a in column})
     cells[ROWS] = Source(insensitive)
     return cells

@@ -46,6 +46,7 @@ class ConditionalDiversity(Requirement):
     # largest share allowed is 1/l
     l: float  # noqa: E741 - the letter of the papers
     part_of_code: IntArray  # last column part of each combined code; all zero when the sensitive value is alone
+    among: str = "rows that agree on the attributes of its column (sensitive_column := 'alone' asks less)"
 
     @property
     def min_size(self) -> int:
@@ -75,6 +76,6 @@ class ConditionalDiversity(Requirement):
     def attained(self, whole: Groups) -> str:
         best = float((self._rows_of_part(whole) / whole.cells.counts).min())
         return (
-            f"l = {self.l:g} is asked of the sensitive value among the rows that agree on the attributes of its "
-            f"column; the largest l this table can meet is {best:.4g}. With sensitive_column := 'alone' less is asked"
+            f"l = {self.l:g} is asked of the sensitive value among {self.among}; the largest l this table can meet is "
+            f"{best:.4g}"
         )

@@ -1,18 +1,17 @@
 """The columns of a sliced table: given by the user or found by association, and planned before any row is read.
 
-A release has `bucket`, then one STRUCT per column of the table; a field keeps its attribute's type, or is a box where
-its cells may be generalized. Cost: none that depends on the table.
+A release has `bucket`, then one STRUCT per column of the table; a field keeps its attribute's type. Cost: none that
+depends on the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from duckdb_anon.kernels.slicing.generalized_layout import box_plans
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Parameter, Roles
+from duckdb_anon.model.function_specs import ColumnPlan, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import Source, Struct, Whole
@@ -93,27 +92,10 @@ def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: st
     return Grouping(tuple(column for column in columns if sensitive not in column), partners, sensitive)
 
 
-def sliced_layout(
-    function: str, roles: Roles, grouping: Grouping, boxed: Collection[str] = ()
-) -> tuple[ColumnPlan, ...]:
-    """Plan the columns of a sliced release.
-
-    Args:
-        boxed: attributes whose cells may be generalized.
-
-    Raises:
-        ColumnError: the kind of a boxed attribute is not visible to the planner.
-    """
-    infos = {info.name: info for info in roles.qi + roles.sensitive}
+def sliced_layout(roles: Roles, grouping: Grouping) -> tuple[ColumnPlan, ...]:
+    """Plan the columns of a sliced release: `bucket`, one STRUCT a column, insensitive columns."""
     plans = [ColumnPlan(BUCKET.key, Whole)]
     for name, column in grouping.named().items():
-        fields = tuple(_field(function, infos[a], name, a in boxed) for a in column)
+        fields = tuple(ColumnPlan(attribute, Source, frame=f"column {name}") for attribute in column)
         plans.append(ColumnPlan(name, Struct, fields=fields))
     return (*plans, *(ColumnPlan(info.name, Source, frame="keep") for info in roles.keep))
-
-
-def _field(function: str, info: ColumnInfo, column: str, boxed: bool) -> ColumnPlan:
-    if not boxed:
-        return ColumnPlan(info.name, Source, frame=f"column {column}")
-    (box,) = box_plans(function, [info])
-    return replace(box, frame=f"attribute {info.name}")

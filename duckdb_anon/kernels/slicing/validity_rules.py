@@ -6,8 +6,6 @@ at most one per attribute, written as SQL conditions: `[['sex = ''M''', 'disease
 with two predicates. They are evaluated by DuckDB on the table's types. `unseen_pairs` finds rules in the table: a value
 of a quasi-identifier and a sensitive value that never occur together although their expected count is large.
 
-Written rules that name the same single quasi-identifier count together, because a cell that may be either of two
-values, each forbidden by a rule, is as impossible as one. Conjunctions of several quasi-identifiers count one by one.
 Cost: one pass over the rows per rule.
 """
 
@@ -16,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,105 +83,41 @@ def _column_of(function: str, number: int, text: str, names: Sequence[str]) -> s
     return found[0]
 
 
+@dataclass(frozen=True)
+class ValidityRule:
+    """Classes of quasi-identifiers and sensitive values that must not stand in one row."""
+
+    class_of_code: Mapping[int, IntArray]  # by place of a quasi-identifier; a row has the product of its classes
+    sensitive_class: IntArray  # class of each sensitive code
+    forbidden: BoolArray  # shape (classes, sensitive classes)
+
+    def class_of(self, codes: Sequence[CodeArray]) -> IntArray:
+        """Class of each row by its quasi-identifiers."""
+        return np.asarray(prod(of_code[codes[q]] for q, of_code in self.class_of_code.items()))
+
+    def violated(self, codes: Sequence[CodeArray], sensitive: CodeArray) -> BoolArray:
+        """Whether each row is forbidden."""
+        return np.asarray(self.forbidden[self.class_of(codes), self.sensitive_class[sensitive]])
+
+
 def rule_of(predicates: Sequence[Predicate], qi: Sequence[Attribute], sensitive: Attribute,
             truth: Mapping[str, Attribute]) -> ValidityRule:  # fmt: skip
     """Turn a rule into codes; `truth` has for each predicate's name an attribute that is 1 in rows where it holds."""
     index = {attribute.name: q for q, attribute in enumerate(qi)}
-    on_qi: dict[int, BoolArray] = {}
-    on_sensitive = np.ones(sensitive.domain, dtype=bool)
+    on_qi: dict[int, IntArray] = {}
+    on_sensitive = np.ones(sensitive.domain, dtype=np.int64)
     for predicate in predicates:
         answer = truth[predicate.name]
         attribute = sensitive if predicate.column == sensitive.name else qi[index[predicate.column]]
-        holds = answer.positions[answer.codes[attribute.first_row]] == 1
+        holds = (answer.positions[answer.codes[attribute.first_row]] == 1).astype(np.int64)
         if attribute is sensitive:
             on_sensitive = holds
         else:
             on_qi[index[predicate.column]] = holds
-    return ValidityRule(on_qi, on_sensitive)
+    return ValidityRule(on_qi, on_sensitive, np.array([[False, False], [False, True]]))
 
 
-@dataclass(frozen=True)
-class ValidityRule:
-    """A forbidden conjunction."""
-
-    qi: Mapping[int, BoolArray]  # index of a quasi-identifier to the truth of its predicate for each code
-    sensitive: BoolArray  # truth of the predicate on the sensitive value for each code
-
-
-@dataclass(frozen=True)
-class PairRule:
-    """Forbidden pairs of a value of one quasi-identifier and a sensitive value.
-
-    Values that are forbidden alike share a row or a column of the matrix.
-    """
-
-    qi: int  # index of the quasi-identifier
-    forbidden: BoolArray  # shape (rows, columns)
-    row_of_code: IntArray  # row of each code of the quasi-identifier
-    column_of_code: IntArray  # column of each sensitive code
-
-
-@dataclass(frozen=True)
-class ValidityRules:
-    """All rules; rule numbers count the conjunctions first, then each pair rule's columns."""
-
-    conjunctions: tuple[ValidityRule, ...] = ()
-    pairs: tuple[PairRule, ...] = ()
-
-    @staticmethod
-    def of(written: Sequence[ValidityRule], found: Sequence[PairRule]) -> ValidityRules:
-        """Put together the written rules that name the same single quasi-identifier, and those found in the table."""
-        single: dict[int, list[ValidityRule]] = {}
-        for rule in written:
-            if len(rule.qi) == 1:
-                single.setdefault(next(iter(rule.qi)), []).append(rule)
-        pairs = [_together(q, rules) for q, rules in single.items()]
-        return ValidityRules(tuple(rule for rule in written if len(rule.qi) > 1), (*pairs, *found))
-
-    def __bool__(self) -> bool:
-        """Whether there is any rule."""
-        return bool(self.conjunctions or self.pairs)
-
-    def violated(self, codes: Sequence[CodeArray], sensitive: CodeArray) -> tuple[IntArray, IntArray]:
-        """Return slots and rule numbers, one entry for each slot that satisfies a rule by its exact codes."""
-        slots: list[IntArray] = []
-        rules: list[IntArray] = []
-        for number, rule in enumerate(self.conjunctions):
-            hit = rule.sensitive[sensitive]
-            for q, holds in rule.qi.items():
-                hit = hit & holds[codes[q]]
-            slots.append(np.flatnonzero(hit).astype(np.int64))
-            rules.append(np.full(len(slots[-1]), number, dtype=np.int64))
-        base = len(self.conjunctions)
-        for pair in self.pairs:
-            row, column = pair.row_of_code[codes[pair.qi]], pair.column_of_code[sensitive]
-            slots.append(np.flatnonzero(pair.forbidden[row, column]).astype(np.int64))
-            rules.append(base + column[slots[-1]])
-            base += pair.forbidden.shape[1]
-        none = np.empty(0, dtype=np.int64)
-        return np.concatenate([none, *slots]), np.concatenate([none, *rules])
-
-    def predicates(self, number: int) -> Mapping[int, BoolArray]:
-        """Return the predicates of a rule on quasi-identifiers."""
-        if number < len(self.conjunctions):
-            return self.conjunctions[number].qi
-        number -= len(self.conjunctions)
-        for pair in self.pairs:
-            if number < pair.forbidden.shape[1]:
-                return {pair.qi: pair.forbidden[pair.row_of_code, number]}
-            number -= pair.forbidden.shape[1]
-        raise IndexError("no such rule")
-
-
-def _together(q: int, rules: Sequence[ValidityRule]) -> PairRule:
-    """Return what any of some rules on quasi-identifier q forbids."""
-    rows, row_of_code = np.unique(np.stack([rule.qi[q] for rule in rules]), axis=1, return_inverse=True)
-    columns, column_of_code = np.unique(np.stack([rule.sensitive for rule in rules]), axis=1, return_inverse=True)
-    forbidden: BoolArray = np.any(rows[:, :, None] & columns[:, None, :], axis=0)
-    return PairRule(q, forbidden, row_of_code.ravel().astype(np.int64), column_of_code.ravel().astype(np.int64))
-
-
-def unseen_pairs(qi: Sequence[Attribute], sensitive: Attribute, min_expected: float = 5.0) -> tuple[PairRule, ...]:
+def unseen_pairs(qi: Sequence[Attribute], sensitive: Attribute, min_expected: float = 5.0) -> tuple[ValidityRule, ...]:
     """Find pairs that never occur together although at least `min_expected` rows are expected.
 
     The expected count is n p(value) p(sensitive value). Returns one rule for each quasi-identifier with such pairs.
@@ -200,7 +135,8 @@ def unseen_pairs(qi: Sequence[Attribute], sensitive: Attribute, min_expected: fl
         forbidden = np.zeros_like(seen)
         forbidden[1:, 1:] = ~seen[1:, 1:] & (expected >= min_expected)
         if forbidden.any():
-            found.append(PairRule(q, forbidden, row_of_code, column_of_code))
+            alike, class_of_row = np.unique(forbidden, axis=0, return_inverse=True)
+            found.append(ValidityRule({q: class_of_row.ravel()[row_of_code]}, column_of_code, alike))
     return tuple(found)
 
 

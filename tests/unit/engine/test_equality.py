@@ -243,20 +243,3 @@ def test_a_sensitive_column_may_have_a_hierarchy_where_columns_are_found(con: du
     roles = "qi := ['a', 'b'], sensitive := 's', hierarchies := {'s': 'h'}"
     for call in (f"slicing('t', 2, {roles})", f"merging('t', 2, {roles}, fake := 0)"):
         assert len(con.execute(f"from {call}").fetchall()) == 60
-
-
-@pytest.mark.parametrize("k", [2, 4, 7])
-@pytest.mark.parametrize("width", ["distinct", "range"])
-def test_every_part_of_a_forced_cell_has_k_rows(con: duckdb.DuckDBPyConnection, k: int, width: str) -> None:
-    con.execute("select setseed(0.5)")
-    con.execute(
-        """create table t as select (random() * 60)::int as age, (random() * 9)::int as zip, ['m', 'f'][1 + i % 2] as sex,
-        i % 11 as s from range(400) r(i)"""
-    )
-    con.execute(
-        f"""create table r as from merging('t', 2, k := {k}, force_k := ['age'], columns := [['age', 'zip'], ['sex']],
-        fake := 0, qi := ['age', 'zip', 'sex'], sensitive := 's')"""
-    )
-    name = con.execute("select column_name from (describe r) where column_type like '%age%'").fetchone()[0]
-    fewest = con.execute(f'select min(n) from (select count(*) as n from r group by bucket, "{name}")').fetchone()
-    assert fewest is not None and fewest[0] >= k

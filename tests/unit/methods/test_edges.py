@@ -107,17 +107,6 @@ def test_ends_of_persons_print_no_single_person(con: duckdb.DuckDBPyConnection, 
     assert planted and rare > 0.3
 
 
-def test_generalized_cells_of_merging_print_no_single_person(con: duckdb.DuckDBPyConnection) -> None:
-    call = (
-        f"merging('t', 3, columns := [['age'], ['gain'], ['weight', 'sex']], force_k := ['age'], k := 5, {ROLES}, "
-        "edges := {}, seed := 1)"
-    )
-    ends = "select count(*) from r where 123 in (age.age.lower, age.age.upper)"
-    for edges, some in (("'rounded'", False), ("'tight'", True)):
-        con.execute(f"create or replace table r as from {call.format(edges)}")
-        assert (con.execute(ends).fetchone()[0] > 0) is some
-
-
 def test_ends_are_of_the_type_of_their_column_even_where_the_planner_cannot_see_it(
     con: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -19,7 +19,6 @@ SHAPES = {
     "sampled": "composition('{t}', 3, rho := 0.8, alpha := 0.9, {roles}, seed := 1)",
     "perturbed": "hybrid('{t}', 3, {roles}, seed := 1)",
     "sliced": "merging('{t}', 1.5, columns := [['age', 'sex'], ['place']], {roles}, seed := 1)",
-    "generalized": "merging('{t}', 1.5, columns := [['age'], ['sex', 'place']], force_k := ['age'], {roles})",
     "partners": "slicing('{t}', 1, columns := [['age'], ['sex'], ['place', 'disease']], {roles}, seed := 1)",
     "buckets": "anatomy('{t}', 2, {roles}, seed := 1)",
     "counts": "laplace_on_groups('{t}', 3, 2.0, {roles}, seed := 1)",
@@ -119,7 +118,7 @@ def test_merging_s_risk_is_one_third(hospitals: duckdb.DuckDBPyConnection, unit:
     for name in "ab":
         hospitals.execute(
             f"""create table r{name} as from merging('{name}', 2, min_bucket := 4, cut := 'median',
-            width := 'distinct', fake := 0, columns := [['age', 'sex'], ['zip']], force_k := ['zip'], edges := 'tight', {EXAMPLE},
+            width := 'distinct', fake := 0, columns := [['age', 'sex'], ['zip']], {EXAMPLE},
             rules := [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']])"""
         )
     assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(100 / 3)

@@ -61,7 +61,7 @@ def _slow(con: duckdb.DuckDBPyConnection) -> list[float]:
     "call",
     [
         "merging('people', 2, {roles}, columns := [['age', 'sex'], ['place']], fake := 5, seed := 1)",
-        "merging('people', 1.5, {roles}, columns := [['age'], ['sex', 'place']], force_k := ['age', 'sex'], seed := 2)",
+        "merging('people', 1.5, {roles}, columns := [['age'], ['sex', 'place']], seed := 2)",
         "slicing('people', 1, {roles}, columns := [['age'], ['sex', 'place'], ['disease']], seed := 3)",
         "slicing('people', 1, {roles}, columns := [['age', 'sex'], ['place', 'disease']], seed := 4)",
     ],

@@ -53,7 +53,6 @@ def test_a_release_without_any_information_is_worth_the_largest_class(people: du
     [
         "mondrian('people', k := 5, {roles}, row_id := true)",
         "merging('people', 1.2, {roles}, columns := [['age', 'sex'], ['job']], fake := 30, row_id := true, seed := 1)",
-        "merging('people', 1.2, {roles}, columns := [['age'], ['sex', 'job']], force_k := ['age'], row_id := true)",
         "composition('people', 5, {roles}, rho := 0.7, alpha := 0.9, row_id := true)",
         "hybrid('people', 5, {roles}, row_id := true)",
         "laplace_on_groups('people', 5, 5.0, {roles})",
