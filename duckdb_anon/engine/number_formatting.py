@@ -63,6 +63,21 @@ def texts(scale: Scale, numbers: NDArray[Any]) -> pa.StringArray:
     return _calendar(fitted, scale)
 
 
+def moment_texts(values: pa.Array) -> list[str]:
+    """Text of dates, times or timestamps, none of them NULL, as DuckDB reads it into the column's type.
+
+    Args:
+        values: of any unit, infinite ones included.
+    """
+    scale = scale_of(values)
+    if scale is None:
+        raise TypeError(f"{values.type} is no date, time or timestamp")
+    greatest = 2**31 - 1 if scale.line == "date" else 2**63 - 1
+    infinite = {greatest: "infinity", -greatest: "-infinity"}
+    written = texts(scale, scale.numbers).to_pylist()
+    return [infinite.get(int(number), text) for number, text in zip(scale.numbers, written, strict=True)]
+
+
 def _timestamp_ends(unit: str) -> tuple[int, int]:
     if unit == "ns":
         return _NANOSECONDS

@@ -159,7 +159,7 @@ def _source(
         shares = learnt_shares(cells, np.bincount(cell, minlength=len(cells.first)).astype(np.float64), widths)
         return Source(name, Column.of(cells, cell, shares, options.bins), line, False)
     line = _coded(domain)
-    if column.node is not None and domain.hierarchy is not None:
+    if column.node is not None and column.shape != "value":
         tree, _ = domain.tree()
         first = tree.first_leaf.astype(np.int64)
         cells, cell = Ranges(first, first + tree.leaf_count - 1), column.node

@@ -10,6 +10,7 @@ Cost: one pass over the release for each round and draw.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ from duckdb_anon.model.release_formats import Content, Contents
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, list_type
 
 _MOST = 1000
+_OF_BYTES = re.compile(r"\b(?:BIT|BIGNUM)(?=[],)[]|$)")
 
 
 def _plan(context: Any, params: Params) -> str:
@@ -106,7 +108,7 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
     """SQL that hands the release over, and puts the answer's rows together."""
     carriers = [content.carrier for content in contents.columns.values() if _is_read(content)]
     read = dict.fromkeys([*carriers, *contents.carriers])
-    fields = "".join(f", {ident(name)}: {ident(name)}" for name in read)
+    fields = "".join(f", {ident(name)}: {ident(name)}{_as_texts(release.columns[name])}" for name in read)
     rows = f"(select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release)"
     names = dict.fromkeys(call.trees.values())
     trees = "".join(f", h{k}: {context.tree_sql(ColumnInfo(name, hierarchy=name))}" for k, name in enumerate(names))
@@ -137,6 +139,11 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
     if call.draws > 1:
         shown.append(f"_anon_draw as {ident(_free('draw', columns))}")
     return "with " + ",\n".join(steps) + f"\nselect {', '.join(shown)}\nfrom _anon_drawn {' '.join(joins)}"
+
+
+def _as_texts(kind: str) -> str:
+    """The cast of values that Arrow carries as bytes, which say nothing of their text."""
+    return f"::{_OF_BYTES.sub('VARCHAR', kind)}" if _OF_BYTES.search(kind) else ""
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

@@ -153,6 +153,40 @@ def test_draws_of_a_bucket_have_the_mean_of_all_its_arrangements(con: duckdb.Duc
     assert share == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("bit", ("10101", "1", "000000001")),
+        ("date", ("-infinity", "infinity", "0044-03-15 (BC)", "10000-01-01")),
+        ("timestamp", ("-infinity", "infinity", "0044-03-15 (BC) 00:00:00", "2020-01-01 00:00:00.5")),
+        ("time", ("24:00:00", "12:00:00.5")),
+    ],
+)
+def test_values_that_arrow_writes_differently_are_drawn(
+    con: duckdb.DuckDBPyConnection, kind: str, values: tuple[str, ...]
+) -> None:
+    listed = ", ".join(f"('{value}')" for value in values)
+    con.execute(
+        f"create table odd as select v::{kind} as v, 'd' || range % 2 as s from (values {listed}) t(v), range(4)"
+    )
+    con.execute("comment on column odd.v is 'anon: quasi'; comment on column odd.s is 'anon: sensitive'")
+    con.execute("create table released as from slicing('odd', l := 2, seed := 1)")
+    drawn = con.execute(
+        "select v, count(*) from impute('released', original := 'odd', seed := 1) group by v order by v"
+    )
+    assert drawn.fetchall() == con.execute("select v, count(*) from odd group by v order by v").fetchall()
+
+
+def test_randomized_leaves_of_a_hierarchy_are_drawn(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table people as select (range % 4)::bigint as q, 'd' || range % 3 as s from range(60)")
+    con.execute("create table tree as select range as leaf, 'g' || range // 2 as middle, '*' as root from range(4)")
+    con.execute("comment on column people.q is 'anon: quasi hierarchy=tree'")
+    con.execute("comment on column people.s is 'anon: sensitive'")
+    con.execute("create table released as from rr_distort('people', p := 1)")
+    drawn = con.execute("select q, count(*) from impute('released', original := 'people') group by q order by q")
+    assert drawn.fetchall() == [(value, 15) for value in range(4)]
+
+
 def test_a_sample_stands_for_all_rows(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range % 10 as a from range(1000)")
     con.execute("create table sample as select a, 0.25 as sampling_rate from t where a % 2 = 0")
