@@ -21,6 +21,7 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import (
+    draw_store,
     error_context,
     estimator_udfs,
     imputation,
@@ -135,6 +136,7 @@ def _forget(number: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
             known.pop(asker, None)
     if not known:
         _CONNECTIONS.pop(number, None)
+        draw_store.forget(number)
 
 
 def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
@@ -182,6 +184,7 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
         "_anon_run": (functools.partial(_run, _ran), result_encoding.RETURN_TYPE),
         "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
     }
+    acting[imputation.KEPT] = lambda call: imputation.kept(_whole(call)), "BOOLEAN"
     acting[imputation.FUNCTION] = functools.partial(_run, imputation.run), imputation.RETURN_TYPE
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {

@@ -8,7 +8,7 @@ Cost: see `kernels.plausible`; one text for each different value.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from duckdb_anon.engine import draw_store
+from duckdb_anon.engine.draw_store import DrawnTables
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.number_formatting import texts
 from duckdb_anon.engine.release_reader import read_tables
@@ -29,7 +31,7 @@ from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.release_formats import Contents, read
 
-FUNCTION = "_anon_impute"
+FUNCTION, KEPT = "_anon_impute", "_anon_impute_kept"
 _MOST = 1 << 22
 RETURN_TYPE = "STRUCT(error VARCHAR, rows BIGINT[], draw BIGINT[], places INTEGER[][], texts VARCHAR[][])"
 _ARROW = pa.struct(
@@ -54,7 +56,7 @@ class ImputeCall:
         labelled, sensitive: columns with a role, those that are sensitive.
         kinds: 'ordered', 'nominal' or 'hierarchy' of columns that have a role.
         trees: hierarchy table of each column that has one.
-        drawn: the original's columns whose values are drawn, in the order of the answer.
+        drawn: the original's columns whose values are drawn.
         draws, seed, threads: how many tables, from which seed, by how many threads.
     """
 
@@ -87,18 +89,36 @@ class ImputeCall:
         return json.dumps(vars(self))
 
 
+def kept(calls: pa.StructArray) -> pa.Array:
+    """Whether the tables of each call are kept from an earlier one."""
+    return pa.array([draw_store.find(_key(call)) is not None for call in calls.to_pylist()], pa.bool_())
+
+
+def _key(call: Mapping[str, Any]) -> tuple[object, ...]:
+    return call["instance"], call["call"], call["key"]
+
+
 def run(call: pa.StructArray) -> pa.Array:
     """Answer one call; a one-element array of type `RETURN_TYPE`.
 
     Args:
-        call: its text, the rows of the release, and those of each hierarchy table as h0, h1, ...
+        call: its text, the rows of the release where they are not kept, those of each hierarchy table as h0, h1, ...,
+            the hash of both, NULL where the draws are not to be kept, and the columns that are wanted.
     """
     planned = ImputeCall(**json.loads(call.field("call")[0].as_py()))
-    names = dict.fromkeys(planned.trees.values())
+    facts = {name: call.field(name)[0].as_py() for name in ("instance", "call", "key", "kept", "wanted")}
     try:
         with progress.running("impute"), thread_pool.allowed(planned.threads):
-            forest = {name: read_tree("impute", name, _rows(call.field(f"h{k}"))) for k, name in enumerate(names)}
-            return pa.array([_answer(planned, _rows(call.field("rows")), forest)], _ARROW)
+            tables = draw_store.find(_key(facts))
+            if tables is None:
+                if facts["kept"]:
+                    raise RequirementError(
+                        f"impute: the drawn tables of {planned.table} were dropped while the query ran. Run it again"
+                    )
+                tables = _drawn(planned, call)
+                if facts["key"] is not None:
+                    draw_store.keep(_key(facts), tables)
+            return _answer(tables, facts["wanted"])
     except AnonError as error:
         return pa.array([{"error": of_function("impute", error)}], _ARROW)
     except Exception as error:  # a traceback would show paths, the message might show data
@@ -110,27 +130,45 @@ def _rows(array: pa.Array) -> pa.StructArray:
     return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
 
 
-def _answer(call: ImputeCall, rows: Any, forest: Mapping[str, Any]) -> dict[str, Any]:
+def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
+    """Read the release and draw."""
+    names = dict.fromkeys(call.trees.values())
+    forest = {name: read_tree("impute", name, _rows(given.field(f"h{k}"))) for k, name in enumerate(names)}
     infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
     trees = {name: forest[table] for name, table in call.trees.items()}
-    table = read_tables("impute", [rows], infos, trees, True, [call.contents()])[0]
+    table = read_tables("impute", [_rows(given.field("rows"))], infos, trees, True, [call.contents()])[0]
     if not table.rows:
         raise RequirementError("impute: the release is empty. No rows can be drawn from it. Give a release with rows")
     rng = generator(call.seed)
     release = read_release("impute", table, call.sensitive, rng, Options())
-    names = [name for name in call.drawn if name in table.columns]
-    drawn: dict[str, list[tuple[CodeArray, Any]]] = {name: [] for name in names}
+    columns = [name for name in call.drawn if name in table.columns]
+    drawn: dict[str, list[tuple[CodeArray, Any]]] = {name: [] for name in columns}
     for draw in plausible_tables(release, call.draws, rng):
-        for name in names:
+        for name in columns:
             drawn[name].append(draw[name])
-    found = [_placed(table.columns[name].domain, drawn.pop(name)) for name in names]
-    many = len(release.rows)
-    return {
-        "rows": np.tile(release.rows, call.draws),
-        "draw": np.repeat(np.arange(1, call.draws + 1), many),
-        "places": [places for places, _ in found],
-        "texts": [values for _, values in found],
-    }
+    found = {name: _placed(table.columns[name].domain, drawn.pop(name)) for name in columns}
+    return DrawnTables(
+        np.tile(release.rows, call.draws),
+        np.repeat(np.arange(1, call.draws + 1), len(release.rows)),
+        {name: places for name, (places, _) in found.items()},
+        {name: texts for name, (_, texts) in found.items()},
+    )
+
+
+def _answer(tables: DrawnTables, wanted: Sequence[str]) -> pa.Array:
+    """The wanted columns, as `RETURN_TYPE`."""
+    places = _listed([pa.array(tables.places[name], pa.int32()) for name in wanted], pa.int32())
+    values = _listed([pa.array(tables.texts[name], pa.string()) for name in wanted], pa.string())
+    columns = [pa.nulls(1, pa.string())]
+    for array in (pa.array(tables.rows), pa.array(tables.draw), places, values):
+        columns.append(pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array))
+    return pa.StructArray.from_arrays(columns, fields=list(_ARROW))
+
+
+def _listed(arrays: list[pa.Array], kind: pa.DataType) -> pa.ListArray:
+    """Arrays as the elements of one list array."""
+    offsets = np.cumsum([0, *(len(array) for array in arrays)])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays([pa.array([], kind), *arrays]))
 
 
 def _placed(domain: Attribute, draws: list[tuple[CodeArray, Any]]) -> tuple[CodeArray, list[str | None]]:

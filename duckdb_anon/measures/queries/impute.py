@@ -11,19 +11,19 @@ Cost: one pass over the release for each round and draw.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
-from duckdb_anon.engine.imputation import FUNCTION, ImputeCall
+from duckdb_anon.engine.imputation import FUNCTION, KEPT, ImputeCall
 from duckdb_anon.engine.planner import SEED
 from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, read_description
+from duckdb_anon.model.release_comment import QUERY, argument_text, read_description
 from duckdb_anon.model.release_formats import Content, Contents
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, list_type
 
@@ -46,7 +46,21 @@ def _plan(context: Any, params: Params) -> str:
         )
     columns = _columns(release, original or flat, contents)
     call = replace(call, drawn=[name for name, content in columns.items() if not _is_own(content)])
-    return _select(context, release, call, columns, contents)
+    return _select(context, release, call, _wanted(params["columns"], columns, release), contents)
+
+
+def _wanted(names: Sequence[str] | None, columns: dict[str, Content], release: Relation) -> dict[str, Content]:
+    """The columns that a call asks for."""
+    if names is None:
+        return columns
+    spelled = {fold(name): name for name in columns}
+    missing = [name for name in names if fold(name) not in spelled]
+    if missing:
+        raise ColumnError(
+            f"impute: {release.given} shows no column '{missing[0]}' of its original{nearest(missing[0], columns)}. "
+            f"There are {listed(columns)}"
+        )
+    return {spelled[fold(name)]: columns[spelled[fold(name)]] for name in names}
 
 
 def _original(context: Any, params: Params, release: Relation) -> Relation | None:
@@ -106,29 +120,17 @@ def _columns(release: Relation, original: Relation, contents: Contents) -> dict[
 
 def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str, Content], contents: Contents) -> str:
     """SQL that hands the release over, and puts the answer's rows together."""
-    carriers = [content.carrier for content in contents.columns.values() if _is_read(content)]
-    read = dict.fromkeys([*carriers, *contents.carriers])
-    fields = "".join(f", {ident(name)}: {ident(name)}{_as_texts(release.columns[name])}" for name in read)
-    rows = f"(select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release)"
-    names = dict.fromkeys(call.trees.values())
-    trees = "".join(f", h{k}: {context.tree_sql(ColumnInfo(name, hierarchy=name))}" for k, name in enumerate(names))
-    answer = f"{FUNCTION}({{call: {literal(call.text())}, {ASKER}, rows: {rows}{trees}}})"
-    steps = [
-        f"_anon_release as materialized (select *, row_number() over () - 1 as _anon_rn from {release.sql})",
-        f"_anon_ended as materialized (select {answer} as r)",
-        "_anon_answer as materialized (select case when r.error is null then r else error(r.error) end as r "
-        "from _anon_ended)",
-    ]
+    wanted = [name for name, content in columns.items() if not _is_own(content)]
     lists = ["unnest(r.rows) as _anon_row", "unnest(r.draw) as _anon_draw"]
-    shown, joins = [], []
-    if any(_is_own(content) for content in columns.values()):
+    steps, shown, joins = _handed_over(context, release, call, contents, wanted), [], []
+    if len(wanted) < len(columns):
         joins.append("join _anon_release on _anon_release._anon_rn = _anon_row")
     for name, content in columns.items():
         if _is_own(content):
             cast = f"::{content.original_type}" if content.original_type not in ("", content.type) else ""
             shown.append(f"_anon_release.{ident(content.carrier)}{cast} as {ident(name)}")
             continue
-        k = call.drawn.index(name) + 1
+        k = wanted.index(name) + 1
         kind = content.original_type or content.value_type or "VARCHAR"
         values = f"unnest(range(len(r.texts[{k}]))) as place, unnest(r.texts[{k}]::{kind}[]) as value"
         lists.append(f"unnest(r.places[{k}]) as _anon_p{k}")
@@ -139,6 +141,37 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
     if call.draws > 1:
         shown.append(f"_anon_draw as {ident(_free('draw', columns))}")
     return "with " + ",\n".join(steps) + f"\nselect {', '.join(shown)}\nfrom _anon_drawn {' '.join(joins)}"
+
+
+def _handed_over(
+    context: Any, release: Relation, call: ImputeCall, contents: Contents, wanted: Sequence[str]
+) -> list[str]:
+    """CTEs up to the answer of the kernel; with a seed its draws are kept, and the rows handed over once."""
+    carriers = [content.carrier for content in contents.columns.values() if _is_read(content)]
+    read = dict.fromkeys([*carriers, *contents.carriers])
+    fields = "".join(f", {ident(name)}: {ident(name)}{_as_texts(release.columns[name])}" for name in read)
+    names = dict.fromkeys(call.trees.values())
+    trees = {f"h{k}": context.tree_sql(ColumnInfo(name, hierarchy=name)) for k, name in enumerate(names)}
+    hashes = "".join(f", hash({rows})" for rows in trees.values())
+    rows = ", ".join(["_anon_rn", *map(ident, read)])
+    key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
+    told = f"call: {literal(call.text())}, {ASKER}"
+    answer = (
+        f"{FUNCTION}({{{told}, wanted: {argument_text(wanted)}::varchar[], "
+        "key: (select key from _anon_kept), kept: (select kept from _anon_kept), "
+        f"rows: (select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release, _anon_kept where not kept)"
+        f"{''.join(f', {name}: {listed}' for name, listed in trees.items())}}})"
+    )
+    return [
+        f"_anon_release as materialized (select *, row_number() over () - 1 as _anon_rn from {release.sql})",
+        f"_anon_key as materialized (select {key} as key from _anon_release)"
+        if call.seed is not None
+        else "_anon_key as (select null::varchar as key)",
+        f"_anon_kept as materialized (select key, {KEPT}({{{told}, key: key}}) as kept from _anon_key)",
+        f"_anon_ended as materialized (select {answer} as r)",
+        "_anon_answer as materialized (select case when r.error is null then r else error(r.error) end as r "
+        "from _anon_ended)",
+    ]
 
 
 def _as_texts(kind: str) -> str:
@@ -168,6 +201,7 @@ MEASURE = Query(
         ),
         Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
         SEED,
+        Parameter("columns", "columns of the original that are shown (default: all)", "names"),
         *ROLE_PARAMETERS,
     ),
     plan=_plan,
