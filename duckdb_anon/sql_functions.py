@@ -181,11 +181,11 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
     acting: dict[str, tuple[Answers, str]] = {
         "_anon_open": (_opener, "BIGINT"),
         "_anon_feed": (lambda call: input_scan.put_all(_whole(call)), "BIGINT"),
-        "_anon_run": (functools.partial(_run, _ran), result_encoding.RETURN_TYPE),
+        "_anon_run": (functools.partial(_run_each, _ran), result_encoding.RETURN_TYPE),
         "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
     }
     acting[imputation.KEPT] = lambda call: imputation.kept(_whole(call)), "BOOLEAN"
-    acting[imputation.FUNCTION] = functools.partial(_run, imputation.run), imputation.RETURN_TYPE
+    acting[imputation.FUNCTION] = functools.partial(_run_each, imputation.run), imputation.RETURN_TYPE
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {
         # rows of a release are in Arrow's own memory already
@@ -199,7 +199,7 @@ def _planner(call: pa.Array) -> pa.Array:
     return pa.array([_planned(c["instance"], c) for c in _whole(call).to_pylist()], pa.string())
 
 
-def _run(work: Callable[[pa.StructArray], pa.Array], call: pa.Array) -> pa.Array:
+def _run_each(work: Callable[[pa.StructArray], pa.Array], call: pa.Array) -> pa.Array:
     """What `work` returns for each row of calls."""
     rows = _whole(call)
     return pa.concat_arrays([interrupts.run(functools.partial(work, rows.slice(k, 1))) for k in range(len(rows))])
@@ -219,7 +219,7 @@ def _task(entry: Task) -> tuple[Answers, str]:
     def ended(call: pa.StructArray) -> pa.Array:
         return pa.array([_done(call)], shape)
 
-    return functools.partial(_run, ended), f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
+    return functools.partial(_run_each, ended), f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
 
 
 def _done(call: pa.StructArray) -> dict[str, Any]:
