@@ -57,9 +57,7 @@ def threads() -> int:
 
 
 def work_off(
-    first: Iterable[Work],
-    do: Callable[[Work, IntArray], Iterable[Work]],
-    tick: Callable[[], None] | None = None,
+    first: Iterable[Work], do: Callable[[Work, IntArray], Iterable[Work]], tick: Callable[[], None] | None = None
 ) -> None:
     """Do all pieces of work and what comes out of them.
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from duckdb_anon.kernels.bucketize import anatomize
 from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, assign, partition
-from duckdb_anon.kernels.partition.person_level import diverse_persons
+from duckdb_anon.kernels.partition.privacy_models import diverse_persons
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
 from duckdb_anon.methods.partition_params import whole_persons_by
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
@@ -44,11 +44,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     else:
         bucket = near(table, params, rng)
     counts = counts_of(sensitive, bucket)
-    return {
-        BUCKET.key: Whole(bucket + 1),
-        sensitive.name: counts,
-        ROWS: Source(np.arange(table.rows, dtype=np.int64)),
-    }
+    return {BUCKET.key: Whole(bucket + 1), sensitive.name: counts, ROWS: Source(np.arange(table.rows, dtype=np.int64))}
 
 
 def near(table: CodedTable, params: Params, rng: np.random.Generator) -> IntArray:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from duckdb_anon.kernels.guarantees.verify_release import recheck
-from duckdb_anon.kernels.partition import Requirement, boxes
+from duckdb_anon.kernels.partition import PrivacyModel, boxes
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
@@ -46,7 +46,7 @@ def sampled_rows(function: str, rows: int, rate: float, rng: np.random.Generator
 
 
 def boxed_groups(
-    function: str, table: CodedTable, rows: IntArray, requirement: Requirement, params: Params
+    function: str, table: CodedTable, rows: IntArray, requirement: PrivacyModel, params: Params
 ) -> tuple[IntArray, dict[str, Interval | ValueSet | Node]]:
     """Cut rows of a table into groups and put a box around each."""
     qi = tuple(of_records(a, rows) for a in table.qi)

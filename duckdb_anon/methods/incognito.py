@@ -29,8 +29,9 @@ from duckdb_anon.kernels.lattice import (
     least_loss_node,
     number_of_nodes,
 )
-from duckdb_anon.kernels.partition import Groups, Requirement
+from duckdb_anon.kernels.partition import Groups, PrivacyModel
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.privacy_models import require_table
 from duckdb_anon.kernels.slicing.generalized_layout import box_plans
 from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS
 from duckdb_anon.model import progress
@@ -57,7 +58,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     attributes = [generalization_levels(a, params["branching"]) for a in table.qi]
     _check_nodes(attributes, params["max_nodes"])
     counted = FrequencySet.of_table(attributes, sensitive, table.combinations, person)
-    _check_full_table(counted, requirement)
+    require_table(NAME, requirement, counted.groups(np.zeros(len(counted.rows), dtype=np.int64)))
     allowed = int(params["max_suppression"] * table.rows)
     node = least_loss_node(counted, requirement, allowed)
     if node is None:
@@ -91,14 +92,8 @@ def _check_nodes(attributes: list[GeneralizationLevels], most: int) -> None:
         )
 
 
-def _check_full_table(counted: FrequencySet, requirement: Requirement) -> None:
-    full_table = counted.groups(np.zeros(len(counted.rows), dtype=np.int64))
-    if not requirement.holds(full_table).all():
-        raise RequirementError(f"{NAME}: the whole table fails the requirement: {requirement.attained(full_table)}")
-
-
 def _kept_rows(
-    class_of_row: IntArray, sensitive: CodeArray | None, requirement: Requirement, person: CodeArray | None
+    class_of_row: IntArray, sensitive: CodeArray | None, requirement: PrivacyModel, person: CodeArray | None
 ) -> IntArray:
     """Rows whose class satisfies the requirement."""
     whole = Groups(np.zeros(len(class_of_row), dtype=np.int64), sensitive, person=person)

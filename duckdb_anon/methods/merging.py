@@ -22,15 +22,16 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.guarantees import joined
-from duckdb_anon.kernels.partition.person_level import diverse_persons
 from duckdb_anon.kernels.partition.privacy_models import (
     All,
     BoolArray,
+    ConditionalDiversity,
     FrequencyDiversity,
     KAnonymity,
     OfColumn,
-    Requirement,
+    PrivacyModel,
     combine,
+    diverse_persons,
 )
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.kernels.slicing.bucket_permutation import (
@@ -40,7 +41,6 @@ from duckdb_anon.kernels.slicing.bucket_permutation import (
     sliced_cells,
     swapped,
 )
-from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, of_records, with_fakes
 from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_grouping, sliced_layout
 from duckdb_anon.kernels.slicing.validity_rules import ValidityRule, parse_rules, rule_of, unseen_pairs
@@ -60,7 +60,7 @@ _ALIKE = "rows that a rule treats alike"
 
 def required(
     table: CodedTable, records: Records, rules: Sequence[ValidityRule], params: Params
-) -> tuple[Requirement, CodeArray]:
+) -> tuple[PrivacyModel, CodeArray]:
     """What every bucket must satisfy, and the codes of the records that are read for it.
 
     A reader leaves out rows that a rule excludes, so the share of a value is bounded among those that a rule treats
@@ -68,7 +68,7 @@ def required(
     """
     least, sensitive = float(params["l"]), table.sensitive[0].codes[records.sensitive_row]
     diverse = FrequencyDiversity(least) if table.repeated_person is None else diverse_persons(least)
-    parts: list[Requirement] = [KAnonymity(params["min_bucket"])] if params["min_bucket"] > 1 else []
+    parts: list[PrivacyModel] = [KAnonymity(params["min_bucket"])] if params["min_bucket"] > 1 else []
     if not rules:
         return joined([*parts, diverse]), sensitive
     classes = [rule.class_of([a.codes[records.qi_row] for a in table.qi]).astype(np.int32) for rule in rules]
@@ -225,12 +225,7 @@ METHOD = Method(
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2 (with readings)",
     example="CREATE TABLE merged AS FROM merging('people', 3)",
     smallest="l := 2",
-    trials=(
-        "l := 1",
-        "l := 3",
-        "l := 2, fake := 3",
-        "l := 1, unseen_pairs := true, min_expected := 5.0",
-    ),
+    trials=("l := 1", "l := 3", "l := 2, fake := 3", "l := 1, unseen_pairs := true, min_expected := 5.0"),
     formats=("sliced",),
     parameters=(
         Parameter("l", "no sensitive value has a share above 1/l in a bucket", "number", REQUIRED, low=1),

@@ -16,9 +16,10 @@ import numpy as np
 
 from duckdb_anon.kernels.partition import KAnonymity, partition
 from duckdb_anon.kernels.partition.mdav import mdav_groups
+from duckdb_anon.kernels.partition.sort_count import most_frequent
 from duckdb_anon.methods.partition_params import unchanged
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
@@ -40,7 +41,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
             "the call"
         )
     published: dict[str, Cells] = {
-        a.name: means(a, group) if a.kind == "ordered" else Coded(a.name, modes(a, group)[group]) for a in table.qi
+        a.name: means(a, group) if a.kind == "ordered" else modes(a, group) for a in table.qi
     }
     return published | unchanged(table)
 
@@ -60,14 +61,9 @@ def means(attribute: Attribute, group: IntArray) -> Value:
     return Value(attribute.name, exact, np.where(count[group] > 0, group, -1))
 
 
-def modes(attribute: Attribute, group: IntArray) -> CodeArray:
-    """Most frequent code of each group, of equally frequent ones the first."""
-    domain = max(1, attribute.domain)
-    pair, count = np.unique(group * domain + attribute.codes, return_counts=True)
-    order = np.lexsort((pair, -count, pair // domain))
-    owner = pair[order] // domain
-    first = np.searchsorted(owner, np.arange(int(group.max(initial=-1)) + 1))
-    return np.asarray(pair[order][first] % domain, dtype=np.int32)
+def modes(attribute: Attribute, group: IntArray) -> Coded:
+    """Most frequent value of each group, of equally frequent ones the first."""
+    return Coded(attribute.name, most_frequent(group, attribute.codes, max(1, attribute.domain))[group])
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.guarantees import every_column, joined
-from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, Requirement, partition
-from duckdb_anon.kernels.partition.person_level import diverse_persons
+from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, PrivacyModel, partition
+from duckdb_anon.kernels.partition.privacy_models import diverse_persons
 from duckdb_anon.kernels.permutation import permuted, permuted_codes, repaired
 from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
@@ -103,9 +103,9 @@ def least_size(params: Params) -> int:
     return least + 1 if least > 1 and params["repair"] else least
 
 
-def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[Requirement, CodeArray | None]:
+def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[PrivacyModel, CodeArray | None]:
     """What every group must satisfy, and the sensitive codes that are read for it."""
-    parts: list[Requirement] = [KAnonymity(least)]
+    parts: list[PrivacyModel] = [KAnonymity(least)]
     if persons:
         parts.append(PersonShare(float(1 / params["delta"])))
     least_l = DEFAULT_L if params["l"] is None else params["l"]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.guarantees import every_column, joined
-from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, Requirement, assign
+from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PrivacyModel, assign
 from duckdb_anon.kernels.random_output_tables import MutualCover, cover, randomize_unchanged
 from duckdb_anon.methods.partition_params import cut_groups
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
@@ -51,7 +51,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-def required(table: CodedTable, params: Params) -> tuple[Requirement, CodeArray | None]:
+def required(table: CodedTable, params: Params) -> tuple[PrivacyModel, CodeArray | None]:
     """What every group must satisfy, and the sensitive codes that are read for it."""
     # dealing needs whole numbers of different sensitive values
     least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]

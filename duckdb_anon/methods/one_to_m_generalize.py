@@ -27,7 +27,7 @@ from duckdb_anon.kernels.partition import (
     FrequencyDiversity,
     Groups,
     KAnonymity,
-    Requirement,
+    PrivacyModel,
 )
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
@@ -72,7 +72,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     persons = fingerprints_of(person, table.sensitive)
     prints = publish_top_down(persons, params["k"], NAME)
     codes = prints.fingerprint_of_person.astype(np.int32)
-    requirement: Requirement = _REQUIREMENT[params["diversity"]](params["l"])
+    requirement: PrivacyModel = _REQUIREMENT[params["diversity"]](params["l"])
     _check_table(codes, requirement, params["k"])
     group = cut_groups(NAME, tuple(of_persons(a, row) for a in table.qi), codes, requirement, params)
     tight = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
@@ -83,14 +83,14 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     return released(table, lists, boxes, row, params, rng)
 
 
-def _check_table(codes: CodeArray, requirement: Requirement, k: int) -> None:
+def _check_table(codes: CodeArray, requirement: PrivacyModel, k: int) -> None:
     """Refuse early where lists are too alike for l, saying why: a large k leaves few of them apart."""
     counts = np.bincount(codes)
     whole = Groups(np.zeros(len(codes), dtype=np.int64), codes, counts)
     if not requirement.holds(whole).all():
         raise RequirementError(
-            f"{NAME}: {requirement.attained(whole)}. With k := {k}, {len(codes)} persons have {len(counts)} different "
-            f"lists, the most frequent one is that of {counts.max()}; use a smaller l, or a smaller k"
+            f"{NAME}: {requirement.best_achievable(whole)}. With k := {k}, {len(codes)} persons have {len(counts)} "
+            f"different lists, the most frequent one is that of {counts.max()}; use a smaller l, or a smaller k"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import KAnonymity, Requirement, partition, whole_persons
+from duckdb_anon.kernels.partition import KAnonymity, PrivacyModel, partition, whole_persons
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
@@ -53,7 +53,7 @@ def unchanged(table: CodedTable) -> dict[str, Cells]:
     return {**codes, ROWS: Source(np.arange(table.rows, dtype=np.int64))}
 
 
-def cutting(params: Params, requirement: Requirement, codes: CodeArray | None = None) -> Cutting:
+def cutting(params: Params, requirement: PrivacyModel, codes: CodeArray | None = None) -> Cutting:
     """How a table too large for one call is cut into parts: as its groups are, by `cut` and `width`."""
     return Cutting(params["cut"], requirement, codes, params["width"])
 
@@ -67,7 +67,7 @@ def cut_groups(
     function: str,
     qi: tuple[Attribute, ...],
     sensitive: CodeArray | None,
-    requirement: Requirement,
+    requirement: PrivacyModel,
     params: Params,
     person: CodeArray | None = None,
 ) -> IntArray:

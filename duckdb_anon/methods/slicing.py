@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.partition import FrequencyDiversity
-from duckdb_anon.kernels.partition.person_level import diverse_persons
+from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, diverse_persons
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.kernels.slicing.attribute_clustering import related_columns
 from duckdb_anon.kernels.slicing.bucket_permutation import check_columns, check_diversity, shuffled_slots, sliced_cells
-from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_grouping, sliced_layout
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting, whole_persons_by
 from duckdb_anon.model.coded_table import CodedTable, IntArray

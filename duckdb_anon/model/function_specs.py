@@ -129,7 +129,7 @@ class Cutting:
             `kernels.partition.split_from_counts`;
             'deal': rows at random, for methods to which no row is nearer than another; 'deal by value': the rows of
             each sensitive value spread over the parts.
-        requirement: what every part must satisfy (a `kernels.partition.Requirement`), None where nothing is asked.
+        requirement: what every part must satisfy (a `kernels.partition.PrivacyModel`), None where nothing is asked.
         codes: sensitive code the requirement reads, of each row of the table it was made from.
         width: how median cuts rank attributes.
         persons: whether parts are of persons, all rows of one together, cut by the first row of each.

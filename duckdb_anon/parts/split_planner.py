@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups, SensitiveCells
 from duckdb_anon.kernels.partition.partition import Width
+from duckdb_anon.kernels.partition.privacy_models import require_table
 from duckdb_anon.kernels.partition.split_from_counts import Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
-from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import Cutting
 from duckdb_anon.parts.split_tree import CODE, CutPart
 from duckdb_anon.parts.value_rows import Cells, sensitive_codes, summed
@@ -296,8 +296,7 @@ def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, 
         if coded.persons:
             sizes = dict(planner._grouped((0,), (), f"count(distinct {PERSON})"))
         whole = planner._groups(sizes, None)
-        if not requirement.holds(whole).all():
-            raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(whole)}")
+        require_table(function, requirement, whole)
     planner.run()
     return root
 

@@ -22,7 +22,7 @@ from duckdb_anon.kernels.partition import (
     DistinctDiversity,
     FrequencyDiversity,
     KAnonymity,
-    Requirement,
+    PrivacyModel,
     assign,
     box_loss,
     partition,
@@ -55,7 +55,7 @@ def ncp(qi: list[Attribute], groups: np.ndarray) -> float:
     return float(np.mean([(sizes * box_loss(a, groups).ncp).sum() / len(groups) for a in qi]))
 
 
-def row(name: str, qi: list[Attribute], sensitive: np.ndarray | None, need: Requirement, **options: object) -> None:
+def row(name: str, qi: list[Attribute], sensitive: np.ndarray | None, need: PrivacyModel, **options: object) -> None:
     """Print one line of the table."""
     repeat = 5 if len(qi[0].codes) < 10**5 else 2
     seconds, groups = best(lambda: partition(tuple(qi), sensitive, need, **options), repeat)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, PersonShare
-from duckdb_anon.kernels.partition.person_level import OfRows, diverse_persons, whole_persons
+from duckdb_anon.kernels.partition.person_level import whole_persons
+from duckdb_anon.kernels.partition.privacy_models import OfRows, diverse_persons
 from duckdb_anon.methods.partition_params import cut_groups
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered

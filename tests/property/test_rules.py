@@ -17,14 +17,13 @@ from duckdb_anon.kernels.partition import (
     KAnonymity,
     OfColumn,
     PersonShare,
+    PrivacyModel,
     RecursiveDiversity,
-    Requirement,
     TCloseness,
 )
-from duckdb_anon.kernels.partition.person_level import OfRows, of_persons_and_rows
 from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied
+from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, OfRows, of_persons_and_rows
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
-from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
 from tests.reference import mondrian as slow
 
 VALUES = 7
@@ -35,7 +34,7 @@ FOLDED = np.arange(VALUES, dtype=np.int32) // 2
 LIMITS = st.floats(0.02, 0.9)
 
 
-def of_persons() -> st.SearchStrategy[Requirement]:
+def of_persons() -> st.SearchStrategy[PrivacyModel]:
     diverse = st.one_of(
         st.builds(FrequencyDiversity, st.floats(1, 4)),
         st.builds(EntropyDiversity, st.floats(1, 5)),
@@ -49,7 +48,7 @@ def of_persons() -> st.SearchStrategy[Requirement]:
     return st.one_of(flat, st.builds(lambda part: OfColumn(part, "folded", FOLDED), flat))
 
 
-def requirements() -> st.SearchStrategy[Requirement]:
+def requirements() -> st.SearchStrategy[PrivacyModel]:
     flat_single = st.one_of(
         st.builds(KAnonymity, st.integers(1, 9)),
         st.builds(DistinctDiversity, st.integers(1, 5)),
@@ -90,7 +89,7 @@ def test_rules_agree_with_the_array_form_where_persons_have_several_rows(rows, r
     check([row[:2] for row in rows], np.array([row[2] for row in rows], dtype=np.int32), requirement)
 
 
-def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: Requirement) -> None:
+def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: PrivacyModel) -> None:
     rows = [*rows, *((4, v) for v in range(VALUES))]  # every value occurs in the table
     if person is not None:
         person = np.append(person, np.arange(VALUES)).astype(np.int32)
@@ -100,7 +99,7 @@ def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: R
     expected = requirement.holds(groups)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(groups) + 1))
-    rules = Checks.of(requirement.rules(groups.table_counts), sensitive, person)
+    rules = Checks.of(requirement.checks(groups.table_counts), sensitive, person)
     tally = CheckSpace.of(rules)
     places = sensitive[order].astype(np.int64)
     for _ in range(2):  # the working space is left as it was found
@@ -109,6 +108,6 @@ def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: R
 
 
 def test_recursive_diversity_reads_no_further_than_its_counts():
-    rules = Checks.of(RecursiveDiversity(2, 9).rules(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
+    rules = Checks.of(RecursiveDiversity(2, 9).checks(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
     codes = np.array([0, 0, 1], dtype=np.int64)
     assert not satisfied(rules, CheckSpace.of(rules), codes, codes, 0, 3)

@@ -12,13 +12,13 @@ from duckdb_anon.kernels.partition import (
     EntropyDiversity,
     FrequencyDiversity,
     Groups,
+    PrivacyModel,
     RecursiveDiversity,
-    Requirement,
     TCloseness,
 )
 from tests.reference import mondrian as slow
 
-REQUIREMENTS: list[Requirement] = [
+REQUIREMENTS: list[PrivacyModel] = [
     DistinctDiversity(2),
     EntropyDiversity(1.7),
     FrequencyDiversity(1.6),
@@ -39,7 +39,7 @@ REQUIREMENTS: list[Requirement] = [
     st.integers(1, 3),
 )
 def test_a_group_holds_where_each_column_alone_holds(
-    rows: list[tuple[int, int, str, int]], requirement: Requirement, columns: int
+    rows: list[tuple[int, int, str, int]], requirement: PrivacyModel, columns: int
 ) -> None:
     group = np.unique([row[0] for row in rows], return_inverse=True)[1]
     kinds = ("ordered", "nominal", "ordered")

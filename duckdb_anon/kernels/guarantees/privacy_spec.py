@@ -21,12 +21,12 @@ from duckdb_anon.kernels.partition import (
     KAnonymity,
     OfColumn,
     PersonShare,
+    PrivacyModel,
     RecursiveDiversity,
-    Requirement,
     TCloseness,
     combine,
 )
-from duckdb_anon.kernels.partition.person_level import OfRows
+from duckdb_anon.kernels.partition.privacy_models import OfRows
 from duckdb_anon.kernels.partition.t_closeness import Ground
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError
@@ -85,7 +85,7 @@ def refine(function: str, params: dict[str, Any]) -> dict[str, Any]:
 
 def asked(
     function: str, table: CodedTable, params: Params, *, persons: bool = False
-) -> tuple[Requirement, CodeArray | None]:
+) -> tuple[PrivacyModel, CodeArray | None]:
     """Return the requirement of a call, and the sensitive codes it reads (None where it reads none).
 
     With several sensitive columns each must satisfy l and t; the codes are then those of their combination.
@@ -104,10 +104,10 @@ def asked(
             f"{function}: t says nothing of how many persons share a class where some have several rows; give k or l"
         )
     fewest = max(params["k"] or 1, math.ceil(params["l"] or 1) if persons else 1)
-    parts: list[Requirement] = [KAnonymity(fewest)] if fewest > 1 or params["k"] is not None else []
+    parts: list[PrivacyModel] = [KAnonymity(fewest)] if fewest > 1 or params["k"] is not None else []
     if persons:
         parts.append(PersonShare(float(max(params["k"] or 1, params["l"] or 1))))
-    of_column: list[Callable[[Attribute], Requirement]] = []
+    of_column: list[Callable[[Attribute], PrivacyModel]] = []
     if params["l"] is not None:
         of_column.append(lambda attribute: _diversity(params, persons=persons))
     if params["t"] is not None:
@@ -125,8 +125,8 @@ def asked(
 
 
 def every_column(
-    sensitive: Sequence[Attribute], requirement: Callable[[Attribute], Requirement]
-) -> tuple[CodeArray, list[Requirement]]:
+    sensitive: Sequence[Attribute], requirement: Callable[[Attribute], PrivacyModel]
+) -> tuple[CodeArray, list[PrivacyModel]]:
     """Return sensitive codes, in the values' order, and what each of several columns must satisfy in terms of them.
 
     Args:
@@ -139,12 +139,12 @@ def every_column(
     return codes, [OfColumn(requirement(a), a.name, of) for a, of in zip(sensitive, code_of, strict=True)]
 
 
-def joined(parts: Sequence[Requirement]) -> Requirement:
+def joined(parts: Sequence[PrivacyModel]) -> PrivacyModel:
     """All of several requirements, one or more, as one."""
     return parts[0] if len(parts) == 1 else All(tuple(parts))
 
 
-def _diversity(params: Params, *, persons: bool) -> Requirement:
+def _diversity(params: Params, *, persons: bool) -> PrivacyModel:
     least, kind = params["l"], params["diversity"]
     if persons:
         diversity = _diversity(params, persons=False)

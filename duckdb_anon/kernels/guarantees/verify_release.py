@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from duckdb_anon.kernels.array_ops import gathered
-from duckdb_anon.kernels.partition import Groups, Requirement
+from duckdb_anon.kernels.partition import Groups, PrivacyModel
 from duckdb_anon.kernels.row_keys import compact, keys_of, keys_of_lists
 from duckdb_anon.kernels.thread_pool import side_by_side
 from duckdb_anon.model.coded_table import CodeArray, IntArray
@@ -24,7 +24,7 @@ def recheck(
     published: Sequence[Cells],
     sensitive: CodeArray | None,
     rows: IntArray,
-    requirement: Requirement,
+    requirement: PrivacyModel,
     person: CodeArray | None = None,
 ) -> None:
     """Make sure that every class of published cells satisfies the requirement.

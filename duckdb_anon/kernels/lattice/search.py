@@ -31,11 +31,11 @@ from duckdb_anon.kernels.partition import (
     KAnonymity,
     OfColumn,
     PersonShare,
+    PrivacyModel,
     RecursiveDiversity,
-    Requirement,
     TCloseness,
 )
-from duckdb_anon.kernels.partition.person_level import OfRows
+from duckdb_anon.kernels.partition.privacy_models import OfRows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import tick
 
@@ -52,8 +52,8 @@ def number_of_nodes(attributes: Sequence[GeneralizationLevels]) -> int:
 
 
 def necessary_condition(
-    requirement: Requirement, table_counts: IntArray, *, suppressing: bool, persons: bool
-) -> Requirement | None:
+    requirement: PrivacyModel, table_counts: IntArray, *, suppressing: bool, persons: bool
+) -> PrivacyModel | None:
     """The strictest known consequence of a requirement that excludes more specific nodes.
 
     With suppression, a row whose class fails it at a node fails it at every more specific node; without, a node with a
@@ -87,7 +87,7 @@ def _fewest_values(requirement: TCloseness, table_counts: IntArray) -> int:
 
 def _of_composite(
     requirement: All | OfColumn | OfRows, table_counts: IntArray, suppressing: bool, persons: bool
-) -> Requirement | None:
+) -> PrivacyModel | None:
     if isinstance(requirement, All):
         parts = [
             necessary_condition(part, table_counts, suppressing=suppressing, persons=persons)
@@ -108,7 +108,7 @@ def _of_composite(
     return requirement if part is requirement.part else None if part is None else replace(requirement, part=part)
 
 
-def least_loss_node(table: FrequencySet, requirement: Requirement, allowed: int) -> Levels | None:
+def least_loss_node(table: FrequencySet, requirement: PrivacyModel, allowed: int) -> Levels | None:
     """Return the levels of least loss at which at most `allowed` rows are in classes that fail the requirement.
 
     Args:
@@ -123,7 +123,7 @@ def least_loss_node(table: FrequencySet, requirement: Requirement, allowed: int)
 class _Search:
     """The lattice as an array, one axis an attribute, with a lower bound of the loss of every node."""
 
-    def __init__(self, table: FrequencySet, requirement: Requirement, allowed: int) -> None:
+    def __init__(self, table: FrequencySet, requirement: PrivacyModel, allowed: int) -> None:
         self._set = table
         self._requirement = requirement
         self._allowed = allowed
@@ -177,7 +177,7 @@ class _Search:
         self._best = min(self._best, (loss, sum(node), position))
         return True
 
-    def _failing(self, condition: Requirement | None, groups: Groups, class_of: IntArray) -> IntArray:
+    def _failing(self, condition: PrivacyModel | None, groups: Groups, class_of: IntArray) -> IntArray:
         """Combinations whose class does not satisfy a condition."""
         if condition is None:
             return np.zeros(0, dtype=np.int64)

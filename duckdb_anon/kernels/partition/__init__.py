@@ -4,7 +4,7 @@ from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.generalize import BoxLoss, box_loss, boxes
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition
-from duckdb_anon.kernels.partition.person_level import PersonShare, whole_persons
+from duckdb_anon.kernels.partition.person_level import whole_persons
 from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
@@ -12,8 +12,9 @@ from duckdb_anon.kernels.partition.privacy_models import (
     FrequencyDiversity,
     KAnonymity,
     OfColumn,
+    PersonShare,
+    PrivacyModel,
     RecursiveDiversity,
-    Requirement,
     combine,
 )
 from duckdb_anon.kernels.partition.t_closeness import TCloseness
@@ -28,8 +29,8 @@ __all__ = [
     "KAnonymity",
     "OfColumn",
     "PersonShare",
+    "PrivacyModel",
     "RecursiveDiversity",
-    "Requirement",
     "TCloseness",
     "assign",
     "box_loss",

@@ -60,11 +60,7 @@ class Groups:
 
     @classmethod
     def of_cells(
-        cls,
-        cells: SensitiveCells,
-        table_counts: IntArray,
-        sizes: IntArray,
-        by_rows: Mapping[str, Groups] | None = None,
+        cls, cells: SensitiveCells, table_counts: IntArray, sizes: IntArray, by_rows: Mapping[str, Groups] | None = None
     ) -> Groups:
         """Make groups of known sizes and cells, whose rows nobody asks for.
 
@@ -101,7 +97,7 @@ class Groups:
         sizes = np.bincount(self._group_of_row, weights=self._weights).astype(np.int64)
         return Groups.of_cells(cells, np.bincount(code, weights=counts).astype(np.int64), sizes)
 
-    def seen_through(self, code_of: Integers) -> Groups:
+    def project_codes(self, code_of: Integers) -> Groups:
         """Return the same groups with other sensitive codes, `code_of` their old ones."""
         domain = int(code_of.max(initial=0)) + 1
         if self._sensitive is not None and self._person is not None:

@@ -20,12 +20,7 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import stop_flag
 
 
-def assign(
-    group_of_row: IntArray,
-    sensitive_codes: CodeArray,
-    least: int,
-    order: IntArray | None = None,
-) -> IntArray:
+def assign(group_of_row: IntArray, sensitive_codes: CodeArray, least: int, order: IntArray | None = None) -> IntArray:
     """Subdivide groups into groups of at least l rows with pairwise different sensitive values.
 
     Args:

@@ -24,7 +24,7 @@ from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.partition_state import Columns, Rows, Workspace, carry_out, lay_out, push
 from duckdb_anon.kernels.partition.person_level import whole_persons
 from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied, without_unused
-from duckdb_anon.kernels.partition.privacy_models import Requirement
+from duckdb_anon.kernels.partition.privacy_models import PrivacyModel, require_table
 from duckdb_anon.kernels.partition.split_candidates import (
     DISTINCT,
     NO_MORE,
@@ -54,7 +54,7 @@ _LARGE = 1 << 16
 def partition(
     qi: Sequence[Attribute],
     sensitive: CodeArray | None,
-    requirement: Requirement,
+    requirement: PrivacyModel,
     *,
     person: CodeArray | None = None,
     cut: Literal["median", "loss", "sse"] = "median",
@@ -90,10 +90,9 @@ def partition(
     if rows == 0:
         return np.empty(0, dtype=np.int64)
     table = Groups(np.zeros(rows, dtype=np.int64), sensitive, person=person)
-    if not requirement.holds(table).all():
-        raise RequirementError(f"{function}: the whole table fails the requirement: {requirement.attained(table)}")
+    require_table(function, requirement, table)
     score = _Score.of(qi, cut, width, mode, person)
-    checks = Checks.of(requirement.rules(table.table_counts), sensitive, person)
+    checks = Checks.of(requirement.checks(table.table_counts), sensitive, person)
     group = _cut_all(score, sensitive, checks, max(1, requirement.min_size), tick)
     finished = Groups(group, sensitive, table_counts=table.table_counts, person=person)
     if not requirement.holds(finished).all():

@@ -1,88 +1,17 @@
-"""Rows that belong to persons: groups of whole persons, and shares that rows have where requirements count persons.
+"""Quasi-identifiers that are alike in all rows of an individual, so that cuts keep the rows of each together.
 
-A requirement put before `Groups` with persons counts persons. Two shares are of rows all the same. No person may have
-more than the share 1 / l (1 / k) of a group's rows, for else a row taken at random is hers more often than that,
-however many others are there; and no sensitive value may, for else a single row shows it more often. A method that must
-keep all rows of a person in one group cuts by `whole_persons`: her rows are alike there, and cuts never separate equal
-values.
-Cost: a sort of the rows.
+Cuts never separate equal values. Cost: a sort of the rows.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 
 import numpy as np
 
-from duckdb_anon.kernels.partition.equivalence_classes import Groups
-from duckdb_anon.kernels.partition.privacy_checks_jit import PERSON_ROWS, TOLERANCE, Check
-from duckdb_anon.kernels.partition.privacy_models import All, BoolArray, FrequencyDiversity, Requirement
-from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
-
-_DENOMINATOR = 10**6
-
-
-@dataclass(frozen=True)
-class PersonShare(Requirement):
-    """No person has more than the share 1 / `least` of a group's rows; so it has that many persons or more."""
-
-    least: float  # 1 or more
-
-    @property
-    def min_size(self) -> int:
-        """Rows a group needs."""
-        return max(1, math.ceil(self.least - TOLERANCE))
-
-    @property
-    def needs_sensitive(self) -> bool:
-        """It is about persons alone."""
-        return False
-
-    def rules(self, table_counts: IntArray) -> list[Check]:
-        exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
-        return [Check(PERSON_ROWS, (exact.numerator, exact.denominator))]
-
-    def holds(self, groups: Groups) -> BoolArray:
-        return FrequencyDiversity(self.least).holds(groups.of_rows("person"))
-
-    def attained(self, whole: Groups) -> str:
-        rows = whole.of_rows("person")
-        most = math.floor(float((rows.sizes / rows.largest).min()) * 1000 + 1e-6) / 1000
-        return f"at most 1/{self.least:g} of a group's rows may be of one person, in the whole table 1/{most:g} are"
-
-
-@dataclass(frozen=True)
-class OfRows(Requirement):
-    """A requirement on sensitive values that counts rows even where persons are counted."""
-
-    part: Requirement  # what the rows must satisfy
-
-    @property
-    def min_size(self) -> int:
-        """Rows a group needs."""
-        return self.part.min_size
-
-    def rules(self, table_counts: IntArray) -> list[Check]:
-        return [rule._replace(rows=True) for rule in self.part.rules(table_counts)]
-
-    def holds(self, groups: Groups) -> BoolArray:
-        return self.part.holds(groups.of_rows("value"))
-
-    def attained(self, whole: Groups) -> str:
-        return f"of rows, {self.part.attained(whole.of_rows('value'))}"
-
-
-def of_persons_and_rows(diversity: Requirement, least: float) -> Requirement:
-    """The sensitive values are diverse whether persons or rows are counted, and no person has most of the rows."""
-    return All((diversity, OfRows(diversity), PersonShare(least)))
-
-
-def diverse_persons(least: float) -> Requirement:
-    """No value is had by more than 1 / `least` of the persons; no value, no person has more than that of the rows."""
-    return of_persons_and_rows(FrequencyDiversity(least), least)
+from duckdb_anon.kernels.partition.sort_count import most_frequent
+from duckdb_anon.model.coded_table import Attribute, CodeArray
 
 
 def whole_persons(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute, ...]:
@@ -103,16 +32,12 @@ def whole_persons(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute
 
 def _of_persons(attribute: Attribute, person: CodeArray) -> CodeArray:
     """One code for all rows of a person."""
-    key = person.astype(np.int64) * attribute.domain + attribute.codes
     if attribute.kind == "ordered":
-        key.sort()
+        key = np.sort(person.astype(np.int64) * attribute.domain + attribute.codes)
         rows = np.bincount(person)
         middle = np.cumsum(rows) - rows + (rows - 1) // 2
-        chosen = key[middle] % attribute.domain
+        chosen = (key[middle] % attribute.domain).astype(np.int32)
     else:
-        pair, count = np.unique(key, return_counts=True)
-        owner = pair // attribute.domain
-        best = np.lexsort((pair, -count, owner))
-        chosen = pair[best[np.searchsorted(owner, np.arange(int(person.max(initial=-1)) + 1))]] % attribute.domain
-    result: CodeArray = chosen.astype(np.int32)[person]
+        chosen = most_frequent(person, attribute.codes, attribute.domain)
+    result: CodeArray = chosen[person]
     return result

@@ -1,8 +1,8 @@
 """Privacy models as compiled checks: what a partitioner asks of one part, in passes over its rows.
 
 Each `PrivacyModel` translates itself into checks. Its array form (`PrivacyModel.holds`) is written apart: finished
-groups and published classes are checked again with that one. Formulas and sources: see `privacy_models`, `t_closeness`,
-`slicing.diversity` and `slicing.chance`.
+groups and published classes are checked again with that one. Formulas and sources: see `privacy_models`, `t_closeness`
+and `slicing.chance`.
 
 Where rows belong to persons, a group's size is the number of its persons and a value's count the number of
 persons that have it, so that several rows of one person never count as several people. A part of the codes, which
@@ -103,25 +103,15 @@ def _pairs(person: CodeArray, code: IntArray) -> IntArray:
 
 
 class CheckSpace(NamedTuple):
-    """Working space for one thread.
+    """Working space for one thread."""
 
-    Attributes:
-        rows: rows (persons) of each code, zero between checks.
-        other: second set of counts, zero between checks.
-        touched: the codes that occur.
-        top: largest counts, in descending order.
-        chance: probabilities of small numbers of values.
-        seen: last check in which each person or pair was met.
-        check: number of the current check, shape (1,).
-    """
-
-    rows: IntArray
-    other: IntArray
-    touched: IntArray
-    top: IntArray
-    chance: FloatArray
-    seen: IntArray
-    checked: IntArray
+    rows: IntArray  # rows (persons) of each code, zero between checks
+    other: IntArray  # second set of counts, zero between checks
+    touched: IntArray  # the codes that occur
+    top: IntArray  # largest counts, in descending order
+    chance: FloatArray  # probabilities of small numbers of values
+    seen: IntArray  # last pass in which each person or pair was met
+    passes: IntArray  # number of the current pass, shape (1,)
 
     @staticmethod
     def of(checks: Checks) -> CheckSpace:
@@ -132,16 +122,10 @@ class CheckSpace(NamedTuple):
         domain = max(values, *(int(each.max(initial=0)) for each in codes)) + 2
         most = 2 + int(checks.number[:, 0].max(initial=0)) if len(checks.kind) else 2
         met = max(int(checks.person.max(initial=-1)), int(checks.pair.max(initial=-1))) + 1
-        small = np.zeros(min(most, 2 + len(checks.views[0]) + domain), dtype=np.int64)
-        return CheckSpace(
-            np.zeros(domain, np.int64),
-            np.zeros(domain, np.int64),
-            np.zeros(domain, np.int64),
-            small,
-            np.zeros(len(small) + 1),
-            np.zeros(met, np.int64),
-            np.zeros(1, np.int64),
-        )
+        few = min(most, 2 + len(checks.views[0]) + domain)
+        rows, other, touched = np.zeros((3, domain), np.int64)
+        seen, passes = np.zeros(met, np.int64), np.zeros(1, np.int64)
+        return CheckSpace(rows, other, touched, np.zeros(few, np.int64), np.zeros(few + 1), seen, passes)
 
 
 @compiled_in_place
@@ -151,46 +135,49 @@ def satisfied(
     """Say whether the rows start .. stop - 1 satisfy all checks.
 
     Args:
+        sensitive: sensitive code of each place.
         row: source row of each place; read only where rows belong to persons.
     """
     persons = len(checks.person) > 0
     size = stop - start
     if persons:
-        space.checked[0] += 1
+        space.passes[0] += 1
         size = 0
         for i in range(start, stop):
-            person = checks.person[row[i]]
-            if space.seen[person] != space.checked[0]:
-                space.seen[person] = space.checked[0]
-                size += 1
+            size += _first_time(space, checks.person[row[i]])
     for r in range(len(checks.kind)):
         if checks.kind[r] == SIZE:
             if size < checks.number[r, 0]:
                 return False
             continue
         view, touched, total = checks.column[r], 0, 0
-        space.checked[0] += 1
+        space.passes[0] += 1
         of_persons = checks.kind[r] == PERSON_ROWS
         once = persons and not of_persons and not checks.rows[r]
         for i in range(start, stop):
-            if once:
-                pair = checks.pair[view, row[i]]
-                if space.seen[pair] == space.checked[0]:
-                    continue
-                space.seen[pair] = space.checked[0]
+            if once and not _first_time(space, checks.pair[view, row[i]]):
+                continue
             code = checks.person[row[i]] if of_persons else checks.views[view, sensitive[i]]
             if space.rows[code] == 0:
                 space.touched[touched] = code
                 touched += 1
             space.rows[code] += 1
             total += 1
-        if checks.kind[r] == CONDITIONAL:
-            _count_parts(checks, r, space, sensitive, row, start, stop, once)
-        holds = _holds(checks, r, space, touched, total if checks.rows[r] else size, total)
+        members = total if checks.rows[r] else size
+        holds = _holds(checks, r, space, sensitive, row, start, stop, touched, members, total)
         for place in range(touched):
             space.rows[space.touched[place]] = 0
         if not holds:
             return False
+    return True
+
+
+@compiled_in_place
+def _first_time(space: CheckSpace, number: int) -> bool:
+    """Whether a person or pair is met for the first time in this pass."""
+    if space.seen[number] == space.passes[0]:
+        return False
+    space.seen[number] = space.passes[0]
     return True
 
 
@@ -206,28 +193,11 @@ def _large_enough(
 
 
 @compiled_in_place
-def _endless(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> float:
-    """Stand in for a distance that no check is about."""
-    return math.inf
-
-
-@compiled_in_place
-def _nothing(
-    checks: Checks,
-    r: int,
-    space: CheckSpace,
-    sensitive: CodeArray,
-    row: NDArray[Any],
-    start: int,
-    stop: int,
-    once: bool,
-) -> None:
-    """Stand in for counts that no check reads."""
-
-
-@compiled_in_place
-def _never(checks: Checks, r: int, space: CheckSpace, touched: int, size: float) -> bool:
-    """Stand in for a check that no check asks for."""
+def _unused(
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
+    touched: int, size: int, total: int,
+) -> bool:  # fmt: skip
+    """Stand for a check that is not among the checks."""
     return False
 
 
@@ -236,21 +206,23 @@ def without_unused(checks: Checks) -> dict[Any, Any]:
     kinds = set(checks.kind.tolist())
     if kinds <= {SIZE} and not len(checks.person):
         return {satisfied: _large_enough}
-    unused: dict[Any, Any] = {}
-    if ORDERED not in kinds:
-        unused[_ordered_distance] = _endless
-    if HIERARCHICAL not in kinds:
-        unused[_tree_distance] = _endless
-    if CONDITIONAL not in kinds:
-        unused[_conditional] = _never
-        unused[_count_parts] = _nothing
-    if not kinds & {COMMON, LINKABLE}:
-        unused[_by_chance] = _never
-    return unused
+    of_kind = {
+        ORDERED: _ordered_close,
+        HIERARCHICAL: _tree_close,
+        CONDITIONAL: _conditional,
+        COMMON: _by_chance,
+        LINKABLE: _by_chance,
+    }
+    used = [of_kind[kind] for kind in kinds & set(of_kind)]
+    return {check: _unused for check in of_kind.values() if check not in used}
 
 
 @compiled_in_place
-def _holds(checks: Checks, r: int, space: CheckSpace, touched: int, size: int, total: int) -> bool:
+def _holds(
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
+    touched: int, size: int, total: int,
+) -> bool:  # fmt: skip
+    """Whether check r holds of a part whose values are counted; it has `size` rows (persons), `total` counts."""
     kind, first, second = checks.kind[r], checks.number[r, 0], checks.number[r, 1]
     if kind == DISTINCT:
         return touched >= first - TOLERANCE
@@ -277,12 +249,12 @@ def _holds(checks: Checks, r: int, space: CheckSpace, touched: int, size: int, t
             distance += max(space.rows[code] / total - checks.shares[shares + code], 0.0)
         return distance <= first + TOLERANCE
     if kind == ORDERED:
-        return _ordered_distance(checks, r, space, touched, total) <= first + TOLERANCE
+        return _ordered_close(checks, r, space, sensitive, row, start, stop, touched, size, total)
     if kind == HIERARCHICAL:
-        return _tree_distance(checks, r, space, touched, total) <= first + TOLERANCE
+        return _tree_close(checks, r, space, sensitive, row, start, stop, touched, size, total)
     if kind == CONDITIONAL:
-        return _conditional(checks, r, space, touched, int(first))
-    return _by_chance(checks, r, space, touched, size)
+        return _conditional(checks, r, space, sensitive, row, start, stop, touched, size, total)
+    return _by_chance(checks, r, space, sensitive, row, start, stop, touched, size, total)
 
 
 @compiled_in_place
@@ -314,8 +286,11 @@ def _largest_few(space: CheckSpace, touched: int, few: int) -> int:
 
 
 @compiled_in_place
-def _ordered_distance(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> float:
-    """Sum over values of |P - Q|, cumulative shares, over their number less one.
+def _ordered_close(
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
+    touched: int, size: int, total: int,
+) -> bool:  # fmt: skip
+    """Whether the sum over values of |P - Q|, cumulative shares, over their number less one is at most t.
 
     `shares` holds Q, then its running sums from 0 on; P is constant between two values of the part, so each such
     stretch is summed from those and the place where Q passes P.
@@ -323,7 +298,7 @@ def _ordered_distance(checks: Checks, r: int, space: CheckSpace, touched: int, t
     at = checks.shares_at[r]
     domain = (checks.shares_at[r + 1] - at - 1) // 2
     if domain < 2:
-        return 0.0
+        return checks.number[r, 0] >= -TOLERANCE
     prefix = at + domain
     if touched * 8 < domain:
         sort_codes(space.touched, touched)
@@ -349,12 +324,15 @@ def _ordered_distance(checks: Checks, r: int, space: CheckSpace, touched: int, t
                 high = middle
         distance += level * (low - code) - (checks.shares[prefix + low] - checks.shares[prefix + code])
         distance += (checks.shares[prefix + end] - checks.shares[prefix + low]) - level * (end - low)
-    return distance / (domain - 1)
+    return distance / (domain - 1) <= checks.number[r, 0] + TOLERANCE
 
 
 @compiled_in_place
-def _tree_distance(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> float:
-    """Sum over nodes of |e| step, e the share of part less table below the node; see `closeness`.
+def _tree_close(
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
+    touched: int, size: int, total: int,
+) -> bool:  # fmt: skip
+    """Whether the sum over nodes of |e| step, e the share of part less table below the node, is at most t.
 
     `codes`: number of levels, then the node of each code at each level, 0 once it is counted. `shares`: the distance
     of a part without rows, then step and table share of each node.
@@ -373,36 +351,21 @@ def _tree_distance(checks: Checks, r: int, space: CheckSpace, touched: int, tota
                 space.other[node] = 0
                 step, table = checks.shares[shares + 1 + 2 * node], checks.shares[shares + 2 + 2 * node]
                 distance += (abs(rows / total - table) - table) * step
-    return distance
+    return distance <= checks.number[r, 0] + TOLERANCE
 
 
 @compiled_in_place
-def _count_parts(
-    checks: Checks,
-    r: int,
-    space: CheckSpace,
-    sensitive: CodeArray,
-    row: NDArray[Any],
-    start: int,
-    stop: int,
-    once: bool,
-) -> None:
-    """Count the rows of each part of the codes; its persons, if each counts once."""
-    view = checks.part[r]
-    space.checked[0] += 1
+def _conditional(
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
+    touched: int, size: int, total: int,
+) -> bool:  # fmt: skip
+    """Whether no value has a share above 1/l of the rows (persons) of its part of the codes."""
+    codes, view, least, limit = checks.codes_at[r], checks.part[r], int(checks.number[r, 0]), int(checks.number[r, 1])
+    once = len(checks.person) > 0 and not checks.rows[r]
+    space.passes[0] += 1
     for i in range(start, stop):
-        if once:
-            pair = checks.pair[view, row[i]]
-            if space.seen[pair] == space.checked[0]:
-                continue
-            space.seen[pair] = space.checked[0]
-        space.other[checks.views[view, sensitive[i]]] += 1
-
-
-@compiled_in_place
-def _conditional(checks: Checks, r: int, space: CheckSpace, touched: int, least: int) -> bool:
-    """Whether no value has a share above 1/l of the rows of its part, which `_count_parts` has counted."""
-    codes, limit = checks.codes_at[r], int(checks.number[r, 1])
+        if not once or _first_time(space, checks.pair[view, row[i]]):
+            space.other[checks.views[view, sensitive[i]]] += 1
     holds = True
     for place in range(touched):
         code = space.touched[place]
@@ -414,7 +377,10 @@ def _conditional(checks: Checks, r: int, space: CheckSpace, touched: int, least:
 
 
 @compiled_in_place
-def _by_chance(checks: Checks, r: int, space: CheckSpace, touched: int, size: int) -> bool:
+def _by_chance(
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
+    touched: int, size: int, total: int,
+) -> bool:  # fmt: skip
     """Whether values are common enough in an independent group of this size; see `slicing.chance`.
 
     COMMON: numbers are rate, alpha, weight. LINKABLE: d, alpha, weight. A negative weight takes the table's shares.

@@ -1,15 +1,13 @@
 """What a group of rows must satisfy before it may be released together.
 
-Guarantees: k-anonymity (Sweeney 2002), distinct, entropy and recursive (c, l)-diversity (Machanavajjhala
-et al. 2006), frequency l-diversity (share of every sensitive value at most 1/l), t-closeness (Li, Li and
-Venkatasubramanian 2007), and all of several. Where rows belong to persons, all of them count persons: a group's size
-is the number of its persons, a value's count the number of persons that have it.
+Guarantees: k-anonymity (Sweeney 2002); distinct, entropy and recursive (c, l)-diversity (Machanavajjhala et al. 2006);
+frequency l-diversity (share of every sensitive value at most 1/l), also among the rows that are alike; t-closeness
+(`t_closeness`); all of several. Where rows belong to individuals, all of them count individuals: a group's size is the
+number of its individuals, a value's count the number of those that have it. `OfRows` counts rows all the same, for else
+a single row may show a value more often, and `PersonShare` bounds the share of one individual in a group's rows.
 
-Writing another one: subclass `Requirement`, set `min_size`, give `holds` and `attained`, and `rules`: the same
-condition for one part at a time, see `privacy_checks_jit.Check`. `holds` receives `Groups`: sizes, the occupied
-(group, sensitive code, count) cells and the counts of the whole table. A partitioner only ever
-checks the parts of a group, so a requirement need not be monotone under union; but where the whole table fails, there
-is no partition at all.
+To add one, subclass `PrivacyModel`. A partitioner only checks the parts of a group, so a model need not be monotone
+under union; but where the full table fails there is no partition at all.
 
 Cost: one sort of the rows for the cells, then linear in the number of cells.
 """
@@ -27,9 +25,11 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.privacy_checks_jit import (
+    CONDITIONAL,
     DISTINCT,
     ENTROPY,
     FREQUENCY,
+    PERSON_ROWS,
     RECURSIVE,
     SIZE,
     TOLERANCE,
@@ -38,12 +38,13 @@ from duckdb_anon.kernels.partition.privacy_checks_jit import (
 from duckdb_anon.kernels.partition.sort_count import order_by
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.errors import RequirementError
 
 BoolArray = NDArray[np.bool_]
 _DENOMINATOR = 10**6
 
 
-class Requirement(ABC):
+class PrivacyModel(ABC):
     """A condition on groups."""
 
     @property
@@ -57,104 +58,90 @@ class Requirement(ABC):
         return True
 
     @abstractmethod
-    def rules(self, table_counts: IntArray) -> list[Check]:
-        """Say the requirement as rules, which a partitioner checks on one part at a time.
-
-        Args:
-            table_counts: rows (persons) of the whole table with each sensitive code.
-        """
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        """The same condition on one part at a time; `table_counts` has the table's rows (persons) by sensitive code."""
 
     @abstractmethod
     def holds(self, groups: Groups) -> BoolArray:
-        """Return for each group whether it satisfies the requirement, shape (groups,)."""
+        """Whether each group satisfies it, shape (groups,)."""
 
     @abstractmethod
-    def attained(self, whole: Groups) -> str:
-        """Say, for the table as one group, what is asked and how far the table can go."""
+    def best_achievable(self, table: Groups) -> str:
+        """What is required, and how far the table, as one group, can go."""
 
 
 @dataclass(frozen=True)
-class KAnonymity(Requirement):
+class KAnonymity(PrivacyModel):
     """At least k rows: |G| >= k."""
 
     k: int
 
     @property
     def needs_sensitive(self) -> bool:
-        """It counts rows only."""
         return False
 
     @property
     def min_size(self) -> int:
-        """Rows a group needs."""
         return self.k
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
+    def checks(self, table_counts: IntArray) -> list[Check]:
         return [Check(SIZE, (self.k,))]
 
     def holds(self, groups: Groups) -> BoolArray:
         return groups.sizes >= self.k
 
-    def attained(self, whole: Groups) -> str:
-        return f"k = {self.k} is asked, the largest k this table can meet is {int(whole.sizes.sum())}"
+    def best_achievable(self, table: Groups) -> str:
+        return f"k = {self.k} is asked, the largest k this table can meet is {int(table.sizes.sum())}"
 
 
-class _Diversity(Requirement):
-    least: float
+@dataclass(frozen=True)
+class _Diversity(PrivacyModel):
+    least: float  # l
 
     @property
     def min_size(self) -> int:
-        """Rows a group needs: l values of one row each."""
-        return max(1, math.ceil(self.least - TOLERANCE))
+        return _fewest(self.least)
 
     @abstractmethod
     def effective(self, groups: Groups) -> FloatArray:
-        """Return the largest l each group satisfies, shape (groups,)."""
+        """The largest l that each group satisfies, shape (groups,)."""
 
-    def attained(self, whole: Groups) -> str:
-        best = math.floor(float(self.effective(whole).min()) * 1000 + 1e-6) / 1000
+    def holds(self, groups: Groups) -> BoolArray:
+        return self.effective(groups) >= self.least - TOLERANCE
+
+    def best_achievable(self, table: Groups) -> str:
+        best = _rounded_down(float(self.effective(table).min()))
         return f"l = {self.least:g} is asked, the largest l this table can meet is {best:g}"
 
 
 @dataclass(frozen=True)
 class DistinctDiversity(_Diversity):
-    """At least l (`least`) different sensitive values."""
-
-    least: float
+    """At least l different sensitive values."""
 
     def effective(self, groups: Groups) -> FloatArray:
         return np.diff(groups.cells.offsets).astype(np.float64)
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
+    def checks(self, table_counts: IntArray) -> list[Check]:
         return [Check(DISTINCT, (self.least,))]
-
-    def holds(self, groups: Groups) -> BoolArray:
-        return self.effective(groups) >= self.least - TOLERANCE
 
 
 @dataclass(frozen=True)
 class FrequencyDiversity(_Diversity):
     """Every sensitive value has a share of at most 1/l: max_s c_s * l <= |G|, in whole numbers."""
 
-    least: float
-
     def effective(self, groups: Groups) -> FloatArray:
         return groups.sizes / groups.largest
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
-        exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
-        return [Check(FREQUENCY, (exact.numerator, exact.denominator))]
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        return [Check(FREQUENCY, _exact(self.least))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        exact = Fraction(self.least).limit_denominator(_DENOMINATOR)
-        return groups.largest * exact.numerator <= groups.sizes * exact.denominator
+        return ~_too_frequent(groups.largest, groups.sizes, self.least)
 
 
 @dataclass(frozen=True)
 class EntropyDiversity(_Diversity):
     """The entropy of the sensitive values is at least ln l (tolerance 1e-9)."""
-
-    least: float
 
     def effective(self, groups: Groups) -> FloatArray:
         count = groups.cells.counts
@@ -162,7 +149,7 @@ class EntropyDiversity(_Diversity):
         entropy: FloatArray = np.exp(np.log(groups.totals) - inner / groups.totals)
         return entropy
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
+    def checks(self, table_counts: IntArray) -> list[Check]:
         return [Check(ENTROPY, (math.log(self.least),))]
 
     def holds(self, groups: Groups) -> BoolArray:
@@ -170,7 +157,7 @@ class EntropyDiversity(_Diversity):
 
 
 @dataclass(frozen=True)
-class RecursiveDiversity(Requirement):
+class RecursiveDiversity(PrivacyModel):
     """Recursive (c, l): counts r_1 >= .. >= r_m have m >= l and r_1 < c * (r_l + .. + r_m)."""
 
     c: float
@@ -178,7 +165,6 @@ class RecursiveDiversity(Requirement):
 
     @property
     def min_size(self) -> int:
-        """Rows a group needs."""
         return max(1, self.least)
 
     def _tail(self, groups: Groups) -> IntArray:
@@ -191,81 +177,179 @@ class RecursiveDiversity(Requirement):
         tail: IntArray = np.add.reduceat(rare, cells.offsets[:-1])
         return tail
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
-        exact = Fraction(self.c).limit_denominator(_DENOMINATOR)
-        return [Check(RECURSIVE, (self.least, exact.numerator, exact.denominator))]
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        return [Check(RECURSIVE, (self.least, *_exact(self.c)))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        exact = Fraction(self.c).limit_denominator(_DENOMINATOR)
-        return groups.largest * exact.denominator < self._tail(groups) * exact.numerator
+        numerator, denominator = _exact(self.c)
+        return groups.largest * denominator < self._tail(groups) * numerator
 
-    def attained(self, whole: Groups) -> str:
-        asked = f"recursive (c = {self.c:g}, l = {self.least}) is asked"
-        tail = int(self._tail(whole).min())
+    def best_achievable(self, table: Groups) -> str:
+        required = f"recursive (c = {self.c:g}, l = {self.least}) is asked"
+        tail = int(self._tail(table).min())
         if tail == 0:
-            return f"{asked}, the largest l this table can meet is {len(whole.cells.code)}"
-        return f"{asked}, with this l the table needs a c above {int(whole.largest.max()) / tail:.6g}"
+            return f"{required}, the largest l this table can meet is {len(table.cells.code)}"
+        return f"{required}, with this l the table needs a c above {int(table.largest.max()) / tail:.6g}"
 
 
 @dataclass(frozen=True)
-class All(Requirement):
-    """Several requirements at once."""
+class ConditionalDiversity(PrivacyModel):
+    """Frequency l-diversity of the sensitive value among the rows of a group that are alike, such as by a column part.
 
-    parts: tuple[Requirement, ...]
+    Slicing is l-diverse (Li, Li, Zhang and Molloy 2012, section 5) where p(t, s), a mixture over buckets of the share
+    of value s among the rows whose last column part is that of record t, is at most 1/l; so it is enough that all
+    these shares are. Buckets from cuts that never separate equal values differ in the range of the attribute cut
+    between them: a record matches its own bucket only, and the condition is also necessary. The general test is
+    `slicing.record_linkage_bound`. It is put on combined codes: each stands for a part and a sensitive value. Where
+    rows belong to persons, each counts once for every code and once for every part.
+    """
+
+    l: float  # noqa: E741 - the letter of the papers
+    part_of_code: IntArray  # part of each combined code; all zero when the sensitive value is alone
+    among: str = "rows that agree on the attributes of its column (sensitive_column := 'alone' asks less)"
 
     @property
     def min_size(self) -> int:
-        """The largest minimum of the parts."""
+        return _fewest(self.l)
+
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        return [Check(CONDITIONAL, _exact(self.l), codes=self.part_of_code.astype(np.int32))]
+
+    def _rows_of_part(self, groups: Groups) -> IntArray:
+        """Rows (persons) of each cell's group that have its part."""
+        cells, parts = groups.cells, groups.project_codes(self.part_of_code).cells
+        domain = int(self.part_of_code.max(initial=0)) + 1
+        key = cells.group * domain + self.part_of_code[cells.code]
+        rows: IntArray = parts.counts[np.searchsorted(parts.group * domain + parts.code, key)]
+        return rows
+
+    def holds(self, groups: Groups) -> BoolArray:
+        frequent = _too_frequent(groups.cells.counts, self._rows_of_part(groups), self.l)
+        return np.asarray(groups.sum_cells(frequent) == 0)
+
+    def best_achievable(self, table: Groups) -> str:
+        best = float((self._rows_of_part(table) / table.cells.counts).min())
+        return (
+            f"l = {self.l:g} is asked of the sensitive value among {self.among}; the largest l this table can meet is "
+            f"{best:.4g}"
+        )
+
+
+@dataclass(frozen=True)
+class PersonShare(PrivacyModel):
+    """No person has more than the share 1 / `least` of a group's rows; so it has that many persons or more."""
+
+    least: float  # 1 or more
+
+    @property
+    def min_size(self) -> int:
+        return _fewest(self.least)
+
+    @property
+    def needs_sensitive(self) -> bool:
+        return False
+
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        return [Check(PERSON_ROWS, _exact(self.least))]
+
+    def holds(self, groups: Groups) -> BoolArray:
+        return FrequencyDiversity(self.least).holds(groups.of_rows("person"))
+
+    def best_achievable(self, table: Groups) -> str:
+        rows = table.of_rows("person")
+        most = _rounded_down(float((rows.sizes / rows.largest).min()))
+        return f"at most 1/{self.least:g} of a group's rows may be of one person, in the whole table 1/{most:g} are"
+
+
+@dataclass(frozen=True)
+class All(PrivacyModel):
+    """Several models at once."""
+
+    parts: tuple[PrivacyModel, ...]
+
+    @property
+    def min_size(self) -> int:
         return max((part.min_size for part in self.parts), default=1)
 
     @property
     def needs_sensitive(self) -> bool:
-        """Whether any part does."""
         return any(part.needs_sensitive for part in self.parts)
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
-        return [rule for part in self.parts for rule in part.rules(table_counts)]
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        return [check for part in self.parts for check in part.checks(table_counts)]
 
     def holds(self, groups: Groups) -> BoolArray:
-        result = np.ones(len(groups), dtype=bool)
-        for part in self.parts:
-            result &= part.holds(groups)
-        return result
+        return np.logical_and.reduce([part.holds(groups) for part in self.parts])
 
-    def attained(self, whole: Groups) -> str:
-        return "; ".join(part.attained(whole) for part in self.parts if not part.holds(whole).all())
+    def best_achievable(self, table: Groups) -> str:
+        return "; ".join(part.best_achievable(table) for part in self.parts if not part.holds(table).all())
 
 
 @dataclass(frozen=True, eq=False)
-class OfColumn(Requirement):
-    """A requirement on one of several sensitive columns, whose combination has one code a row.
+class OfColumn(PrivacyModel):
+    """A model of one of several sensitive columns, whose combination has one code a row.
 
     An attacker who knows a person's value of one sensitive column may rule out rows by it; what is then left of
     another column is not bounded (Machanavajjhala et al. 2007, on several sensitive attributes).
     """
 
-    part: Requirement  # what the column must satisfy
+    part: PrivacyModel  # what the column must satisfy
     column: str  # name of the column, for messages
     code_of: CodeArray  # the column's code for each code of the combination, shape (combinations,)
 
     @property
     def min_size(self) -> int:
-        """Rows a group needs."""
         return self.part.min_size
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
+    def checks(self, table_counts: IntArray) -> list[Check]:
         table = np.bincount(self.code_of, weights=table_counts, minlength=int(self.code_of.max()) + 1)
-        return [rule._replace(view=self.code_of) for rule in self.part.rules(table.astype(np.int64))]
+        return [check._replace(view=self.code_of) for check in self.part.checks(table.astype(np.int64))]
 
     def holds(self, groups: Groups) -> BoolArray:
-        return self.part.holds(groups.seen_through(self.code_of))
+        return self.part.holds(groups.project_codes(self.code_of))
 
-    def attained(self, whole: Groups) -> str:
-        return f"'{self.column}': {self.part.attained(whole.seen_through(self.code_of))}"
+    def best_achievable(self, table: Groups) -> str:
+        return f"'{self.column}': {self.part.best_achievable(table.project_codes(self.code_of))}"
+
+
+@dataclass(frozen=True)
+class OfRows(PrivacyModel):
+    """A model of sensitive values that counts rows even where persons are counted."""
+
+    part: PrivacyModel
+
+    @property
+    def min_size(self) -> int:
+        return self.part.min_size
+
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        return [check._replace(rows=True) for check in self.part.checks(table_counts)]
+
+    def holds(self, groups: Groups) -> BoolArray:
+        return self.part.holds(groups.of_rows("value"))
+
+    def best_achievable(self, table: Groups) -> str:
+        return f"of rows, {self.part.best_achievable(table.of_rows('value'))}"
+
+
+def require_table(function: str, model: PrivacyModel, table: Groups) -> None:
+    """Raise a RequirementError, which says what the table can meet, unless the full table satisfies the model."""
+    if not model.holds(table).all():
+        raise RequirementError(f"{function}: the whole table fails the requirement: {model.best_achievable(table)}")
+
+
+def of_persons_and_rows(diversity: PrivacyModel, least: float) -> PrivacyModel:
+    """`diversity` whether persons or rows are counted, and no person has more than 1 / `least` of the rows."""
+    return All((diversity, OfRows(diversity), PersonShare(least)))
+
+
+def diverse_persons(least: float) -> PrivacyModel:
+    """No value is had by more than 1 / `least` of the persons; no value, no person has more than that of the rows."""
+    return of_persons_and_rows(FrequencyDiversity(least), least)
 
 
 def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, ...]]:
-    """Give each combination of codes that occurs a code of its own.
+    """Give each combination of codes that occurs a code of its own; return it by row, and each column's code by it.
 
     >>> rows, of_column = combine([np.array([1, 0, 1], dtype=np.int32), np.array([2, 2, 2], dtype=np.int32)])
     >>> rows.tolist(), [codes.tolist() for codes in of_column]
@@ -273,3 +357,23 @@ def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, .
     """
     rows, first = keys_of(columns)
     return rows.astype(np.int32), tuple(codes[first] for codes in columns)
+
+
+def _fewest(least: float) -> int:
+    """Rows a group needs that has l values of one row each."""
+    return max(1, math.ceil(least - TOLERANCE))
+
+
+def _exact(number: float) -> tuple[int, int]:
+    exact = Fraction(number).limit_denominator(_DENOMINATOR)
+    return exact.numerator, exact.denominator
+
+
+def _too_frequent(count: IntArray, rows: IntArray, least: float) -> BoolArray:
+    """Whether a count is more than 1/l of some rows, in whole numbers."""
+    numerator, denominator = _exact(least)
+    return np.asarray(count * numerator > rows * denominator)
+
+
+def _rounded_down(number: float) -> float:
+    return math.floor(number * 1000 + 1e-6) / 1000

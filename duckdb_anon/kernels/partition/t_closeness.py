@@ -15,7 +15,7 @@ import numpy as np
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.privacy_checks_jit import EQUAL, HIERARCHICAL, ORDERED, TOLERANCE, Check
-from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
+from duckdb_anon.kernels.partition.privacy_models import BoolArray, PrivacyModel
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.hierarchy import Hierarchy
 
@@ -23,7 +23,7 @@ Ground = Literal["equal", "ordered", "hierarchical"]
 
 
 @dataclass(frozen=True, eq=False)
-class TCloseness(Requirement):
+class TCloseness(PrivacyModel):
     """Earth mover's distance to the table's distribution at most t."""
 
     t: float  # largest distance allowed, 0 .. 1 (tolerance 1e-9)
@@ -47,7 +47,7 @@ class TCloseness(Requirement):
             raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
         return hierarchical_distance(groups, self.hierarchy, self.leaf_of_code)
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
+    def checks(self, table_counts: IntArray) -> list[Check]:
         counts = table_counts if self.whole_counts is None else self.whole_counts
         shares = counts / counts.sum()
         if self.ground == "equal":
@@ -74,8 +74,8 @@ class TCloseness(Requirement):
     def holds(self, groups: Groups) -> BoolArray:
         return np.asarray(self.distance(groups) <= self.t + TOLERANCE)
 
-    def attained(self, whole: Groups) -> str:
-        smallest = float(self.distance(whole).max(initial=0.0))
+    def best_achievable(self, table: Groups) -> str:
+        smallest = float(self.distance(table).max(initial=0.0))
         return f"t = {self.t:g} is asked, the smallest t this table can meet is {smallest:.6g}"
 
 

@@ -31,9 +31,7 @@ PAPER = "Guo, L., Ying, X., Wu, X. (2011), JCSE 5(3)"
 RISK_PARAMETERS = (
     Parameter("scope", "what is randomized", "text", "both", ("both", "qi", "sensitive")),
     Parameter(
-        "bins",
-        "ordered columns to bin first: {'age': 10} equal widths, or {'age': [30, 50]} cut points",
-        "mapping",
+        "bins", "ordered columns to bin first: {'age': 10} equal widths, or {'age': [30, 50]} cut points", "mapping"
     ),
     Parameter(
         "domain",

@@ -122,11 +122,7 @@ def check_diversity(function: str, bucket: IntArray, part: IntArray, sensitive: 
 
 
 def sliced_cells(
-    grouping: Grouping,
-    bucket: IntArray,
-    rows: Mapping[str, IntArray],
-    insensitive: IntArray,
-    rng: np.random.Generator,
+    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], insensitive: IntArray, rng: np.random.Generator
 ) -> dict[str, Cells]:
     """Return the columns of a sliced release; buckets are numbered at random, for their order follows the values.
 

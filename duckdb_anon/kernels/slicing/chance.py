@@ -21,7 +21,7 @@ import numpy as np
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.privacy_checks_jit import COMMON, LINKABLE, Check
-from duckdb_anon.kernels.partition.privacy_models import BoolArray, Requirement
+from duckdb_anon.kernels.partition.privacy_models import BoolArray, PrivacyModel
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.function_specs import Parameter
 
@@ -102,14 +102,14 @@ class Population:
 
 
 @dataclass(frozen=True)
-class CommonValue(Requirement):
+class CommonValue(PrivacyModel):
     """Belief that a shared value is the victim's own is at most alpha, for every value of the group."""
 
     rate: float  # sampling rate of both publishers
     alpha: float  # largest belief
     population: Population  # what is assumed of the other one
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
+    def checks(self, table_counts: IntArray) -> list[Check]:
         return [Check(COMMON, (self.rate, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _worst(self, groups: Groups) -> FloatArray:
@@ -120,17 +120,17 @@ class CommonValue(Requirement):
     def holds(self, groups: Groups) -> BoolArray:
         return self._worst(groups) <= self.alpha + _TOLERANCE
 
-    def attained(self, whole: Groups) -> str:
-        chance = self.population.occurrence(whole)
+    def best_achievable(self, table: Groups) -> str:
+        chance = self.population.occurrence(table)
         return (
             f"a belief of at most alpha = {self.alpha:g} is asked at sampling rate {self.rate:g}; this table reaches "
-            f"{float(self._worst(whole).max()):.4g}, and alpha with a rate of at most "
+            f"{float(self._worst(table).max()):.4g}, and alpha with a rate of at most "
             f"{largest_rate(self.alpha, float(chance.min())):.4g}"
         )
 
 
 @dataclass(frozen=True)
-class LinkableValues(Requirement):
+class LinkableValues(PrivacyModel):
     """At least d of the group's values occur in an independent group with probability alpha or more."""
 
     d: int  # number of values that must remain
@@ -142,7 +142,7 @@ class LinkableValues(Requirement):
         """Rows a group needs: d different values."""
         return self.d
 
-    def rules(self, table_counts: IntArray) -> list[Check]:
+    def checks(self, table_counts: IntArray) -> list[Check]:
         return [Check(LINKABLE, (self.d, self.alpha, self.population.own_weight), shares=self.population.share)]
 
     def _tail(self, groups: Groups) -> FloatArray:
@@ -151,10 +151,10 @@ class LinkableValues(Requirement):
     def holds(self, groups: Groups) -> BoolArray:
         return self._tail(groups) >= self.alpha - _TOLERANCE
 
-    def attained(self, whole: Groups) -> str:
+    def best_achievable(self, table: Groups) -> str:
         return (
             f"d = {self.d} shared values with probability alpha = {self.alpha:g} are asked, this table reaches "
-            f"{float(self._tail(whole).min()):.4g}"
+            f"{float(self._tail(table).min()):.4g}"
         )
 
 

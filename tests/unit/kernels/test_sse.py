@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import All, EntropyDiversity, FrequencyDiversity, KAnonymity, partition
 from duckdb_anon.kernels.partition.feature_encoding import features_of
-from duckdb_anon.kernels.partition.person_level import OfRows
-from duckdb_anon.kernels.slicing.diversity import ConditionalDiversity
+from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, OfRows
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import best_gain, matrix, squared_error

@@ -25,11 +25,11 @@ from duckdb_anon.kernels.partition import (
     KAnonymity,
     OfColumn,
     PersonShare,
+    PrivacyModel,
     RecursiveDiversity,
-    Requirement,
     TCloseness,
 )
-from duckdb_anon.kernels.partition.person_level import OfRows
+from duckdb_anon.kernels.partition.privacy_models import OfRows
 from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations
 from tests.reference import incognito
 from tests.reference.incognito import both, of_rows
@@ -50,7 +50,7 @@ class Example:
         combinations = Combinations(np.array(list(first.values())), counts)
         self.table = FrequencySet.of_table(self.levels, np.array(sensitive), combinations, owner)
 
-    def search(self, requirement: Requirement, allowed: int = 0) -> Any:
+    def search(self, requirement: PrivacyModel, allowed: int = 0) -> Any:
         return least_loss_node(self.table, requirement, allowed)
 
     def exhaustive(self, holds: incognito.Predicate, allowed: int = 0) -> Any:
@@ -98,7 +98,7 @@ ROWS = [
 @pytest.mark.parametrize(("requirement", "holds"), ROWS)
 @pytest.mark.parametrize("share", [0, 0.1, 0.3])
 def test_the_result_is_that_of_trying_every_node(
-    seed: int, requirement: Requirement, holds: incognito.Predicate, share: float
+    seed: int, requirement: PrivacyModel, holds: incognito.Predicate, share: float
 ) -> None:
     example = _random_example(seed)
     allowed = int(share * len(example.rows))
@@ -138,7 +138,7 @@ PERSONS = [
 @pytest.mark.parametrize(("requirement", "holds"), PERSONS)
 @pytest.mark.parametrize("share", [0, 0.1, 0.3])
 def test_the_result_is_that_of_trying_every_node_where_persons_have_several_rows(
-    seed: int, requirement: Requirement, holds: incognito.Predicate, share: float
+    seed: int, requirement: PrivacyModel, holds: incognito.Predicate, share: float
 ) -> None:
     example = _random_example(seed, persons=True)
     allowed = int(share * len(example.rows))
@@ -212,7 +212,7 @@ def _wide(rows: int, columns: int) -> Example:
     ],
 )
 def test_most_nodes_are_excluded_without_a_check(
-    monkeypatch: pytest.MonkeyPatch, requirement: Requirement, allowed: int, most: float
+    monkeypatch: pytest.MonkeyPatch, requirement: PrivacyModel, allowed: int, most: float
 ) -> None:
     example = _wide(800, 5)
     checked: list[int] = []

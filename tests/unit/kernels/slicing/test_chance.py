@@ -85,7 +85,7 @@ def test_belief_is_asked_of_every_value_in_the_group() -> None:
         chance = chance_of_occurrence(np.array(values), np.array([float(m)] * len(values)))
         expected.append(bool((belief(0.5, chance) <= 0.4).all()))
     assert requirement.holds(groups).tolist() == expected == [True, False, True]
-    assert "0.4" in requirement.attained(groups)
+    assert "0.4" in requirement.best_achievable(groups)
 
 
 def test_own_shares_are_smoothed_towards_the_table() -> None:
