@@ -13,8 +13,6 @@ import numpy as np
 
 from duckdb_anon.kernels.lattice.levels import GeneralizationLevels
 from duckdb_anon.kernels.partition import Groups
-from duckdb_anon.kernels.partition.equivalence_classes import SensitiveCells
-from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import compact, joint, keys_of
 from duckdb_anon.model.coded_table import CodeArray, Combinations, FloatArray, IntArray
 
@@ -50,10 +48,8 @@ class FrequencySet:
         values = tuple(a.value_of_code[0][a.attribute.codes[rows]].astype(np.int32) for a in attributes)
         sensitive = None if sensitive is None else sensitive[rows]
         person = None if person is None else person[rows]
-        counts = np.zeros(0, dtype=np.int64)
-        if sensitive is not None:
-            once = np.arange(len(rows)) if person is None else keys_of([person, sensitive]).first
-            counts = np.bincount(sensitive[once], weights=table.counts if person is None else None).astype(np.int64)
+        one = np.zeros(len(rows), dtype=np.int64)
+        counts = Groups(one, sensitive, person=person, weights=table.counts).table_counts
         return cls(tuple(attributes), (0,) * len(values), values, table.counts, counts, sensitive, person)
 
     def classes(self, node: Levels) -> IntArray:
@@ -64,18 +60,7 @@ class FrequencySet:
 
     def groups(self, class_of_combination: IntArray) -> Groups:
         """The classes, ready to be checked against a requirement."""
-        if self.person is not None:
-            return Groups(class_of_combination, self.sensitive, self.table_counts, self.person, self.rows)
-        sizes = np.bincount(class_of_combination, weights=self.rows).astype(np.int64)
-        if self.sensitive is None:
-            number = np.arange(len(sizes) + 1)
-            cells = SensitiveCells(number[:-1], np.zeros(len(sizes), dtype=np.int64), sizes, number)
-            return Groups.of_cells(cells, self.table_counts, sizes)
-        keys = keys_of([class_of_combination, self.sensitive])
-        count = np.bincount(keys.of_row, weights=self.rows).astype(np.int64)
-        group = class_of_combination[keys.first]
-        cells = SensitiveCells(group, self.sensitive[keys.first].astype(np.int64), count, offsets_of(group, len(sizes)))
-        return Groups.of_cells(cells, self.table_counts, sizes)
+        return Groups(class_of_combination, self.sensitive, self.table_counts, self.person, self.rows)
 
     def roll_up(self, node: Levels) -> FrequencySet:
         """The frequency set at more general levels, equal combinations merged."""

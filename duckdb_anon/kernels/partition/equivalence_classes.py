@@ -29,7 +29,7 @@ class SensitiveCells(NamedTuple):
 
 
 class Groups:
-    """Groups of rows put before a requirement.
+    """Groups of rows put before a privacy model.
 
     Attributes:
         sizes: rows of each group (persons, where rows belong to persons), shape (groups,).
@@ -44,31 +44,22 @@ class Groups:
         person: Integers | None = None,
         weights: IntArray | None = None,
     ) -> None:
-        """Take the rows as they are."""
+        """Take the rows as they are; `weights`: how many equal rows each one stands for."""
         self._group_of_row = group_of_row
         self._sensitive: Integers | None = sensitive
         self._person: Integers | None = person
         self._weights: IntArray | None = weights
         self._by_rows: Mapping[str, Groups] = {}
-        self.sizes: IntArray = np.bincount(group_of_row)
-        if person is not None:
-            self.sizes = np.bincount(group_of_row[self._firsts(group_of_row)])
-        if table_counts is None and sensitive is not None:
-            of_table = sensitive if person is None else sensitive[self._firsts(sensitive)]
-            table_counts = np.bincount(of_table)
-        self.table_counts: IntArray = np.zeros(0, dtype=np.int64) if table_counts is None else table_counts
+        self.sizes: IntArray = self._counted(group_of_row)
+        if table_counts is None:
+            table_counts = np.zeros(0, dtype=np.int64) if sensitive is None else self._counted(sensitive)
+        self.table_counts: IntArray = table_counts
 
     @classmethod
     def of_cells(
         cls, cells: SensitiveCells, table_counts: IntArray, sizes: IntArray, by_rows: Mapping[str, Groups] | None = None
     ) -> Groups:
-        """Make groups of known sizes and cells, whose rows nobody asks for.
-
-        Args:
-            cells: sensitive values of each group with their counts.
-            table_counts: rows of the whole table with each sensitive code.
-            by_rows: what `of_rows` returns, where persons are counted.
-        """
+        """Make groups of known sizes and cells; `by_rows` is what `of_rows` returns, where persons are counted."""
         groups = cls.__new__(cls)
         groups.sizes, groups.table_counts = sizes, table_counts
         groups._sensitive = groups._person = groups._weights = None
@@ -76,26 +67,18 @@ class Groups:
         groups.__dict__["cells"] = cells
         return groups
 
-    def _firsts(self, *keys: Integers) -> IntArray:
-        """One row of each person with each combination of keys."""
+    def _counted(self, key: Integers, minlength: int = 0) -> IntArray:
+        """Rows (persons) with each key."""
         if self._person is None:
-            raise ValueError("every row is a person here")
-        return keys_of([self._person, *keys]).first
+            return np.bincount(key, self._weights, minlength).astype(np.int64)
+        return np.bincount(key[keys_of([self._person, key]).first], minlength=minlength)
 
     def of_rows(self, value: Literal["person", "value"]) -> Groups:
         """The same groups where rows are counted: by the sensitive value, or by the person in its place."""
         if value in self._by_rows:
             return self._by_rows[value]
         code = self._person if value == "person" else self._sensitive
-        if self._weights is None or code is None:
-            return Groups(self._group_of_row, code)
-        found = keys_of([self._group_of_row, code])
-        counts = np.bincount(found.of_row, weights=self._weights).astype(np.int64)
-        group, code = self._group_of_row[found.first].astype(np.int64), code[found.first].astype(np.int64)
-        order = np.lexsort((code, group))
-        cells = SensitiveCells(group[order], code[order], counts[order], offsets_of(group[order], len(self)))
-        sizes = np.bincount(self._group_of_row, weights=self._weights).astype(np.int64)
-        return Groups.of_cells(cells, np.bincount(code, weights=counts).astype(np.int64), sizes)
+        return Groups(self._group_of_row, code, weights=self._weights)
 
     def project_codes(self, code_of: Integers) -> Groups:
         """Return the same groups with other sensitive codes, `code_of` their old ones."""
@@ -103,10 +86,10 @@ class Groups:
         if self._sensitive is not None and self._person is not None:
             # a person counts once for each value of this column
             sensitive = code_of[self._sensitive]
-            table = np.bincount(sensitive[self._firsts(sensitive)], minlength=domain)
+            table = self._counted(sensitive, domain)
             return Groups(self._group_of_row, sensitive, table, self._person, self._weights)
         table = np.bincount(code_of[: len(self.table_counts)], weights=self.table_counts, minlength=domain)
-        return Groups.of_cells(self.merged(code_of[self.cells.code], domain), table.astype(np.int64), self.sizes)
+        return Groups.of_cells(self.recode_cells(code_of[self.cells.code], domain), table.astype(np.int64), self.sizes)
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -119,8 +102,13 @@ class Groups:
             raise ValueError("this requirement needs a sensitive column")
         group_of_row, sensitive = self._group_of_row, self._sensitive
         if self._person is not None:
-            once = self._firsts(group_of_row, sensitive)
+            once = keys_of([self._person, group_of_row, sensitive]).first
             group_of_row, sensitive = group_of_row[once], sensitive[once]
+        elif self._weights is not None:
+            keys = keys_of([group_of_row, sensitive])
+            group = group_of_row[keys.first].astype(np.int64)
+            count = np.bincount(keys.of_row, self._weights).astype(np.int64)
+            return SensitiveCells(group, sensitive[keys.first].astype(np.int64), count, offsets_of(group, len(self)))
         domain = max(1, len(self.table_counts))
         group, code, count = count_cells(group_of_row, sensitive, len(self), domain)
         return SensitiveCells(group, code, count, offsets_of(group, len(self)))
@@ -138,13 +126,8 @@ class Groups:
         result: IntArray = np.maximum.reduceat(self.cells.counts, self.cells.offsets[:-1])
         return result
 
-    def merged(self, code: Integers, domain: int) -> SensitiveCells:
-        """The cells under other codes, those of one group and code added up.
-
-        Args:
-            code: new code of each cell, 0 .. domain - 1.
-            domain: exclusive bound of the codes.
-        """
+    def recode_cells(self, code: Integers, domain: int) -> SensitiveCells:
+        """The cells under other codes, 0 .. domain - 1, those of one group and code added up."""
         order = order_by(self.cells.group, code, domain)
         key = self.cells.group[order] * domain + code[order]
         starts = run_starts(key)

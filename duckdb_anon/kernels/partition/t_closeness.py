@@ -134,7 +134,7 @@ def hierarchical_distance(groups: Groups, hierarchy: Hierarchy, leaf_of_code: Co
     for node_of_code in _levels(hierarchy, leaf_of_code):
         table = np.bincount(node_of_code, weights=shares, minlength=len(step))
         total += float((table * step).sum())
-        group, node, count, _ = groups.merged(node_of_code[cells.code], len(step))
+        group, node, count, _ = groups.recode_cells(node_of_code[cells.code], len(step))
         share = count / groups.totals[group]
         excess = (np.abs(share - table[node]) - table[node]) * step[node]
         total += np.bincount(group, weights=excess, minlength=len(groups))
