@@ -15,7 +15,7 @@ from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.functions_page import page
 from duckdb_anon.model.function_specs import REQUIRED, SECTIONS, Entry, Method, PureSql
 from duckdb_anon.model.release_formats import read
-from duckdb_anon.model.release_formats.known_shapes import SHAPES
+from duckdb_anon.model.release_formats.formats import FORMATS
 from duckdb_anon.registry import ENTRIES, METHODS
 from tests.reference.entry_calls import arguments, is_scalar, require_extra, smallest_call, tables_of
 
@@ -51,7 +51,7 @@ def test_functions_offered_in_place_of_one_that_counts_rows_count_persons(entry:
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
 def test_formats_of_an_entry_exist(entry: Entry) -> None:
     formats = entry.formats if isinstance(entry, Method) else getattr(entry, "answers", ())
-    assert formats == ("*",) or set(formats) <= {shape.name for shape in SHAPES}
+    assert formats == ("*",) or set(formats) <= {shape.name for shape in FORMATS}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)

@@ -10,7 +10,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.model.function_specs import Entry, PureSql, Query, Report
-from duckdb_anon.model.release_formats.known_shapes import SHAPES
+from duckdb_anon.model.release_formats.formats import FORMATS
 from duckdb_anon.registry import ENTRIES
 from tests.reference.entry_calls import Tables, reads_release, refusal
 from tests.reference.oracles import attackers, criteria, risks, utility
@@ -60,13 +60,13 @@ def test_a_measure_refuses_by_name_what_it_does_not_answer(
     if missing:
         function, code, message = refusal(con, replace(TABLES, release=f"{shape}_release").statement(entry))
         assert (function, code) == (entry.name, "format-not-read")
-        assert all(one.says in message for one in SHAPES if one.name in missing)
+        assert all(one.says in message for one in FORMATS if one.name in missing)
         assert any(f"{other.name} " in message for other in ENTRIES if other != entry)
 
 
 def test_there_is_a_release_of_every_shape() -> None:
     # a constant beside the columns of an edged release changes no value's shape
-    assert {shape.name for shape in SHAPES} - {"linked", "persons", "edged"} == set(RELEASES)
+    assert {shape.name for shape in FORMATS} - {"linked", "persons", "edged"} == set(RELEASES)
 
 
 def test_attackers_answer_every_shape_and_criteria_those_in_which_rows_are_persons() -> None:

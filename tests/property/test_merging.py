@@ -15,8 +15,7 @@ from duckdb_anon.kernels.slicing.record_linkage_bound import record_association
 from duckdb_anon.methods import merging, slicing
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.release_formats import BUCKET
-from duckdb_anon.model.release_formats.linked import SOURCE
+from duckdb_anon.model.release_formats import BUCKET, SOURCE
 from duckdb_anon.model.released_columns import ROWS, Struct
 from tests.reference.merging import association, attribute, unseen
 from tests.reference.plain_slices import plain_shares

@@ -19,12 +19,22 @@ method that releases one plans it under `Carrier.key`; where the original has a 
 `bucket_` (`released_name`). Where nothing is known of the original, columns with a role are taken to be its own, and a
 table that only shows when the call runs (temporary, CTE, DataFrame) is refused where it has another one (`in_doubt`).
 
-A new shape is one file with one `Shape`, and one line in `registry.SHAPES`. Put into the claims what the columns carry
-and what the rows weigh; queries, and the measures that answer `EVERY` shape, then read such releases.
+The formats are the table `formats.FORMATS`.
 """
 
-from duckdb_anon.model.release_formats.buckets import BUCKET
-from duckdb_anon.model.release_formats.claims import (
+from duckdb_anon.model.release_formats.formats import (
+    BUCKET,
+    CHANNELS,
+    COUNT,
+    EDGES,
+    FORMATS,
+    RATE,
+    RETENTION,
+    SOURCE,
+    SUPPRESSED,
+    Format,
+)
+from duckdb_anon.model.release_formats.reading import (
     EVERY,
     carriers,
     carriers_in_doubt,
@@ -34,14 +44,7 @@ from duckdb_anon.model.release_formats.claims import (
     refuse,
     released_name,
 )
-from duckdb_anon.model.release_formats.counts import COUNT
-from duckdb_anon.model.release_formats.edged import EDGES
-from duckdb_anon.model.release_formats.linked import SOURCE
-from duckdb_anon.model.release_formats.randomized import CHANNELS
-from duckdb_anon.model.release_formats.retained import RETENTION
-from duckdb_anon.model.release_formats.sampled import RATE
-from duckdb_anon.model.release_formats.schema import Carrier, Cell, Claims, Content, Contents, Shape, Truth, Weight
-from duckdb_anon.model.release_formats.suppressed import SUPPRESSED
+from duckdb_anon.model.release_formats.schema import Carrier, Cell, Claims, Content, Contents, Truth, Weight
 
 __all__ = [
     "BUCKET",
@@ -49,6 +52,7 @@ __all__ = [
     "COUNT",
     "EDGES",
     "EVERY",
+    "FORMATS",
     "RATE",
     "RETENTION",
     "SOURCE",
@@ -58,7 +62,7 @@ __all__ = [
     "Claims",
     "Content",
     "Contents",
-    "Shape",
+    "Format",
     "Truth",
     "Weight",
     "carriers",

@@ -1,4 +1,4 @@
-"""What a release says, column by column and row by row; the answer of `shapes.read`."""
+"""What a release says, column by column and row by row; the answer of `release_formats.read`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from duckdb_anon.model.errors import ColumnError, listed
+from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, is_nested, list_type
 
@@ -174,7 +174,7 @@ class Contents:
 
 @dataclass
 class Claims:
-    """A release half read: shapes claim columns nobody has claimed yet.
+    """A release half read: formats claim columns that no other has claimed.
 
     Attributes:
         release: column to DuckDB type.
@@ -262,27 +262,6 @@ class Claims:
         self.columns[fold(name)] = Content(fold(name), name, "", kind, cell, truth, self.original_type(name))
 
 
-@dataclass(frozen=True)
-class Shape:
-    """An entry of the registry of shapes.
-
-    Attributes:
-        name: what it is called.
-        says: what such a release shows, for messages.
-        claim: claims the columns it understands; true when the release has this shape.
-        carriers: columns it may have that are not the original's.
-        names: whether a release goes by this name; otherwise it only adds to another shape.
-        instead: what answers on such a release, for those whose measure does not.
-    """
-
-    name: str
-    says: str
-    claim: Callable[[Claims], bool]
-    carriers: tuple[Carrier, ...] = ()
-    names: bool = True
-    instead: str = "relative_error and workload_error answer queries on it"
-
-
 def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
     """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has.
 
@@ -302,29 +281,6 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, 
                     f"{asked}column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases "
                     f"in DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
                 )
-
-
-def refuse_doubles(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
-    """Raise where several columns may be one carrier of a release whose original is known, and has none of them.
-
-    Args:
-        claims: the release before anything is claimed.
-        carriers: all carriers there are.
-        table: its name.
-        asked: who asks, for messages.
-
-    Raises:
-        ColumnError: naming the columns: one of them was added, or is of a wider original than the one that is known.
-    """
-    if claims.original is None:
-        return
-    for carrier in carriers:
-        found = claims.fitting(carrier)
-        if len(found) > 1:
-            raise ColumnError(
-                f"{asked}columns {listed(found)} of {table} may each tell {carrier.tells}, and the original has none "
-                "of them; compare with the table that the release was made of, or drop the one that tells nothing"
-            )
 
 
 def _remedy(claims: Claims, name: str) -> str:

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from sqlglot import parse_one
 
-from duckdb_anon.model.release_formats.known_shapes import SHAPES
+from duckdb_anon.model.release_formats.formats import FORMATS
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_releases import BOXES, BUCKETS, PEOPLE, SLICED
 from tests.reference.rewrite_tables import REGIONS, TREE, seen
@@ -78,7 +78,7 @@ def test_rewritten_query_runs_and_keeps_the_column_names(
 
 
 def test_every_rule_has_a_fixture() -> None:
-    assert {shape for shape, _, _ in pairs()} == {shape.name for shape in SHAPES}
+    assert {shape for shape, _, _ in pairs()} == {shape.name for shape in FORMATS}
 
 
 ALONE = ("rows", "randomized", "retained", "suppressed")

@@ -1,4 +1,4 @@
-"""Reading a release: every shape claims what it understands, in the order of the registry."""
+"""Reading a release: every format claims the columns that it understands, in the order of `formats.FORMATS`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats import known_shapes
-from duckdb_anon.model.release_formats.buckets import BUCKET
-from duckdb_anon.model.release_formats.linked import SOURCE
-from duckdb_anon.model.release_formats.schema import Carrier, Claims, Contents, Shape, refuse_doubles, refuse_strangers
+from duckdb_anon.model.release_formats import formats
+from duckdb_anon.model.release_formats.formats import BUCKET, SOURCE, Format
+from duckdb_anon.model.release_formats.schema import Carrier, Claims, Contents, refuse_strangers
 
 PLAIN = "rows"
 EVERY = ("*",)
@@ -17,8 +16,8 @@ EVERY = ("*",)
 
 
 def carriers() -> tuple[Carrier, ...]:
-    """Every carrier some shape may have."""
-    return tuple(dict.fromkeys(carrier for shape in known_shapes.SHAPES for carrier in shape.carriers))
+    """Every carrier some format may have."""
+    return tuple(dict.fromkeys(carrier for shape in formats.FORMATS for carrier in shape.carriers))
 
 
 def may_carry(name: str) -> bool:
@@ -64,7 +63,7 @@ def read(
         function: the SQL function that asks, for messages.
 
     Raises:
-        ColumnError: a column is called like a carrier, but its type is none a carrier has; several columns may be one.
+        ColumnError: a column is called like a carrier, but its type is none a carrier has;
 
     Example:
         >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
@@ -80,8 +79,7 @@ def read(
     )
     asked = f"{function}: " if function else ""
     claims.keep_nested(_folded(kept))
-    refuse_doubles(claims, carriers(), table, asked)
-    found = [shape for shape in known_shapes.SHAPES if shape.claim(claims)]
+    found = [shape for shape in formats.FORMATS if shape.claim(claims)]
     refuse_strangers(claims, carriers(), table, asked)
     return Contents(
         _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
@@ -91,7 +89,7 @@ def read(
 
 
 def refuse(function: str, table: str, contents: Contents, answers: Collection[str]) -> None:
-    """Raise where a release has a shape that a measure does not answer: the one place that refuses.
+    """Raise where a release has a format that a measure does not answer: the one place that refuses.
 
     Args:
         function: SQL function, for messages.
@@ -103,9 +101,7 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
         ColumnError: naming the shape and what would answer instead.
     """
     if not contents.answered(answers):
-        missing = [
-            shape for shape in known_shapes.SHAPES if shape.name in contents.shapes and shape.name not in answers
-        ]
+        missing = [shape for shape in formats.FORMATS if shape.name in contents.shapes and shape.name not in answers]
         raise ColumnError(
             f"{function}: {table} {' and '.join(shape.says for shape in missing)}, which {function} does not read "
             f"(it reads {listed(_in_order(answers))}); {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
@@ -115,14 +111,14 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
 
 
 def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
-    """Words of the carriers that change what a measure makes of a table: those of shapes that it does not answer.
+    """Words of the carriers that change what a measure makes of a table: those of formats that it does not answer.
 
     A bucket always does: it decides whether STRUCT columns are slices.
 
     >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
     ('bucket', 'noisy_count', 'rr', 'sensitive_edges')
     """
-    changing = {c.word for s in known_shapes.SHAPES if s.name not in answers for c in s.carriers} - {SOURCE.word}
+    changing = {c.word for s in formats.FORMATS if s.name not in answers for c in s.carriers} - {SOURCE.word}
     return tuple(sorted({*changing, BUCKET.word} if "*" not in answers else {BUCKET.word}))
 
 
@@ -139,7 +135,7 @@ def in_doubt(table: str) -> str:
     )
 
 
-def _doubt(missing: Collection[Shape], contents: Contents) -> str:
+def _doubt(missing: Collection[Format], contents: Contents) -> str:
     named = [name for name in contents.carriers for shape in missing for c in shape.carriers if c.stands_for(name)]
     if not named or contents.known:
         return ""
@@ -147,18 +143,18 @@ def _doubt(missing: Collection[Shape], contents: Contents) -> str:
     return f". If {listed(dict.fromkeys(named))} is an ordinary column of the original, say keep := [{names}]"
 
 
-def _name(found: Sequence[Shape]) -> str:
+def _name(found: Sequence[Format]) -> str:
     """The name a release goes by: that of the first shape that names it; rows are what is left."""
     return next((shape.name for shape in found if shape.names), PLAIN)
 
 
-def _names(found: Sequence[Shape]) -> tuple[str, ...]:
+def _names(found: Sequence[Format]) -> tuple[str, ...]:
     """All shapes; plain rows are one only where there is no other to name it by."""
     return tuple(shape.name for shape in found if shape.name != PLAIN or _name(found) == PLAIN)
 
 
 def _in_order(answers: Collection[str]) -> list[str]:
-    return [shape.name for shape in known_shapes.SHAPES if shape.name in answers]
+    return [shape.name for shape in formats.FORMATS if shape.name in answers]
 
 
 def _folded(names: Collection[str]) -> frozenset[str]:
