@@ -139,7 +139,7 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
         shown.append(f"_anon_values{k}.value as {ident(name)}")
     steps.append(f"_anon_drawn as (select {', '.join(lists)} from _anon_answer)")
     if call.draws > 1:
-        shown.append(f"_anon_draw as {ident(_free('draw', columns))}")
+        shown.append(f"_anon_draw as {ident(free_name('draw', columns))}")
     return "with " + ",\n".join(steps) + f"\nselect {', '.join(shown)}\nfrom _anon_drawn {' '.join(joins)}"
 
 
@@ -179,7 +179,7 @@ def _as_texts(kind: str) -> str:
     return f"::{_OF_BYTES.sub('VARCHAR', kind)}" if _OF_BYTES.search(kind) else ""
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
+def free_name(name: str, taken: Iterable[str]) -> str:
     """A name that no column has."""
     folded = {fold(column) for column in taken}
     while name in folded:

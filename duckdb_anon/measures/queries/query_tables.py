@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.duckdb_metadata import functions_there
+from duckdb_anon.measures.queries.plausible_tables import plausible_tables_of
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
@@ -68,6 +69,7 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
+    released = replace(released, drawn=plausible_tables_of(context, original, release))
     said = read_description(release.comment)
     if said is not None:
         released = replace(

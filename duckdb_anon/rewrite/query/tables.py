@@ -7,7 +7,7 @@ written before a single row is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -21,6 +21,7 @@ from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, l
 
 __all__ = [
     "Bounds",
+    "PlausibleTables",
     "TableInfo",
     "bag_type",
     "box_type",
@@ -34,6 +35,21 @@ __all__ = [
 Bounds = Literal["none", "hard", "sure", "likely"]
 """Which low and high a rewritten query gives: none; hard bounds; hard bounds where there are any, else 95% intervals;
 95% intervals where there are any, else hard bounds."""
+
+
+@dataclass(frozen=True)
+class PlausibleTables:
+    """Plausible tables of a release.
+
+    Attributes:
+        sql: SELECT of their columns, one table after another, and of the number of each.
+        number: name of the column with the number, from 1.
+        draws: how many there are.
+    """
+
+    sql: str
+    number: str
+    draws: int
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,7 @@ class TableInfo:
         unbounded: of a release, why it gives no low and high; '' where it does.
         certain: of a release, whether low and high are asked for.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
-        drawn: of a release, SELECT of plausible tables made of it, '' where there are none.
+        drawn: of a release, gives plausible tables with some of its original's columns; None where there are none.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
 
@@ -74,7 +90,7 @@ class TableInfo:
     certain: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
-    drawn: str = ""
+    drawn: Callable[[Sequence[str]], PlausibleTables] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

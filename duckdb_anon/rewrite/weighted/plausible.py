@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.scope import build_scope
 
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.outputs import _flags
 from duckdb_anon.rewrite.query.parse import grounded, is_original
-from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.walking import all_of, leftmost
-from duckdb_anon.rewrite.weighted.combine import combined
+from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo
+from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.weighted.combine import DrawQuery, combined
+from duckdb_anon.rewrite.weighted.factors import quoted
 
-DRAWS = 10
 
-
-def over_draws(tree: exp.Query, drawn: str, tables: Sequence[TableInfo]) -> exp.Query:
+def over_draws(
+    tree: exp.Query, drawn: Callable[[Sequence[str]], PlausibleTables], tables: Sequence[TableInfo]
+) -> exp.Query:
     """Write the query that answers from plausible tables.
 
     Args:
         tree: a bound query over the original.
-        drawn: SELECT of `DRAWS` plausible tables, with the original's columns and `draw`.
+        drawn: gives plausible tables with some of the original's columns.
         tables: the original first, then other tables of the query.
     """
     scope = build_scope(tree)
     measures = _flags(scope) if scope is not None else []
-    places = [f"c{i}" for i, _ in enumerate(leftmost(tree).expressions)]
-    answers = []
-    for draw in range(1, (DRAWS if any(measures) else 1) + 1):
-        made = tree.copy()
-        for table in all_of(made, exp.Table):
-            if is_original(table):
-                table.set("this", exp.to_identifier("plausible", quoted=True))
-                rows = sqlglot.parse_one(
-                    f'select * exclude (draw) from "plausible" where draw = {draw}', dialect="duckdb"
-                )
-                table.replace(exp.Subquery(this=rows, alias=table.args.get("alias")))
-        made = grounded(made, [tables[0], *tables[1:]])
-        answers.append(f"select * from ({made.sql('duckdb', comments=False)}) as q({', '.join(places)})")
-    return combined(tree, drawn, answers, measures, tables[0])
+    read = {fold(column.name) for column in all_of(tree, exp.Column)}
+    names = [name for name, _ in tables[0].columns]
+    plausible = drawn([name for name in names if fold(name) in read] or names[:1])
+    if not any(measures):
+        return _on_draw(tree, f"({plausible.sql})", plausible.number, 1, tables)
+    query = DrawQuery.of(tree, measures)
+    places = ", ".join(f"c{i}" for i, _ in enumerate(query.measures))
+    answers = [
+        f"select * from ({made.sql('duckdb', comments=False)}) as q({places})"
+        for draw in range(1, plausible.draws + 1)
+        for made in [_on_draw(query.tree, '"plausible"', plausible.number, draw, tables)]
+    ]
+    return combined(query, plausible.sql, answers, tables)
+
+
+def _on_draw(tree: exp.Query, source: str, number: str, draw: int, tables: Sequence[TableInfo]) -> exp.Query:
+    """The query over one of the tables."""
+    made = tree.copy()
+    for table in all_of(made, exp.Table):
+        if is_original(table):
+            text = f"select * exclude ({quoted(number)}) from {source} where {quoted(number)} = {draw}"
+            rows = sqlglot.parse_one(text, dialect="duckdb")
+            table.replace(exp.Subquery(this=rows, alias=table.args.get("alias")))
+    return grounded(made, tables)

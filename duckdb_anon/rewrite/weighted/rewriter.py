@@ -55,7 +55,7 @@ def estimator(
         _refuse_groups_below(tree)
         compiled = compile_tree(tree, release, tables, model, bounds)
     except NotLinearError:
-        if before is None:
+        if before is None or release.drawn is None:
             raise
         compiled = Compiled(over_draws(before, release.drawn, tables), {})
     unrounded(compiled.tree)

@@ -1,0 +1,116 @@
+"""Queries over plausible tables: exact where the release is exact, put together sensibly where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+from duckdb_anon.engine import imputation
+from duckdb_anon.rewrite import rewriter
+from duckdb_anon.rewrite.weighted.plausible import over_draws
+
+QUERIES = (
+    "select count(distinct age) as n from people",
+    "select city, median(age), count(distinct age) from people group by city order by city",
+    "select city, count(*) as n from people group by city having count(*) > 20 order by n desc, city limit 2",
+    "select city, count(*) as n from people group by city order by median(age), city limit 2",
+    "select city, list(distinct age order by age), bool_or(age > 50), mode(flag) from people group by city order by 1",
+    "select city, max(r) from (select city, row_number() over (partition by city order by age) as r from people) "
+    "group by city order by city",
+    "select city, age, count(*) over (partition by city) as n from people order by city, age limit 20",
+    "select city, age, sum(count(*)) over (partition by city order by age) as n from people group by city, age order by 1, 2",
+    "select 'a' as k, count(distinct age) as n from people where flag union all "
+    "select 'b', count(distinct city) from people order by k",
+    "select count(*) from people a where age > (select avg(age) from people b where a.city = b.city)",
+    "select avg(n) from (select city, count(*) as n from people group by city)",
+    "select min(born), max(city) from people where exists (select 1 from people)",
+    "select city, median(age) from people where age > 1000 group by city",
+    "select median(age) from people where age > 1000",
+)
+
+
+@pytest.fixture(autouse=True)
+def imputed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every query is answered from plausible tables."""
+
+    def estimator(tree: Any, release: Any, tables: Any, bounds: Any = "none", spread: Any = "") -> rewriter.Estimate:
+        return rewriter.Estimate(over_draws(tree, release.drawn, tables))
+
+    monkeypatch.setattr(rewriter, "estimator", estimator)
+    monkeypatch.setattr(rewriter, "_round", lambda *_: None)
+    yield
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""create table people as select 'c' || range % 4 as city, (hash(range) % 60)::int as age,
+        range % 3 = 0 as flag, date '2020-01-01' + (range % 50)::int as born from range(90)""")
+    for column, role in {"city": "quasi", "age": "quasi", "flag": "sensitive", "born": "insensitive"}.items():
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    con.execute("create table same as from people")
+    return con
+
+
+def rewritten(con: duckdb.DuckDBPyConnection, query: str, release: str) -> list[tuple[Any, ...]]:
+    row = con.execute(f"select rewrite_query($${query}$$, 'people', '{release}')").fetchone()
+    assert row is not None
+    return con.execute(row[0]).fetchall()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_an_exact_release_answers_as_the_original(people: duckdb.DuckDBPyConnection, query: str) -> None:
+    assert rewritten(people, query, "same") == people.execute(query).fetchall()
+
+
+def test_rows_that_few_draws_have_are_left_out_and_numbers_are_means(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table boxes as from mondrian('people', 20)")
+    found = dict(rewritten(people, "select age, count(*) from people group by age", "boxes"))
+    drawn = people.execute(
+        "select age, avg(c) from (select age, draw, count(*) as c from impute('boxes', 10, original := 'people', "
+        "seed := 1) group by all) group by age having count(*) >= 5"
+    ).fetchall()
+    assert found == pytest.approx(dict(drawn))
+    assert len(found) < 60
+
+
+def test_a_release_is_drawn_once_until_it_changes(
+    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.execute("create table boxes as from mondrian('people', 5)")
+    times: list[str] = []
+    draw = imputation._drawn
+    monkeypatch.setattr(imputation, "_drawn", lambda call, given: times.append(call.table) or draw(call, given))
+    query = "select median(age) from people"
+    first = rewritten(people, query, "boxes")
+    assert rewritten(people, query, "boxes") == first
+    rewritten(people, "select city, count(distinct flag) from people group by city", "boxes")
+    assert len(times) == 1
+    people.execute("begin")
+    people.execute("delete from boxes where rowid < 40")
+    rewritten(people, query, "boxes")
+    assert len(times) == 2
+    people.execute("rollback")
+    assert rewritten(people, query, "boxes") == first
+    assert len(times) == 2
+
+
+def test_what_cannot_be_drawn_is_said_while_planning(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table short as select city, age from people")
+    with pytest.raises(duckdb.InvalidInputException, match="shows no column 'flag'"):
+        rewritten(people, "select count(distinct flag) from people", "short")
+
+
+def test_one_draw_answers_queries_without_measures(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table boxes as from mondrian('people', 5)")
+    found = rewritten(people, "select distinct city from people order by city", "boxes")
+    assert found == [("c0",), ("c1",), ("c2",), ("c3",)]
+
+
+def test_plausible_tables_number_columns_apart_from_the_originals(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table people as select range % 5 as draw from range(20)")
+    con.execute("comment on column people.draw is 'anon: quasi'")
+    con.execute("create table same as from people")
+    assert rewritten(con, "select count(distinct draw) from people", "same") == [(5,)]
