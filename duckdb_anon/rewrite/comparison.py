@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, when_run
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
@@ -22,12 +23,15 @@ from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, outputs
-from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, plain, require_table, to_sql
+from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, plain, quoted, require_table, to_sql
 from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
 from duckdb_anon.rewrite.query.single_rows import picks_first
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.rewriter import estimator
+
+_ANSWER = ("measure", "estimate", "low", "high", "confidence", "method", "note")
+"""Columns of an answer beside its keys."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +120,8 @@ def answers(
         namer: tells what DuckDB calls an expression without alias, which subqueries are read by.
 
     Returns:
-        SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, estimate, low, high, confidence DOUBLE, note
-        VARCHAR: one row a group and measure.
+        SQL with the query's own key columns, then measure VARCHAR, estimate, low, high, confidence DOUBLE, method, note
+        VARCHAR: one row a group and measure. Of several grouping sets `grouping` says which keys a row is a total over.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.
@@ -128,13 +132,18 @@ def answers(
     if not measures:
         raise RewriteError("the query has no aggregate to estimate; give it a COUNT, SUM, AVG, MIN or MAX")
     wanted = ",\n    ".join(_measure(sides, number) for number in measures)
+    names = _once([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
+    shown = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
+    shown += [f"e._level as {quoted(_once([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
     return "\n".join(
         [
             f"with _estimate as (\n{sides.estimate}\n),",
-            f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {wanted}\n  ]) as m",
+            f"_both as (\n  select {', '.join([*shown, ''])}unnest([\n    {wanted}\n  ]) as _m",
             "  from (select _one as e, _one as o from _estimate as _one)\n)",
-            "select keys, m.measure as measure, m.estimate as estimate, m.low as low, m.high as high,",
-            "  m.confidence as confidence, m.note as note",
+            "select * exclude (_m), _m.measure as measure, _m.estimate as estimate, _m.low as low, _m.high as high,",
+            "  _m.confidence as confidence,",
+            "  case when _m.confidence = 1 and _m.low = _m.high then 'exact' else 'closed form' end as method,",
+            "  _m.note as note",
             "from _both",
         ]
     )
@@ -256,11 +265,11 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
 
 
 def _once(names: Sequence[str]) -> list[str]:
-    """Names that are all different: a MAP has each key once."""
+    """Names that are all different, as the columns of a table and the keys of a MAP are."""
     found: list[str] = []
     for first in names:
         name, number = first, 0
-        while name in found:
+        while fold(name) in map(fold, found):
             name = f"{first}_{(number := number + 1)}"
         found.append(name)
     return found

@@ -2,8 +2,8 @@
 
 For those who hold only the release. The query names the original, whose name and columns the release's description
 and the shape beside it tell (`publish` ships both); no row of the original is read, so the original need not be there.
-Estimators and bounds are those of `relative_error`; HAVING, ORDER BY and LIMIT hold of the estimates. Cost: one pass
-over the release, see `duckdb_anon.rewrite`.
+Rows have the query's own key columns, and a row for each measure. Estimators and bounds are those of `relative_error`;
+HAVING, ORDER BY and LIMIT hold of the estimates. Cost: one pass over the release, see `duckdb_anon.rewrite`.
 """
 
 from __future__ import annotations

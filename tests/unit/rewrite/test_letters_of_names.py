@@ -57,7 +57,8 @@ def _figures(
     found = []
     for query in QUERIES:
         rows = con.execute(
-            "select estimate, low, high from estimate($1, $2, $3) order by map_values(keys), measure",
+            "select estimate, low, high from (select row(*columns(* exclude (estimate, low, high, confidence, method, note)))"
+            " as place, estimate, low, high from estimate($1, $2, $3)) order by place",
             [query.format(table=table, **asked), f"{table}_r", table],
         ).fetchall()
         assert rows and all(row[0] is not None for row in rows)

@@ -69,9 +69,9 @@ def test_columns_are_called_as_the_original_query_calls_them(con: duckdb.DuckDBP
 def test_estimates_read_what_a_subquery_counts_by_its_name(con: duckdb.DuckDBPyConnection) -> None:
     query = 'select "count_star()" as n, sex from (select sex, count(*) from p group by 1)'
     rows = con.execute(
-        "select keys, measure from estimate(?, 'r', original := 'p', qi := ['a', 'Sex', 'd'])", [query]
+        "select \"Sex\", measure from estimate(?, 'r', original := 'p', qi := ['a', 'Sex', 'd'])", [query]
     ).fetchall()
-    assert sorted(rows, key=str) == [({"Sex": "0"}, "n"), ({"Sex": "1"}, "n")]
+    assert sorted(rows) == [(0, "n"), (1, "n")]
 
 
 def test_projections_end_where_the_clause_does() -> None:

@@ -1,0 +1,58 @@
+"""The columns of estimate's answers."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+FIXED = ["measure", "estimate", "low", "high", "confidence", "method", "note"]
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""create table people as select (hash(range) % 50)::int as age, 'c' || range % 3 as city,
+        date '2020-01-01' + (range % 300)::int as born, range % 2 = 0 as flag, 's' || range % 4 as disease
+        from range(300)""")
+    for column in ("age", "city", "born", "flag"):
+        con.execute(f"comment on column people.{column} is 'anon: quasi'")
+    con.execute("comment on column people.disease is 'anon: sensitive'")
+    duckdb_anon.release(con, "boxes", "mondrian('people', 5)")
+    return con
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("select age, city, born, flag, count(*) as n from people group by all", 4),
+        ("select date_trunc('month', born) as m, disease, avg(age) from people group by all", 2),
+        ("select count(*) from people", 0),
+    ],
+)
+def test_keys_have_the_names_and_types_of_the_query(people: duckdb.DuckDBPyConnection, query: str, keys: int) -> None:
+    right = [(row[0], row[1]) for row in people.execute(f"describe {query}").fetchall()[:keys]]
+    found = [(row[0], row[1]) for row in people.execute(f"describe from estimate($${query}$$, 'boxes')").fetchall()]
+    assert found[:keys] == right
+    assert [name for name, _ in found[keys:]] == FIXED
+
+
+def test_keys_named_like_columns_of_the_answer_are_told_apart(people: duckdb.DuckDBPyConnection) -> None:
+    query = 'select city as estimate, flag as "Note", count(*) as n from people group by all'
+    names = [row[0] for row in people.execute(f"describe from estimate($${query}$$, 'boxes')").fetchall()]
+    assert names == ["estimate_1", "Note_1", *FIXED]
+
+
+def test_totals_say_which_keys_they_are_over(people: duckdb.DuckDBPyConnection) -> None:
+    query = "select city, flag, count(*) as n from people group by rollup (city, flag)"
+    found = people.execute(f"select \"grouping\", sum(estimate) from estimate($${query}$$, 'boxes') group by 1")
+    assert dict(found.fetchall()) == pytest.approx({0: 300, 1: 300, 3: 300})
+
+
+def test_an_answer_without_doubt_is_exact(people: duckdb.DuckDBPyConnection) -> None:
+    found = people.execute(
+        "select disease, method from estimate('select disease, count(*) from people group by disease', 'boxes')"
+    ).fetchall()
+    assert sorted(found) == [(f"s{i}", "exact") for i in range(4)]
+    asked = "select method from estimate('select count(*) from people where age < 20', 'boxes')"
+    assert people.execute(asked).fetchall() == [("closed form",)]
