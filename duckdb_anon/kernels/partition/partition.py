@@ -46,7 +46,7 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
 
 Width = Literal["range", "distinct", "spread"]
-_WIDTHS = {"range": RANGE, "distinct": DISTINCT, "spread": SPREAD}
+WIDTHS = {"range": RANGE, "distinct": DISTINCT, "spread": SPREAD}
 # Larger groups are cut once, and their parts handed to whichever thread is free; smaller ones are cut to the end.
 _LARGE = 1 << 16
 
@@ -113,7 +113,7 @@ class _Score(NamedTuple):
         if cut == "loss":
             return _Score(loss_cuts, lambda rows: LossScore(), tuple(qi), 0)
         if cut == "median":
-            return _Score(median_cuts, lambda rows: MedianScore(_WIDTHS[width], int(mode == "relaxed")), tuple(qi), 0)
+            return _Score(median_cuts, lambda rows: MedianScore(WIDTHS[width], int(mode == "relaxed")), tuple(qi), 0)
         ordered = [left_to_right(attribute) for attribute in (qi if person is None else whole_persons(qi, person))]
         return _Score(
             error_cuts, lambda rows: ErrorScore.of(ordered, rows), tuple(without_tree(each) for each in ordered), SAMPLE
@@ -240,7 +240,7 @@ def _parts_hold(rows: Rows, checks: Checks, space: Workspace, checking: CheckSpa
 def _check_options(function: str, cut: str, width: str, mode: str, qi: Sequence[Attribute]) -> None:
     allowed = {
         "cut": (cut, ("loss", "median", "sse")),
-        "width": (width, tuple(_WIDTHS)),
+        "width": (width, tuple(WIDTHS)),
         "mode": (mode, ("strict", "relaxed")),
     }
     for name, (value, known) in allowed.items():

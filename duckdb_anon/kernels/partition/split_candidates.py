@@ -239,28 +239,6 @@ def loss_cuts(
     return found.found[0]
 
 
-@compiled_in_place
-def counted_cuts(
-    columns: Columns, space: Workspace, found: Candidates, at: IntArray, code: IntArray, rows: IntArray,
-    size: int, min_size: int,
-) -> None:  # fmt: skip
-    """List the cuts of a group that is known by counts only."""
-    for j in range(len(columns.kind)):
-        space.low[j], space.high[j] = code[at[j]], code[at[j + 1] - 1]
-        values = 0
-        if columns.kind[j] == NOMINAL and space.low[j] != space.high[j]:
-            values = at[j + 1] - at[j]
-        space.width[j] = width_of(columns, j, space.low[j], space.high[j], values)
-    exponent, total = _exponent_of_group(space)
-    found.found[0] = 0
-    for j in range(len(columns.kind)):
-        values = at[j + 1] - at[j]
-        for v in range(values):
-            space.value[v] = code[at[j] + v]
-            space.value_rows[v] = rows[at[j] + v]
-        _attribute_cuts(columns, space, found, j, values, size, total, exponent, min_size)
-
-
 @compiled_inline
 def _exponent_of_group(space: Workspace) -> tuple[float, float]:
     """How fast the loss of the group's parts falls with further cuts, and its width on all attributes."""

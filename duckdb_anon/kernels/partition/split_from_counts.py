@@ -8,15 +8,23 @@ Cost: linear in the values that occur.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.partition.ncp import range_width
-from duckdb_anon.kernels.partition.partition import Width
-from duckdb_anon.kernels.partition.partition_state import CHILDREN, FREQUENT, ONLY, UP_TO, Columns, Workspace, starts_of
-from duckdb_anon.kernels.partition.split_candidates import COMPARED_SIZE, Candidates, counted_cuts
+from duckdb_anon.kernels.partition.partition import WIDTHS, Width
+from duckdb_anon.kernels.partition.partition_state import CHILDREN, FREQUENT, ONLY, UP_TO, Columns, Rows, Workspace
+from duckdb_anon.kernels.partition.split_candidates import (
+    COMPARED_SIZE,
+    Candidates,
+    LossScore,
+    MedianScore,
+    loss_cuts,
+    median_cuts,
+    set_cut,
+)
 from duckdb_anon.kernels.partition.sse_split import UNRANKED, ErrorScore, left_to_right, sample_cuts, without_tree
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 
@@ -56,24 +64,39 @@ def cuts_by_loss(qi: Sequence[Attribute], counts: GroupCounts, min_size: int) ->
     >>> next(cuts_by_loss((age,), group, 2)).part.tolist()
     [0, 0, 1]
     """
+    return _cuts(qi, counts, loss_cuts, LossScore(0), min_size)
+
+
+def cuts_at_median(qi: Sequence[Attribute], counts: GroupCounts, width: Width) -> Iterator[Cut]:
+    """Cuts of each attribute at its median, widest first, as a strict partition tries them."""
+    return _cuts(qi, counts, median_cuts, MedianScore(WIDTHS[width], 0), 1)
+
+
+def _cuts(
+    qi: Sequence[Attribute], counts: GroupCounts, list_cuts: Callable[..., int], score: Any, min_size: int
+) -> Iterator[Cut]:
+    """The cuts that a score lists for a group, best first: its counts stand in the place of those of the full table."""
     columns = Columns.of(tuple(qi))
-    code, rows = zip(*(_on_line(a, c, r) for a, c, r in zip(qi, counts.code, counts.rows, strict=True)), strict=True)
-    space, found = Workspace.of(columns, counts.size), Candidates.of(columns, counts.size)
-    at = starts_of([len(c) for c in code])
-    counted_cuts(columns, space, found, at, np.concatenate(code), np.concatenate(rows), counts.size, min_size)
-    loss = found.loss[: int(found.found[0])]
-    best = found.best[found.best >= 0]
-    first = best[np.argsort(loss[best], kind="stable")]
-    others = np.setdiff1d(np.flatnonzero(loss < np.inf), best)
-    for chosen in (*first, *others[np.argsort(loss[others], kind="stable")]):
-        j, kind, where = (int(part[chosen]) for part in (found.attribute, found.kind, found.at))
-        if kind in (UP_TO, FREQUENT, ONLY):
-            part, parts = _binary(columns, space, j, kind, where), 2
-        else:
-            part, parts = _children(qi[j], code[j])
-            if kind != CHILDREN:
-                part, parts = (part != where).astype(np.int64), 2
-        yield Cut(j, _by_code(qi[j], part), parts)
+    size = counts.size
+    by_code = np.zeros(int(columns.offset[-1]), dtype=np.int64)
+    for attribute, offset, code, rows in zip(qi, columns.offset[:-1], counts.code, counts.rows, strict=True):
+        np.add.at(by_code, offset + _leaves(attribute, code), rows)
+    none, line = np.empty((0, len(qi)), dtype=np.int32), np.empty(size, dtype=np.int32)  # never read
+    table = Rows(none, line, line, none, line, line, line, np.empty(0, dtype=np.int8), by_code)
+    space, found = Workspace.of(columns, size), Candidates.of(columns, size)
+    listed = list_cuts(columns, table, space, found, score, min_size, 0, size, 0)
+    for chosen in np.lexsort((found.loss[:listed], found.turn[:listed])).tolist():
+        if found.loss[chosen] < np.inf and set_cut(columns, table, space, found, chosen, 0, size):
+            kind, j, at, depth, _ = space.cut.tolist()
+            if kind in (UP_TO, FREQUENT, ONLY):
+                part, parts = _binary(columns, space, j, kind, at), 2
+            else:
+                part = _children(qi[j], depth)
+                parts = int(part.max()) + 1
+                if kind != CHILDREN:
+                    part, parts = (part != at).astype(np.int64), 2
+            leaf_of_code = qi[j].leaf_of_code
+            yield Cut(j, part if leaf_of_code is None else part[leaf_of_code], parts)
 
 
 def _binary(columns: Columns, space: Workspace, j: int, kind: int, at: int) -> IntArray:
@@ -83,29 +106,6 @@ def _binary(columns: Columns, space: Workspace, j: int, kind: int, at: int) -> I
         return (np.arange(high - low) > at).astype(np.int64)
     rank = space.rank[low:high]
     return (rank > at if kind == FREQUENT else rank != at).astype(np.int64)
-
-
-def cuts_at_median(qi: Sequence[Attribute], counts: GroupCounts, width: Width) -> Iterator[Cut]:
-    """Cuts of each attribute at its median, widest first, as a strict partition tries them.
-
-    Args:
-        width: how attributes are ranked.
-    """
-    on_line = [_on_line(a, c, r) for a, c, r in zip(qi, counts.code, counts.rows, strict=True)]
-    widths = [_width(a, c, r, width) if len(c) > 1 else -1.0 for a, (c, r) in zip(qi, on_line, strict=True)]
-    for j in np.argsort(-np.array(widths), kind="stable").tolist():
-        code, rows = on_line[j]
-        if len(code) < 2:
-            continue
-        if qi[j].hierarchy is not None:
-            yield Cut(j, _by_code(qi[j], (children := _children(qi[j], code))[0]), children[1])
-            continue
-        cell = int(np.searchsorted(np.cumsum(rows), (counts.size - 1) // 2, side="right"))
-        places = np.arange(max(1, qi[j].domain))
-        if cell + 1 < len(code):
-            yield Cut(j, (places > code[cell]).astype(np.int64), 2)
-        if qi[j].kind == "nominal" and cell > 0:
-            yield Cut(j, (places > code[cell] - 1).astype(np.int64), 2)
 
 
 def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: int) -> Iterator[Cut]:
@@ -127,12 +127,9 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
         yield Cut(j, _binary(columns, space, j, kind, at)[_places(qi[j])], 2)
 
 
-def _on_line(attribute: Attribute, code: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Values by the codes cuts use: leaves of a hierarchy, ascending, those of one leaf added up."""
-    if attribute.leaf_of_code is None:
-        return code.astype(np.int64), rows.astype(np.int64)
-    leaf, place = np.unique(attribute.leaf_of_code[code], return_inverse=True)
-    return leaf.astype(np.int64), np.bincount(place, weights=rows).astype(np.int64)
+def _leaves(attribute: Attribute, code: IntArray) -> IntArray:
+    """The codes that cuts use: leaves of a hierarchy, otherwise the codes."""
+    return np.asarray(code if attribute.leaf_of_code is None else attribute.leaf_of_code[code], dtype=np.int64)
 
 
 def _places(attribute: Attribute) -> IntArray:
@@ -142,26 +139,9 @@ def _places(attribute: Attribute) -> IntArray:
     return np.argsort(np.argsort(attribute.leaf_of_code, kind="stable"), kind="stable").astype(np.int64)
 
 
-def _by_code(attribute: Attribute, part: IntArray) -> IntArray:
-    return part if attribute.leaf_of_code is None else part[attribute.leaf_of_code]
-
-
-def _children(attribute: Attribute, leaves: IntArray) -> tuple[IntArray, int]:
-    """Child of the lowest common ancestor that each leaf is below, and how many children there are."""
+def _children(attribute: Attribute, depth: int) -> IntArray:
+    """Which child of its ancestor at a depth each leaf is below."""
     if attribute.hierarchy is None:
         raise ValueError(f"attribute '{attribute.name}' has no hierarchy")
-    tree = attribute.hierarchy
-    depth = 0
-    while depth + 1 < len(tree.ancestors) and len(np.unique(tree.ancestors[depth + 1][leaves])) == 1:
-        depth += 1
-    below = tree.ordinal[tree.ancestors[min(depth + 1, len(tree.ancestors) - 1)]].astype(np.int64)
-    return below, int(below.max()) + 1
-
-
-def _width(attribute: Attribute, code: IntArray, rows: IntArray, width: Width) -> float:
-    if width == "distinct":
-        return float(len(code))
-    if width == "range":
-        return float(range_width(attribute, code[:1], code[-1:])[0])
-    value = attribute.positions[code] if attribute.hierarchy is None else code.astype(np.float64)
-    return float((rows * value * value).sum() * rows.sum() - (rows * value).sum() ** 2)
+    ancestors = attribute.hierarchy.ancestors
+    return attribute.hierarchy.ordinal[ancestors[min(depth + 1, len(ancestors) - 1)]].astype(np.int64)
