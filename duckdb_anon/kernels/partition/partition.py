@@ -21,6 +21,7 @@ import numpy as np
 from duckdb_anon.kernels.array_ops import number_groups
 from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline, instead
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.feature_encoding import features_of
 from duckdb_anon.kernels.partition.partition_state import Columns, Rows, Workspace, carry_out, lay_out, push
 from duckdb_anon.kernels.partition.person_level import whole_persons
 from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied, without_unused
@@ -89,7 +90,7 @@ def partition(
         raise ParameterError(f"{function}: the requirement needs a sensitive column; give sensitive := 'column'")
     if rows == 0:
         return np.empty(0, dtype=np.int64)
-    table = Groups(np.zeros(rows, dtype=np.int64), sensitive, person=person)
+    table = Groups(np.zeros(rows, dtype=np.int8), sensitive, person=person)
     require_table(function, requirement, table)
     score = _Score.of(qi, cut, width, mode, person)
     checks = Checks.of(requirement.checks(table.table_counts), sensitive, person)
@@ -115,9 +116,8 @@ class _Score(NamedTuple):
         if cut == "median":
             return _Score(median_cuts, lambda rows: MedianScore(WIDTHS[width], int(mode == "relaxed")), tuple(qi), 0)
         ordered = [left_to_right(attribute) for attribute in (qi if person is None else whole_persons(qi, person))]
-        return _Score(
-            error_cuts, lambda rows: ErrorScore.of(ordered, rows), tuple(without_tree(each) for each in ordered), SAMPLE
-        )
+        features, flat = features_of(ordered), tuple(without_tree(attribute) for attribute in ordered)
+        return _Score(error_cuts, lambda rows: ErrorScore.of(features, rows), flat, SAMPLE)
 
 
 def _cut_all(

@@ -29,8 +29,8 @@ _KINDS = {"ordered": ORDERED, "nominal": NOMINAL, "hierarchy": TREE}
 UP_TO, FREQUENT, ONLY, TIES, CHILDREN, ONE_CHILD = range(6)
 # Counting into this many places a row is still cheaper than sorting.
 _DENSE = 8
-# Codes up to it take two bytes.
-_NARROW = 2**15 - 1
+# Codes and numbers of parts below it take two bytes.
+_NARROW = 2**16
 
 
 class Columns(NamedTuple):
@@ -92,7 +92,7 @@ class Rows(NamedTuple):
     next_codes: NDArray[Any]  # second places, of the same shapes
     next_sensitive: CodeArray  # see there
     next_row: NDArray[Any]  # see there
-    part: CodeArray  # part of each row under the cut that is laid out
+    part: NDArray[Any]  # part of each row under the cut that is laid out
     first: NDArray[np.int8]  # 1 where a finished group starts
     counts: IntArray  # rows of the table with each code of each attribute, at `Columns.offset`
 
@@ -100,8 +100,8 @@ class Rows(NamedTuple):
     def of(qi: tuple[Attribute, ...], columns: Columns, sensitive: CodeArray | None) -> Rows:
         """Copy a table, all rows one group."""
         rows = len(qi[0].codes)
-        narrow = all(attribute.domain <= _NARROW for attribute in qi)
-        codes = np.empty((rows, len(qi)), dtype=np.int16 if narrow else np.int32)
+        narrow = int(np.diff(columns.offset).max()) < _NARROW
+        codes = np.empty((rows, len(qi)), dtype=np.uint16 if narrow else np.int32)
 
         def fill(low: int, high: int) -> None:
             for place, attribute in enumerate(qi):
@@ -118,7 +118,7 @@ class Rows(NamedTuple):
             np.empty_like(codes),
             np.empty_like(values),
             np.empty_like(every),
-            np.empty(rows, dtype=np.int32),
+            np.empty(rows, dtype=np.uint16 if columns.children.max() < _NARROW else np.int32),
             np.zeros(rows, dtype=np.int8),
             _counts_of_table(qi, columns),
         )
@@ -172,7 +172,7 @@ class Workspace(NamedTuple):
             np.zeros(int(columns.offset[-1]), np.int64),
             np.zeros(widest, np.int64),
             np.zeros(1, np.int64),
-            np.empty(rows if widest > _DENSE else 1, np.int64),
+            np.empty(min(rows, widest // _DENSE + 1), np.int64),
             np.empty(values, np.int64),
             np.empty(values, np.int64),
             np.empty(values, np.int64),

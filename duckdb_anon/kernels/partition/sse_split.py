@@ -13,7 +13,6 @@ Cost: rows times attributes times features of a row, a level.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_in_place
-from duckdb_anon.kernels.partition.feature_encoding import features_of
+from duckdb_anon.kernels.partition.feature_encoding import Features
 from duckdb_anon.kernels.partition.partition_state import (
     FREQUENT,
     NOMINAL,
@@ -65,9 +64,8 @@ class ErrorScore(NamedTuple):
     tally: IntArray  # rows of each key
 
     @staticmethod
-    def of(attributes: Sequence[Attribute], rows: int) -> ErrorScore:
+    def of(features: Features, rows: int) -> ErrorScore:
         """Make space for choosing by up to `rows` rows."""
-        features = features_of(attributes)
         one = np.empty(rows, np.int64)
         return ErrorScore(
             min(rows, SAMPLE), features.first_code, features.start, features.feature, features.value,

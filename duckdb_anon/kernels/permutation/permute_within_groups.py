@@ -30,7 +30,7 @@ def rows_by_group(group_of_row: IntArray) -> tuple[IntArray, IntArray]:
     tick()
     sizes = np.bincount(group_of_row)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    rows = np.empty(len(group_of_row), dtype=np.int64)
+    rows: IntArray = np.empty(len(group_of_row), dtype=np.int32 if len(group_of_row) < 2**31 else np.int64)
     _deal(group_of_row, starts.copy(), rows)
     return rows, starts
 
@@ -49,7 +49,7 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     ([2, 2], [0, 1, 2])
     """
     rows, starts = rows_by_group(group_of_row)
-    source = np.empty((columns, len(rows)), dtype=np.int32 if len(rows) < 2**31 else np.int64)
+    source = np.empty((columns, len(rows)), dtype=rows.dtype)
     each = apart(rng, columns)
     side_by_side(lambda c: _shuffle(rows, starts, each[c].random(len(rows)), source[c]), range(columns))
     return source
