@@ -65,6 +65,26 @@ class ReadColumn:
     channel: Randomization | None = None
 
     @property
+    def plain(self) -> bool:
+        """Whether a cell is one value."""
+        return self.shape == "value"
+
+    @property
+    def counted(self) -> bool:
+        """Whether a cell holds the counts of the values of a bucket."""
+        return self.shape == "counts"
+
+    @property
+    def several(self) -> bool:
+        """Whether a cell has members: those of a set, values with their counts, or nodes."""
+        return self.offsets is not None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a cell is a number, or an interval of numbers."""
+        return self.domain.kind == "ordered" and not self.several
+
+    @property
     def lists_nodes(self) -> bool:
         """Whether a cell is a list of nodes of a hierarchy, one for each value of a person."""
         return self.shape == "set" and self.node is not None
@@ -75,7 +95,7 @@ class ReadColumn:
         Raises:
             ColumnError: for any other shape, which a table has that was given in another's place.
         """
-        if self.shape != "value" or self.codes is None:
+        if not self.plain or self.codes is None:
             raise ColumnError(f"column '{self.domain.name}' holds no plain values{_SWAPPED}")
         return self.codes
 

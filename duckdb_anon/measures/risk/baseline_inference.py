@@ -11,11 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.attacks.naive_bayes import naive_bayes_guesses
-from duckdb_anon.measures.risk.distinct_cells import PublishedCells
+from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import stop_flag
 
 MOST_VALUES = 1000
@@ -34,23 +34,21 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
         targets: whom it is asked of.
     """
     secret = release.secrets[k]
-    voter = np.repeat(np.arange(len(secret.offsets) - 1), np.diff(secret.offsets))
     rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain).astype(np.float64)
     chosen = np.argsort(-rows, kind="stable")[: min(MOST_VALUES, int((rows > 0).sum()))]
     place = np.full(secret.domain, -1, dtype=np.int64)
     place[chosen] = np.arange(len(chosen))
-    used = place[secret.code] >= 0
-    by_voter = sparse.csr_matrix(
-        (secret.weight[used], (voter[used], place[secret.code[used]])), (len(secret.offsets) - 1, len(chosen))
-    )
+    by_voter = secret.by_voter[:, chosen]
     binned = [bins_of(cells) for cells in release.columns]
-    first = np.cumsum([0, *(m.shape[1] for _, m in binned)])
-    held, marginal = [], []
-    for a, (_, spread) in enumerate(binned):
-        held.append(_held(release, secret, a, spread, by_voter))
-        share = np.asarray(release.columns[a].weights @ spread).ravel()
-        marginal.append(np.maximum(share, 1e-9) / max(share.sum(), 1e-9))
-    bins = np.stack([b[targets.values[:, a]] + first[a] for a, (b, _) in enumerate(binned)], axis=1).astype(np.int64)
+    held, marginal, bins, before = [], [], [], 0
+    for a, (bin_of_code, spread) in enumerate(binned):
+        # bins that no target has are not asked of the model
+        asked, bin_of_record = np.unique(bin_of_code[targets.values[:, a]], return_inverse=True)
+        held.append(_held(release, secret, a, spread[:, asked], by_voter))
+        share = release.columns[a].weights @ spread
+        marginal.append(np.maximum(share[asked], 1e-9) / max(share.sum(), 1e-9))
+        bins.append(bin_of_record.astype(np.int64) + before)
+        before += len(asked)
     truth, told = targets.secrets[k], targets.told[k]
     out = np.zeros(len(targets))
     for at, end in targets.blocks(max(1, _BLOCK // max(len(chosen), 1))):
@@ -59,7 +57,8 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
         of_hers, known = truth.between(at, end), told.between(at, end)
         records = slice(targets.start[at], targets.start[end])
         naive_bayes_guesses(
-            some.start, bins[records], some.known, np.vstack(held), np.concatenate(marginal), rows[chosen],
+            some.start, np.stack([b[records] for b in bins], axis=1), some.known, np.vstack(held),
+            np.concatenate(marginal), rows[chosen],
             some.own_start, own, inside, of_hers.offsets, place[of_hers.code], known.offsets, place[known.code],
             STRENGTH, out[at:end], stop_flag(),
         )  # fmt: skip
@@ -68,34 +67,15 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
 
 def bins_of(cells: PublishedCells) -> _Binned:
     """Bin of each value of the domain, and the share of each cell in each bin, shape (cells, bins)."""
-    bin_of_code = _bins(cells.domain, cells)
-    number = int(bin_of_code.max()) + 1
-    if cells.plain:
-        one = np.ones(cells.number)
-        return bin_of_code, sparse.csr_matrix(
-            (one, (np.arange(cells.number), bin_of_code[cells.codes])), (cells.number, number)
-        )
-    rows, shares = [], []
-    for at in range(0, cells.domain.size, 512):
-        codes = np.arange(at, min(at + 512, cells.domain.size), dtype=np.int32)
-        covered = sparse.csr_matrix(cells.covered(codes).T.astype(np.float64))
-        to_bin = sparse.csr_matrix(
-            (np.ones(len(codes)), (np.arange(len(codes)), bin_of_code[codes])), (len(codes), number)
-        )
-        rows.append(covered @ to_bin)
-    total = sum(rows[1:], rows[0])
-    shares = sparse.diags_array(1.0 / cells.covered_values) @ total
-    return bin_of_code, sparse.csr_matrix(shares)
-
-
-def _bins(domain: Attribute, cells: PublishedCells) -> IntArray:
-    if domain.kind != "ordered" or domain.size <= BINS:
-        return np.arange(domain.size, dtype=np.int64)
-    if not cells.plain:
-        return np.arange(domain.size, dtype=np.int64) * BINS // domain.size
-    below = np.cumsum(np.bincount(cells.codes, weights=cells.weights, minlength=domain.size))
-    _, number = np.unique((below - 1) * BINS // below[-1], return_inverse=True)
-    return number.astype(np.int64)
+    domain = cells.domain
+    bin_of_code = np.arange(domain.size, dtype=np.int64)
+    if domain.kind == "ordered" and domain.size > BINS:
+        if cells.plain:
+            rows = np.bincount(cells.codes[cells.of_row], minlength=domain.size)
+            bin_of_code = quantile_bins(rows, BINS, len(cells.of_row))
+        else:
+            bin_of_code = bin_of_code * BINS // domain.size
+    return bin_of_code, cells.in_bins(bin_of_code)
 
 
 def _held(

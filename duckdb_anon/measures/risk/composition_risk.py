@@ -49,7 +49,7 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive("composition_risk").name
     first, second = (
-        evidence("composition_risk", overlap, r, qi, sensitive, as_published=params["as_published"])
+        evidence("composition_risk", r, qi, sensitive, as_published=params["as_published"])
         for r in (release_a, release_b)
     )
     persons = [overlap.columns[name].value_codes().astype(np.int64) for name in qi]
@@ -118,7 +118,7 @@ def _true_triples(first: Evidence, second: Evidence, known: list[IntArray], own:
     """Number of each (class, class, value) in which some person lies with her value."""
     sides = []
     for release in (first, second):
-        lies = release.matches(known) & release.holds[:, own].T
+        lies = (release.shown(known).toarray() > 0) & release.holds[:, own].T
         person, place = np.nonzero(lies)
         sides.append((place, np.bincount(person, minlength=len(own))))
     (one, one_size), (other, other_size) = sides

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.risk.cell_coverage import distinct_boxes, is_plain, require_columns, source_rows
+from duckdb_anon.measures.cells import PublishedCells, distinct_boxes
+from duckdb_anon.measures.released_rows import is_plain, released_rows, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, Report
@@ -46,17 +47,17 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     require_columns("disclosure", release, [*qi, *sensitive])
     if not original.rows or not release.rows:
         raise RequirementError("disclosure: the original or the release is empty; there is nobody to look for")
-    own = _own_rows(original, release)
+    own = released_rows("disclosure", original, release)
     targets = _targets(original.rows, params["targets"], rng)
     identity = np.zeros(len(targets))
     attribute = np.zeros(len(targets))
     for name in sensitive:
-        if release.columns[name].shape not in ("value", "counts"):
+        if not (release.columns[name].plain or release.columns[name].counted):
             raise ColumnError(
                 f"disclosure: the release's column '{name}' is neither plain values nor counts of them; releases of "
                 "lists or nodes cannot be read"
             )
-    secrets = [_secret(original.columns[name], release.columns[name], release.rows) for name in sensitive]
+    secrets = [_secret(original.columns[name], release.columns[name]) for name in sensitive]
     matcher = (_ReleasedRows if is_plain(release, qi) else _ReleasedBoxes)(original, release, qi, secrets, own)
     for known, weight in _knowledge(len(qi), len(targets), params["p_match"], rng):
         tick()
@@ -74,20 +75,6 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
         "identity_highest": [identity.max()],
         "attribute_highest": [attribute.max()],
     }
-
-
-def _own_rows(original: ReadTable, release: ReadTable) -> IntArray:
-    """Row of the release that came from each original row, -1 where it was not released."""
-    source = source_rows("disclosure", original, release)
-    real = np.flatnonzero(source >= 0)
-    own = np.full(original.rows, -1, dtype=np.int64)
-    own[source[real]] = real
-    if int((own >= 0).sum()) < len(real):
-        raise ColumnError(
-            f"disclosure: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
-            "released once"
-        )
-    return own
 
 
 def _targets(rows: int, wanted: int | None, rng: np.random.Generator) -> IntArray:
@@ -127,16 +114,12 @@ class _Secret:
     share: FloatArray
 
 
-def _secret(original: ReadColumn, column: ReadColumn, rows: int) -> _Secret:
+def _secret(original: ReadColumn, column: ReadColumn) -> _Secret:
     """What each row carries: one value, or the values of its bucket by their share in it."""
-    theirs, domain = original.value_codes().astype(np.int64), original.domain.size
-    if column.shape == "value":
-        return _Secret(theirs, domain, np.arange(rows), column.value_codes().astype(np.int64), np.ones(rows))
-    if column.codes is None or column.offsets is None or column.counts is None:
-        raise TypeError(f"column '{column.domain.name}' is {column.shape}, not counts")
-    of_row = np.repeat(np.arange(rows), np.diff(column.offsets))
-    total = np.bincount(of_row, weights=column.counts, minlength=rows)
-    return _Secret(theirs, domain, of_row, column.codes.astype(np.int64), column.counts / total[of_row])
+    cells = PublishedCells.distinct(column)
+    carried = cells.shares[cells.of_row].tocoo()
+    of_row, code = carried.row.astype(np.int64), carried.col.astype(np.int64)
+    return _Secret(original.value_codes().astype(np.int64), original.domain.size, of_row, code, carried.data)
 
 
 class _ReleasedRows:
@@ -176,41 +159,36 @@ class _ReleasedBoxes:
     def __init__(
         self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], own: IntArray
     ) -> None:
-        self.boxes = distinct_boxes(original, release, qi)
-        self.theirs = [original.columns[name].value_codes() for name in qi]
+        self.boxes = distinct_boxes(release, qi)
+        self.theirs = [original.columns[name].value_codes().astype(np.int64) for name in qi]
         self.secrets = secrets
-        self.held = []
+        self.values = []
         for secret in secrets:
             held = np.zeros((secret.domain, self.boxes.number), dtype=np.float32)
             np.add.at(held, (secret.code, self.boxes.of_row[secret.of_row]), secret.share)
-            self.held.append(held)
+            self.values.append(held)
         self.size = np.bincount(self.boxes.of_row, minlength=self.boxes.number).astype(np.float32)
         self.own = own
 
     def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """As `_Rows.match`; targets with equal known values and secrets are matched once."""
+        """As `_ReleasedRows.match`; targets with equal known values, secrets and own boxes are matched once."""
         use = np.flatnonzero(known).tolist()
-        columns = [self.theirs[a][targets].astype(np.int64) for a in use]
-        index, first = keys_of([*columns, *(secret.theirs[targets] for secret in self.secrets)])
-        matches = np.zeros(len(first))
-        with_secret = np.zeros(len(first))
+        own = np.where(self.own >= 0, self.boxes.of_row[self.own], -1)
+        columns = [self.theirs[a][targets] for a in use]
+        index, first = keys_of([own[targets], *columns, *(secret.theirs[targets] for secret in self.secrets)])
+        matches, with_secret = np.zeros(len(first)), np.zeros(len(first))
+        hit = np.zeros(len(first), dtype=bool)
         step = max(1, _BLOCK // self.boxes.number)
         for at in range(0, len(first), step):
             tick()
-            block = first[at : at + step]
-            covered = self.boxes.covers(use[0])[columns[0][block]]
-            for a, column in zip(use[1:], columns[1:], strict=True):
-                covered = covered & self.boxes.covers(a)[column[block]]
-            matches[at : at + step] = covered @ self.size
-            for secret, held in zip(self.secrets, self.held, strict=True):
-                found = np.einsum("ij,ij->i", covered, held[secret.theirs[targets[block]]])
-                with_secret[at : at + step] = np.maximum(with_secret[at : at + step], found)
-        own = self.own[targets]
-        box = self.boxes.of_row[own]
-        hit = own >= 0
-        for a, column in zip(use, columns, strict=True):
-            hit = hit & self.boxes.covers(a)[column, box]
-        return hit, matches[index], with_secret[index]
+            block, some = slice(at, at + step), targets[first[at : at + step]]
+            covered = self.boxes.covered([column[first[block]] for column in columns], use)
+            hit[block] = (own[some] >= 0) & covered[np.arange(len(some)), own[some]]
+            matches[block] = covered @ self.size
+            for secret, held in zip(self.secrets, self.values, strict=True):
+                found = np.einsum("ij,ij->i", covered, held[secret.theirs[some]])
+                with_secret[block] = np.maximum(with_secret[block], found)
+        return hit[index], matches[index], with_secret[index]
 
 
 MEASURE = Report(

@@ -31,7 +31,7 @@ def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Genera
         raise ParameterError("inference: no sensitive column is labelled; say secret := '...'")
     rows = []
     for secret in secrets:
-        if secret in read["release"].columns and read["release"].columns[secret].shape == "counts":
+        if secret in read["release"].columns and read["release"].columns[secret].counted:
             raise ColumnError(
                 f"inference: rows of the release show counts of '{secret}' in their bucket, so the nearest row tells "
                 f"no value; attribute_risk reads counts, or name a column that rows show: secret := '...'"

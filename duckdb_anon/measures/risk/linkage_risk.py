@@ -29,10 +29,11 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.measures.released_rows import released_rows
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
 from duckdb_anon.measures.risk.baseline_inference import guesses
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, own_rows, published
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets
 from duckdb_anon.model.coded_table import FloatArray
@@ -86,10 +87,9 @@ def prepared(
     for which in ("original", "holdout"):
         if which in read and not read[which].rows:
             raise RequirementError(f"{function}: the {which} is empty; there is nobody to look for")
-    if linked or read["release"].sources() is not None:
-        row = own_rows(function, original, read["release"], release)
-    else:
-        row = np.full(original.rows, -1, dtype=np.int64)
+    row = np.full(original.rows, -1, dtype=np.int64)
+    if release.persons and (linked or read["release"].sources() is not None):
+        row = released_rows(function, original, read["release"])
     targets = draw_targets(function, original, person, release, row, params, rng)
     if "holdout" not in read:
         return release, targets, None

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.risk.cell_coverage import require_columns, source_rows
-from duckdb_anon.measures.risk.distinct_cells import PublishedCells, published_cells
+from duckdb_anon.measures.cells import PublishedCells, comparable, slices
+from duckdb_anon.measures.released_rows import is_plain, require_columns, source_rows, times_counted
 from duckdb_anon.measures.risk.sensitive_attributes import Secret, read_secret
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
@@ -106,7 +106,7 @@ def published(
     require_columns(function, release, [*qi, *sensitive])
     if not release.rows:
         raise RequirementError(f"{function}: the release is empty; there is nobody to look for")
-    columns = [published_cells(release.columns[name], release.rows) for name in qi]
+    columns = [comparable(release.columns[name]) for name in qi]
     lists = [name for name in sensitive if release.columns[name].lists_nodes]
     if known_values and len(lists) < max(len(sensitive), 1):
         raise ParameterError(
@@ -114,49 +114,17 @@ def published(
             f"(one_to_m_generalize, rmr); rows of this one show {listed(sensitive) or 'no sensitive value'} one by "
             "one, so knowing some of hers finds no other row of hers; leave known_values out"
         )
-    cells = [published_cells(release.columns[name], release.rows) for name in lists]
+    cells = [comparable(release.columns[name]) for name in lists]
     columns += [each for each in cells for _ in range(known_values)]
-    weight = _rows_weight(release)
-    slices = {name: release.columns[name].slice for name in (*qi, *sensitive)}
     bucket = _buckets(release)
-    if any(slices[name] for name in qi):
+    if any(release.columns[name].slice for name in qi):
         view = _sliced(release, qi, sensitive, columns, bucket)
     else:
-        view = _ordinary(release, qi, sensitive, columns, bucket, weight)
+        view = _ordinary(release, qi, sensitive, columns, bucket, times_counted(release))
     parts, start, size, unit_of_row, group, secrets = view
     known = None if replay is None else _replay(release, replay, qi)
     persons = not release.counted
     return PublishedRecords(list(qi), columns, parts, start, size, unit_of_row, group, secrets, persons, known)
-
-
-def own_rows(function: str, original: ReadTable, release: ReadTable, view: PublishedRecords) -> IntArray:
-    """Released row of each original row, -1 where it was not released.
-
-    Args:
-        function: SQL function, for messages.
-        original: the original.
-        release: its release, as read.
-        view: its release, as an attacker holds it.
-
-    Raises:
-        ColumnError: the release has no usable `row_id`.
-    """
-    own = np.full(original.rows, -1, dtype=np.int64)
-    if not view.persons:
-        return own
-    source = source_rows(function, original, release)
-    real = np.flatnonzero(source >= 0)
-    own[source[real]] = real
-    if int((own >= 0).sum()) < len(real):
-        raise ColumnError(
-            f"{function}: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
-            "released once"
-        )
-    return own
-
-
-def _rows_weight(release: ReadTable) -> FloatArray:
-    return np.maximum(release.row_weights(), 0.0) if release.counted else np.ones(release.rows)
 
 
 def _buckets(release: ReadTable) -> IntArray | None:
@@ -202,9 +170,7 @@ def _sliced(
     order = np.argsort(bucket, kind="stable")
     voter = np.empty(release.rows, dtype=np.int64)
     voter[order] = np.arange(release.rows)
-    members: dict[str, list[int]] = {}
-    for a, name in enumerate(qi):
-        members.setdefault(release.columns[name].slice or f" {name}", []).append(a)
+    members = slices(release, qi)
     parts = [
         PublishedPart(tuple(which), np.stack([columns[a].of_row[order] for a in which]).astype(np.int32))
         for which in members.values()
@@ -224,7 +190,7 @@ def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay |
     """Pairs of values before and after, row by row; None where the call's answer is no table of plain values."""
     if again.sources() is None or any(name not in again.columns for name in qi):
         return None
-    if any(again.columns[name].shape != "value" for name in qi):
+    if not is_plain(again, qi):
         return None
     source = source_rows("linkage_risk", release, again)
     real = source >= 0

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.risk.cell_coverage import distinct_boxes, is_plain, require_columns
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.measures.cells import distinct_boxes
+from duckdb_anon.measures.released_rows import is_plain, require_columns
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
@@ -40,13 +41,7 @@ class Matched:
 
 
 def matched(function: str, release: ReadTable, population: ReadTable, names: Sequence[str]) -> Matched:
-    """Match a population to the classes of a release.
-
-    Args:
-        function: SQL function, for messages.
-        release: a release of rows or boxes.
-        population: a row a person, plain values.
-        names: the quasi-identifiers.
+    """Match a population, a row a person, to the classes of a release of rows or boxes.
 
     Raises:
         ColumnError: the release lacks a column.
@@ -57,34 +52,26 @@ def matched(function: str, release: ReadTable, population: ReadTable, names: Seq
     if not release.rows or not population.rows:
         raise RequirementError(f"{function}: the release or the population is empty; there is nothing to match")
     theirs = [population.columns[name].value_codes().astype(np.int64) for name in names]
-    if is_plain(release, names):
-        ours = [release.columns[name].value_codes().astype(np.int64) for name in names]
-        both = keys_of([np.concatenate(pair) for pair in zip(ours, theirs, strict=True)]).of_row
-        key, number = np.unique(both[: release.rows], return_inverse=True)
-        asked = both[release.rows :]
-        place = np.minimum(np.searchsorted(key, asked), len(key) - 1)
-        mine = np.where(key[place] == asked, place, -1).astype(np.int64)
-        persons = np.bincount(mine[mine >= 0], minlength=len(key))
-        return Matched(np.bincount(number), persons, (mine >= 0).astype(np.int64), mine)
-    boxes = distinct_boxes(population, release, names)
-    of_person, first = keys_of(theirs)
-    many = np.bincount(of_person).astype(np.float64)
-    persons_of = np.zeros(boxes.number)
-    classes, last = np.zeros(len(first), dtype=np.int64), np.full(len(first), -1, dtype=np.int64)
-    step = max(1, _BLOCK // boxes.number)
-    for at in range(0, len(first), step):
-        tick()
-        block = first[at : at + step]
-        covered = boxes.covers(0)[theirs[0][block]]
-        for a in range(1, len(names)):
-            covered = covered & boxes.covers(a)[theirs[a][block]]
-        persons_of += _counted(many[at : at + step], covered.astype(np.float32))
-        classes[at : at + step] = covered.sum(axis=1)
-        last[at : at + step] = np.where(covered.any(axis=1), covered.argmax(axis=1), -1)
+    boxes = distinct_boxes(release, names)
     rows = np.bincount(boxes.of_row, minlength=boxes.number)
-    return Matched(rows, persons_of.astype(np.int64), classes[of_person], last[of_person])
-
-
-def _counted(many: FloatArray, covered: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> FloatArray:
-    counts: FloatArray = many @ covered
-    return counts
+    if is_plain(release, names):
+        ours = [cells.codes.astype(np.int64) for cells in boxes.columns]
+        key = keys_of([np.concatenate(pair) for pair in zip(ours, theirs, strict=True)])
+        box_of_key = np.full(key.number, -1, dtype=np.int64)
+        box_of_key[key.of_row[: boxes.number]] = np.arange(boxes.number)
+        mine = box_of_key[key.of_row[boxes.number :]]
+        persons = np.bincount(mine[mine >= 0], minlength=boxes.number)
+        return Matched(rows, persons, (mine >= 0).astype(np.int64), mine)
+    alike = keys_of(theirs)
+    many = np.bincount(alike.of_row).astype(np.float64)
+    persons_of = np.zeros(boxes.number)
+    classes, last = np.zeros(alike.number, dtype=np.int64), np.full(alike.number, -1, dtype=np.int64)
+    step = max(1, _BLOCK // boxes.number)
+    for at in range(0, alike.number, step):
+        tick()
+        block = slice(at, at + step)
+        covered = boxes.covered([codes[alike.first[block]] for codes in theirs])
+        persons_of += many[block] @ covered.astype(np.float32)
+        classes[block] = covered.sum(axis=1)
+        last[block] = np.where(covered.any(axis=1), covered.argmax(axis=1), -1)
+    return Matched(rows, persons_of.astype(np.int64), classes[alike.of_row], last[alike.of_row])

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadColumn
@@ -27,11 +28,12 @@ class Secret:
 
     Attributes:
         name: the column.
-        part: number of the part it stands in; -1 where no quasi-identifier stands beside it in a sliced release.
+        part: number of the part it stands in; -1 where a sliced release has no quasi-identifier in its part.
         domain: number of codes.
-        items: what each released row shows, shape (rows, items): codes, or the nodes of its list.
-        leaves: chance of each code where a row shows a node, shape (nodes, codes); None where rows show codes.
+        shares: how much of each code each cell carries, shape (cells, codes).
+        cell_of_row: cell of each released row; None where each has its own.
         mixed: whether rows show the counts of their bucket and not their own values.
+        listed: whether rows show lists, all values of a person.
     """
 
     name: str
@@ -40,18 +42,19 @@ class Secret:
     offsets: IntArray
     code: CodeArray
     weight: FloatArray
-    items: sparse.csr_matrix
-    leaves: sparse.csr_matrix | None
+    shares: sparse.csr_matrix
+    cell_of_row: IntArray | None
     mixed: bool
-
-    @property
-    def listed(self) -> bool:
-        """Whether rows show lists, all values of a person."""
-        return self.leaves is not None
+    listed: bool = False
 
     def of_rows(self, rows: IntArray) -> sparse.csr_matrix:
         """How much of each code released rows carry, shape (rows, codes)."""
-        return self.items[rows] if self.leaves is None else self.items[rows] @ self.leaves
+        return self.shares[rows if self.cell_of_row is None else self.cell_of_row[rows]]
+
+    @property
+    def by_voter(self) -> sparse.csr_matrix:
+        """Weight of each code for each voter, shape (voters, codes)."""
+        return sparse.csr_matrix((self.weight, self.code, self.offsets), (len(self.offsets) - 1, self.domain))
 
 
 def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
@@ -69,57 +72,25 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
         ColumnError: cells are neither values, nor counts of them, nor lists of nodes.
         RequirementError: the lists stand for too many values.
     """
-    rows, leaves = len(voter), None
-    if column.shape == "value":
-        offsets, item, strength = np.arange(rows + 1), column.value_codes(), np.ones(rows)
-        width = column.domain.size
-    elif column.shape == "counts" and column.codes is not None and column.offsets is not None:
-        counts = np.asarray(column.counts, dtype=np.float64)
-        row = np.repeat(np.arange(rows), np.diff(column.offsets))
-        tick()
-        offsets, item, width = column.offsets, column.codes, column.domain.size
-        strength = counts / np.bincount(row, weights=counts, minlength=rows)[row]
-    elif column.lists_nodes and column.node is not None and column.offsets is not None:
-        nodes, place = np.unique(column.node.astype(np.int64), return_inverse=True)
-        item = place.astype(np.int32)
-        offsets, strength, width = column.offsets, np.ones(len(item)), len(nodes)
-        leaves = _leaves_below(column.domain, nodes)
-        entries = int(np.diff(leaves.indptr)[item].sum())
-        if entries > MOST_ENTRIES:
-            raise RequirementError(
-                f"the lists of '{name}' stand for {entries:,} values, too many to vote on; attack a sample of the "
-                "release"
-            )
-    else:
+    if not (column.plain or column.counted or column.lists_nodes):
         raise ColumnError(
             f"the release's sensitive column '{name}' is {column.shape}; an attacker here reads plain values, counts "
             "of them, and lists of nodes with a row a person (made without explode)"
         )
     tick()
-    items = sparse.csr_matrix((strength, item.astype(np.int64), offsets), (rows, width))
-    items.sum_duplicates()
+    cells = PublishedCells.distinct(column)
+    entries = int(cells.sizes[cells.of_row].sum())
+    if column.lists_nodes and entries > MOST_ENTRIES:
+        raise RequirementError(
+            f"the lists of '{name}' stand for {entries:,} values, too many to vote on; attack a sample of the release"
+        )
     tick()
-    carried = sparse.csr_matrix((weight, (voter, np.arange(rows))), (voters, rows)) @ items
-    if leaves is not None:
-        tick()
-        carried = carried @ leaves
+    shown = sparse.csr_matrix((weight, (voter, cells.of_row)), (voters, cells.number))
+    tick()
+    carried = shown @ cells.shares
     tick()
     carried.sort_indices()
     return Secret(
         name, part, column.domain.size, carried.indptr.astype(np.int64), carried.indices.astype(np.int32),
-        carried.data.astype(np.float64), items, leaves, column.shape == "counts",
+        carried.data.astype(np.float64), cells.shares, cells.of_row, column.counted, column.lists_nodes,
     )  # fmt: skip
-
-
-def _leaves_below(domain: Attribute, nodes: IntArray) -> sparse.csr_matrix:
-    """Chance of each code at or below each node, all of them equally likely, shape (nodes, codes)."""
-    tree, leaf = domain.tree()
-    order = np.argsort(leaf, kind="stable")
-    first = np.searchsorted(leaf[order], tree.first_leaf[nodes])
-    end = np.searchsorted(leaf[order], tree.first_leaf[nodes] + tree.leaf_count[nodes])
-    size = end - first
-    offsets = np.concatenate([[0], np.cumsum(size)])
-    place = np.repeat(first - offsets[:-1], size) + np.arange(offsets[-1])
-    return sparse.csr_matrix(
-        (np.repeat(1 / np.maximum(size, 1), size), order[place], offsets), (len(nodes), domain.size)
-    )

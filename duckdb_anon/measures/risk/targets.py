@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.released_rows import is_plain
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
@@ -105,7 +106,7 @@ def draw_targets(
     """
     names = [*release.qi, *(secret.name for secret in release.secrets)]
     missing = [name for name in names if name not in table.columns]
-    if missing or any(table.columns[name].shape != "value" for name in names):
+    if missing or not is_plain(table, names):
         raise ColumnError(f"{function}: targets need plain values in {listed(missing or names)}")
     whose = _persons(function, table, person)
     several = [secret.name for secret in release.secrets if secret.listed]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.measures.cells import comparable
+from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.measures.risk.attacks import wilson
-from duckdb_anon.measures.risk.cell_coverage import require_columns
-from duckdb_anon.measures.risk.distinct_cells import published_cells
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter
@@ -89,25 +89,9 @@ def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Seq
         raise ColumnError(f"{function}: noisy counts are cells, not persons; there is nobody to single out or link")
     values, boxes = [], False
     for name in names:
-        column = table.columns[name]
-        cells = published_cells(column, table.rows)
-        place = cells.domain.positions
-        if cells.plain:
-            each = place[cells.codes]
-        elif column.shape == "interval":
-            lower, upper = cells.ends
-            middle = (place[lower] + place[upper]) / 2
-            each = np.where(lower < 0, (place[0] + place[max(cells.domain.special_from - 1, 0)]) / 2, middle)
-            boxes = True
-        else:
-            common = np.zeros(cells.domain.size)
-            for code in range(cells.domain.size):
-                covered = cells.covered(np.array([code], dtype=np.int32))[0]
-                common[code] = (cells.weights * covered / cells.covered_values).sum()
-            every = cells.covered(np.arange(cells.domain.size, dtype=np.int32))
-            each = place[np.where(every, common[:, None], -1.0).argmax(axis=0)]
-            boxes = True
-        values.append(each[cells.of_row])
+        cells = comparable(table.columns[name])
+        values.append(cells.middles()[cells.of_row])
+        boxes |= not cells.plain
     domains = [table.columns[name].domain for name in names]
     nominal = np.array([d.kind != "ordered" for d in domains])
     span = np.array([d.span or 1.0 for d in domains])
@@ -141,7 +125,7 @@ def of_rows(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
         names: columns that nobody has named.
         release: what was published.
     """
-    without = [name for name in names if name in release.columns and release.columns[name].shape == "counts"]
+    without = [name for name in names if name in release.columns and release.columns[name].counted]
     told = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
     return [name for name in names if name not in without], told
 

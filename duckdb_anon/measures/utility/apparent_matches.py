@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.cell_coverage import require_columns
+from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, pairs
 from duckdb_anon.measures.utility.unique_exact_matches import keys
 from duckdb_anon.model.errors import ColumnError

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.thread_pool import let_go
-from duckdb_anon.measures.risk.cell_coverage import source_rows
-from duckdb_anon.measures.utility.cell_sampling import drawn_codes, numbers, repeated_rows
+from duckdb_anon.measures.released_rows import repeated_rows, source_rows
+from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report

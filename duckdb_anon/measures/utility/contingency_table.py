@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
-from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.release_table import ReadColumn, ReadTable
@@ -108,52 +109,11 @@ def _sliced(table: ReadTable, axes: tuple[int, ...], fields: list[tuple[FloatArr
 
 def _cells(column: ReadColumn) -> tuple[FloatArray, IntArray]:
     """Share of each code in each distinct cell of a column, shape (cells, size), and the cell of each row."""
-    size = column.domain.size
-    if column.shape == "value":
-        return np.eye(size), column.value_codes().astype(np.int64)
-    if column.shape == "interval" and column.lower is not None and column.upper is not None:
-        pairs = (column.lower.astype(np.int64) + 1) * (size + 1) + column.upper + 1
-        key, cell_of_row = np.unique(pairs, return_inverse=True)
-        low, high = (key // (size + 1) - 1)[:, None], (key % (size + 1) - 1)[:, None]
-        code = np.arange(size)
-        inside = (low < 0) | ((code >= low) & (code <= high))
-        return inside / inside.sum(axis=1, keepdims=True), cell_of_row.astype(np.int64)
-    if column.shape == "node" and column.node is not None:
-        node, cell_of_row = np.unique(column.node, return_inverse=True)
-        return _below(column, node.astype(np.int64)), cell_of_row.astype(np.int64)
-    return _lists(column)
-
-
-def _below(column: ReadColumn, node: IntArray) -> FloatArray:
-    """Even shares of the codes whose leaf lies below each node, shape (nodes, size)."""
-    tree, leaf = column.domain.hierarchy, column.domain.leaf_of_code
-    if tree is None or leaf is None:
-        raise ColumnError(f"column '{column.domain.name}' is published as nodes, but no hierarchy is named for it")
-    first = tree.first_leaf[node][:, None]
-    inside = (leaf >= first) & (leaf < first + tree.leaf_count[node][:, None])
-    share: FloatArray = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1)
-    return share
-
-
-def _lists(column: ReadColumn) -> tuple[FloatArray, IntArray]:
-    """Sets and counts of each row, or nodes of several; equal rows of few columns are merged later."""
-    if column.offsets is None:
-        raise ColumnError(f"column '{column.domain.name}' is {column.shape} and has no distribution")
-    row = np.repeat(np.arange(len(column.offsets) - 1), np.diff(column.offsets))
-    weight = np.ones(len(row)) if column.counts is None else column.counts.astype(np.float64)
-    members = column.codes if column.codes is not None else column.node
-    if members is None:
-        raise ColumnError(f"column '{column.domain.name}' has no members")
-    same = keys_of_lists(column.offsets, members, weight.astype(np.int64))
-    cell_of_row, key = same.as_they_come()
-    shares = np.zeros((len(key), column.domain.size))
-    mine = np.isin(row, key)
-    place = np.searchsorted(key, row[mine])
-    if column.codes is not None:
-        np.add.at(shares, (place, column.codes[mine]), weight[mine])
-    elif column.node is not None:
-        np.add.at(shares, place, _below(column, column.node[mine].astype(np.int64)))
-    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300), cell_of_row
+    if column.plain:
+        return np.eye(column.domain.size), column.value_codes().astype(np.int64)
+    cells = PublishedCells.distinct(column)
+    shares = cells.shares.toarray()
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300), cells.of_row
 
 
 def _spread(function: str, parts: list[_Part], sizes: tuple[int, ...], weights: FloatArray) -> FloatArray:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.cell_coverage import common_node, replaced_rows, require_columns
-from duckdb_anon.measures.utility.information_loss import ALL, mean_of_rows
+from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.measures.released_rows import replaced_rows, require_columns
+from duckdb_anon.measures.utility.information_loss import ALL, common_node, mean_of_rows
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Params, Report
@@ -51,19 +52,15 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
 
 def _levels(before: ReadColumn, after: ReadColumn, source: IntArray | None) -> IntArray:
     """Level of each released cell."""
-    if after.shape == "node" and after.node is not None and before.domain.hierarchy is not None:
-        return before.domain.hierarchy.level[after.node].astype(np.int64)
-    if after.shape == "value":
+    if after.plain:
         codes = after.value_codes()
         if source is None or after.slice:  # a permuted column keeps its values
             return np.zeros(len(codes), dtype=np.int64)
         return _joint_levels(before, before.value_codes()[source], codes)
-    if after.shape == "interval" and after.lower is not None and after.upper is not None:
-        wide: IntArray = ((after.lower < 0) | (after.lower != after.upper)).astype(np.int64)
-        return wide
-    if after.shape == "set" and after.offsets is not None and after.node is None:
-        return (np.diff(after.offsets) > 1).astype(np.int64)
-    raise ColumnError(f"{NAME}: column '{after.domain.name}' of the release is {after.shape}; it has no level")
+    if after.counted or after.lists_nodes:
+        raise ColumnError(f"{NAME}: column '{after.domain.name}' of the release is {after.shape}; it has no level")
+    cells = PublishedCells.distinct(after)
+    return cells.levels[cells.of_row]
 
 
 def _joint_levels(column: ReadColumn, first: CodeArray, second: CodeArray) -> IntArray:

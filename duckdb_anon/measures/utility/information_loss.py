@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.cell_coverage import common_node, replaced_rows, require_columns
+from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.measures.released_rows import replaced_rows, require_columns, times_counted
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Params, Report
@@ -49,44 +50,39 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
 
 def mean_of_rows(values: FloatArray | IntArray, release: ReadTable) -> float:
     """Mean over the rows that a release stands for: a row with a noisy count counts that often, at least 0 times."""
-    weights = np.maximum(release.row_weights(), 0) if release.counted else np.ones(release.rows)
+    weights = times_counted(release)
     return float(np.average(values, weights=weights)) if weights.sum() > 0 else 0.0
+
+
+def common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
+    """Lowest node of the hierarchy above two values, for each pair of codes."""
+    tree, leaf = domain.tree()
+    return tree.lowest_above(tree.node_of_leaf[leaf[first]], leaf[second])
 
 
 def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> tuple[FloatArray, ...]:
     """ILoss, NCP and whether it differs from a single true value, for each released row."""
     domain = original.domain
-    if released.shape == "value":
+    if released.plain:
         codes = released.value_codes()
         if source is None or released.slice:  # a permuted column keeps its values
             nothing = np.zeros(len(codes))
             return nothing, nothing, nothing
         return _replaced(domain, original.value_codes(), original.value_codes()[source], codes)
-    if released.shape == "interval" and released.lower is not None and released.upper is not None:
-        return _interval(domain, original.value_codes(), released.lower, released.upper)
-    if released.shape == "node" and released.node is not None and domain.hierarchy is not None:
-        return _covered(domain.hierarchy.leaf_count[released.node].astype(np.float64), domain.hierarchy.leaves)
-    if released.shape == "set" and released.offsets is not None:
-        return _covered(_set_sizes(released), _domain_size(domain, original.value_codes()))
-    raise ColumnError(
-        f"information_loss: column '{domain.name}' of the release is {released.shape}; such columns have no box"
-    )
-
-
-def _set_sizes(released: ReadColumn) -> FloatArray:
-    if released.offsets is None:
-        raise ColumnError(f"column '{released.domain.name}' has no sets")
-    if released.node is None or released.domain.hierarchy is None:
-        return np.diff(released.offsets).astype(np.float64)
-    leaves = np.concatenate([[0], np.cumsum(released.domain.hierarchy.leaf_count[released.node])])
-    sizes: FloatArray = (leaves[released.offsets[1:]] - leaves[released.offsets[:-1]]).astype(np.float64)
-    return sizes
+    if released.counted:
+        raise ColumnError(
+            f"information_loss: column '{domain.name}' of the release is {released.shape}; such columns have no box"
+        )
+    cells = PublishedCells.distinct(released)
+    if released.ordered:
+        found = _interval(domain, original.value_codes(), cells)
+    else:
+        found = _covered(cells.sizes, _domain_size(domain, original.value_codes()))
+    return tuple(each[cells.of_row] for each in found)
 
 
 def _domain_size(domain: Attribute, codes: CodeArray) -> int:
-    if domain.hierarchy is not None:
-        return domain.hierarchy.leaves
-    return len(np.unique(codes))
+    return len(np.unique(codes)) if domain.hierarchy is None else domain.hierarchy.leaves
 
 
 def _covered(size: FloatArray, domain: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -101,15 +97,13 @@ def _span(domain: Attribute, codes: CodeArray) -> tuple[float, float]:
     return span, span + 1.0 if domain.discrete else span
 
 
-def _interval(
-    domain: Attribute, codes: CodeArray, lower: CodeArray, upper: CodeArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _interval(domain: Attribute, codes: CodeArray, cells: PublishedCells) -> tuple[FloatArray, FloatArray, FloatArray]:
     span, whole = _span(domain, codes)
+    lower, upper = cells.ends
     # a box with rounded ends may be wider than all there is; it says no less than nothing
-    width = np.minimum(domain.positions[upper] - domain.positions[lower], span)
-    # NULL or not finite at one end only cannot be told apart from anything
-    anything = (lower < 0) | domain.mixed(lower, upper)
-    return _ordered(np.where(anything, span, width), span, whole, anything, (lower != upper) | anything)
+    width = np.minimum(upper - lower, span)
+    differs = (cells.sizes > 1) | cells.anything
+    return _ordered(np.where(cells.anything, span, width), span, whole, cells.anything, differs)
 
 
 def _ordered(

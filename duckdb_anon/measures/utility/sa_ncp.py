@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.cell_coverage import source_rows
+from duckdb_anon.measures.released_rows import source_rows
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Parameter, Params, Report

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.measures.risk.cell_coverage import require_columns
-from duckdb_anon.measures.utility.cell_sampling import drawn_codes, repeated_rows
-from duckdb_anon.model.coded_table import Attribute, IntArray
+from duckdb_anon.measures.cells import PublishedCells, quantile_bins
+from duckdb_anon.measures.released_rows import repeated_rows, require_columns
+from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 ALL = "(all)"
 ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained")
@@ -138,22 +138,27 @@ def value_text(domain: Attribute, code: int) -> str:
     return literal[1:-1].replace("''", "'") if literal.startswith("'") and literal.endswith("'") else literal
 
 
+def drawn_codes(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> IntArray:
+    """One code for each row, drawn from the values its cell may stand for."""
+    return PublishedCells.of_rows(column, rows).draw(rng)
+
+
+def numbers(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+    """One place on the number line for each row: its own, the middle of its interval, or that of a drawn code."""
+    if column.ordered and not column.plain:
+        return PublishedCells.of_rows(column, rows).middles()
+    return column.domain.positions[drawn_codes(column, rows, rng)]
+
+
 def binned(domain: Attribute, codes: IntArray, bins: int) -> IntArray:
     """Bin of each code of a domain, shape (size,): quantiles of `codes`, the original's, where there are many numbers.
 
     What is NULL or not finite has a bin of its own, and so has each value of a domain of up to `bins` numbers or of
     names.
-
-    Args:
-        domain: the column, without rows.
-        codes: code of each row of the original.
-        bins: bins of a column with more numbers than that.
     """
-    finite = codes[codes < domain.special_from]
-    if domain.kind != "ordered" or domain.special_from <= bins or not len(finite):
+    special = domain.special_from
+    counts = np.bincount(codes, minlength=domain.size)[:special]
+    if domain.kind != "ordered" or special <= bins or not counts.sum():
         return np.arange(domain.size, dtype=np.int64)
-    places = domain.positions[: domain.special_from]
-    edges = np.unique(np.quantile(domain.positions[finite], np.arange(1, bins) / bins, method="inverted_cdf"))
-    inside = np.searchsorted(edges, places, side="left")
-    special = np.arange(domain.size - domain.special_from) + len(edges) + 1
-    return np.concatenate([inside, special]).astype(np.int64)
+    inside = quantile_bins(counts, bins, int(counts.sum()), below=True)
+    return np.concatenate([inside, inside.max() + 1 + np.arange(domain.size - special)])

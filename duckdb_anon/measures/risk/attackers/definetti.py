@@ -176,8 +176,7 @@ def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray
 
 def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
     """The same where every voter shows its own value: a box counts evenly for the values it covers."""
-    voters = np.repeat(np.arange(len(secret.offsets) - 1), np.diff(secret.offsets))
-    by_voter = sparse.csr_matrix((secret.weight, (voters, secret.code)), (len(secret.offsets) - 1, secret.domain))
+    by_voter = secret.by_voter
     held = np.zeros((len(bins.marginal), secret.domain))
     first = np.cumsum([0, *(s.shape[1] for s in bins.spread)])
     for k, a in enumerate(part.columns):

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.measures.risk.distinct_cells import PublishedCells
+from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.measures.risk.scores import ColumnScore
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -48,13 +48,11 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
 
 def _bins(domain: Attribute, codes: CodeArray) -> tuple[IntArray, int]:
     """Bin of each code, and how many there are."""
-    size = domain.size
+    size, special = domain.size, domain.special_from
     if domain.kind == "ordered" and size > BINS:
-        below = np.cumsum(np.bincount(codes, minlength=size)) - 1
-        bins = below * BINS // max(len(codes), 1)
-        bins[domain.special_from :] = BINS + np.arange(size - domain.special_from)
-        _, number = np.unique(bins, return_inverse=True)
-        return number.astype(np.int64), int(number.max()) + 1
+        bins = quantile_bins(np.bincount(codes, minlength=size)[:special], BINS, len(codes))
+        number = np.concatenate([bins, bins.max(initial=-1) + 1 + np.arange(size - special)])
+        return number, int(number.max()) + 1
     if size > MOST_NAMES:
         return np.zeros(size, dtype=np.int64), 1
     return np.arange(size, dtype=np.int64), size

@@ -15,9 +15,9 @@ from functools import partial
 
 import numpy as np
 
+from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.risk.attackers.learned import learned
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
-from duckdb_anon.measures.risk.distinct_cells import PublishedCells
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.model.coded_table import CodeArray, FloatArray
@@ -48,7 +48,7 @@ def _column(release: PublishedRecords, a: int) -> ColumnScore:
         return learned(cells, release.replay.before[a], release.replay.after[a])
     if cells.column.lists_nodes:
         return partial(_listed, cells)
-    return partial(_inside, cells, -np.log(cells.covered_values))
+    return partial(_inside, cells, -np.log(np.maximum(cells.sizes, 1)))
 
 
 def _inside(cells: PublishedCells, narrow: FloatArray, values: CodeArray) -> FloatArray:

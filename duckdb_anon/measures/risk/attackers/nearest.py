@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.risk.attacks import Attacker
-from duckdb_anon.measures.risk.distinct_cells import PublishedCells
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.scores import Scoring
 from duckdb_anon.model.coded_table import CodeArray, FloatArray

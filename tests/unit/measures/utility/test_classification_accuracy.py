@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.measures.utility.cell_sampling import drawn_codes, numbers
+from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.release_table import ReadColumn
 

@@ -1,0 +1,360 @@
+"""Published cells: what each covers, the share it gives a value, its distance from one, and draws from it.
+
+A cell of any format is one or several ranges of the values of its domain, in the order of their codes, or of the leaves
+where there is a hierarchy: a value, an interval or a node is one range; a set, the counts of a bucket and a list of
+nodes have one a member. Values of a range are equally likely. A list of nodes stands for one value a node, every other
+cell for one value. Distances are Gower's (1971), in [0, 1]: ordered differences over the range of the domain, nominal
+0 or 1, in a hierarchy the share of the height to climb; 0 inside a cell, else to its nearer end.
+Cost: linear in cells and members; `shares` also in the values that cells of several ranges, or nodes, cover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCells:
+    """Some cells of one released column.
+
+    Attributes:
+        column: the column as read.
+        rows: a row that shows each cell, shape (cells,).
+        of_row: cell of each row.
+        offsets: cell c has the ranges offsets[c]:offsets[c + 1], shape (cells + 1,).
+        first, end: places of the values of each range, end excluded.
+        weight: how much each range counts against the others of its cell.
+    """
+
+    column: ReadColumn
+    rows: IntArray
+    of_row: IntArray
+    offsets: IntArray
+    first: IntArray
+    end: IntArray
+    weight: FloatArray
+
+    @classmethod
+    def distinct(cls, column: ReadColumn) -> PublishedCells:
+        """The different cells of a column."""
+        keys = keys_of([cell_numbers(column)])
+        return cls(column, keys.first, keys.of_row, *_ranges(column, keys.first))
+
+    @classmethod
+    def of_rows(cls, column: ReadColumn, rows: IntArray) -> PublishedCells:
+        """A cell for each of some rows."""
+        return cls(column, rows, np.arange(len(rows)), *_ranges(column, rows))
+
+    @property
+    def number(self) -> int:
+        """Number of cells."""
+        return len(self.offsets) - 1
+
+    @property
+    def domain(self) -> Attribute:
+        """The values that cells stand for."""
+        return self.column.domain
+
+    @property
+    def plain(self) -> bool:
+        """Whether every cell is one value."""
+        return self.column.plain
+
+    @cached_property
+    def codes(self) -> CodeArray:
+        """Code of each cell of plain values."""
+        return self._code_of_place[self.first].astype(np.int32)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Released rows of each cell."""
+        return np.bincount(self.of_row, minlength=self.number).astype(np.float64)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Number of values that each cell covers; those of several nodes of a list are added up."""
+        width = (self.end - self.first).astype(np.float64)
+        return np.bincount(self._cell_of_range, weights=width, minlength=self.number).astype(np.float64)
+
+    @cached_property
+    def levels(self) -> IntArray:
+        """Level of each cell in the hierarchy; without one 0 for a single value and 1 for several."""
+        if self.column.shape == "node" and self.column.node is not None:
+            return self.domain.tree()[0].level[self.column.node[self.rows]].astype(np.int64)
+        return (self.sizes > 1).astype(np.int64)
+
+    @cached_property
+    def anything(self) -> BoolArray:
+        """Whether each cell may stand for NULL, or what is no finite number, as well as for numbers."""
+        if self.column.lower is None:
+            return np.zeros(self.number, dtype=bool)
+        return (self.column.lower[self.rows] < 0) | self.domain.mixed(self.first, self.end - 1)
+
+    @cached_property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Places on the number line of the ends of each value or interval; finite ones where it covers everything."""
+        last = self.end - 1
+        finite = np.where(self.first < self.domain.special_from, max(self.domain.special_from - 1, 0), last)
+        return self.domain.positions[self.first], self.domain.positions[np.minimum(last, finite)]
+
+    def middles(self) -> FloatArray:
+        """Place of each cell on the number line: the middle of an interval, else the most frequent value it covers.
+
+        How often values are published is counted in the cells, each of which counts evenly for what it covers.
+        """
+        if self.plain:
+            return self.domain.positions[self.codes]
+        if self.column.ordered:
+            return np.add(*self.ends) / 2
+        even = self.even_shares
+        common = self.weights @ even
+        cell = np.repeat(np.arange(self.number), np.diff(even.indptr))
+        order = np.lexsort((even.indices, -common[even.indices], cell))
+        likeliest = np.zeros(self.number, dtype=np.int64)
+        filled = np.flatnonzero(np.diff(even.indptr))
+        likeliest[filled] = even.indices[order[even.indptr[filled]]]
+        return self.domain.positions[likeliest]
+
+    def covered(self, values: NDArray[Any]) -> BoolArray:
+        """Whether each cell covers each value, shape (values, cells)."""
+        place = self._place_of_code[values][:, None]
+        if self.plain:
+            same: BoolArray = place == self.first
+            return same
+        if self.column.several:
+            return np.asarray(self._by_value[values].toarray() > 0)
+        inside: BoolArray = (place >= self.first) & (place < self.end)
+        return inside
+
+    def chance(self, values: NDArray[Any]) -> FloatArray:
+        """Chance of each value where each cell is published, at most 1, shape (values, cells)."""
+        if self.column.several:
+            return np.asarray(np.minimum(self._by_value[values].toarray(), 1.0))
+        return self.covered(values) / np.maximum(self.sizes, 1)
+
+    @cached_property
+    def shares(self) -> sparse.csr_matrix:
+        """How many of each value a cell stands for, on average, shape (cells, domain): 1 in all, in lists 1 a node."""
+        width = self.end - self.first
+        share = self.weight / np.maximum(width, 1)
+        if not self.column.lists_nodes:
+            cell = self._cell_of_range
+            share = share / np.bincount(cell, weights=self.weight, minlength=self.number)[cell]
+        codes = self._code_of_place[ranges(self.first, width)]
+        offsets = np.concatenate([[0], np.cumsum(width)])[self.offsets]
+        found = sparse.csr_matrix((np.repeat(share, width), codes, offsets), (self.number, self.domain.size))
+        found.sum_duplicates()
+        return found
+
+    @cached_property
+    def even_shares(self) -> sparse.csr_matrix:
+        """The same where all values that a cell covers are equally likely, 1 in all."""
+        if not self.column.several:
+            return self.shares
+        shares = self.shares.copy()
+        shares.data = np.repeat(1 / np.maximum(np.diff(shares.indptr), 1), np.diff(shares.indptr))
+        return shares
+
+    def in_bins(self, bin_of_code: IntArray) -> sparse.csr_matrix:
+        """Share of each bin in each cell, all values that it covers being equally likely, shape (cells, bins).
+
+        Args:
+            bin_of_code: bin of each value; of an ordered domain bins follow the values.
+        """
+        bins = int(bin_of_code.max()) + 1
+        if self.domain.kind == "ordered" and not self.column.several:
+            edge = np.searchsorted(bin_of_code, np.arange(bins + 1))
+            inside = np.minimum(self.end[:, None], edge[1:]) - np.maximum(self.first[:, None], edge[:-1])
+            return sparse.csr_matrix(np.maximum(inside, 0) / self.sizes[:, None])
+        codes = np.arange(self.domain.size)
+        to_bin = sparse.csr_matrix((np.ones(len(codes)), (codes, bin_of_code)), (len(codes), bins))
+        return sparse.csr_matrix(self.even_shares @ to_bin)
+
+    @cached_property
+    def _by_value(self) -> sparse.csr_matrix:
+        return self.shares.T.tocsr()
+
+    def distance(self, values: NDArray[Any]) -> FloatArray:
+        """Distance of each value from each cell, in [0, 1], shape (values, cells)."""
+        if self.domain.kind == "hierarchy" and not self.column.several:
+            return self._in_the_tree(values)
+        away = self._along_the_line(values) if self.column.ordered else 1.0
+        return np.where(self.covered(values), 0.0, away)
+
+    def _along_the_line(self, values: NDArray[Any]) -> FloatArray:
+        place, special = self.domain.positions, self.domain.special_from
+        here = place[values][:, None]
+        away = np.maximum(place[self.first] - here, here - place[self.end - 1]) / (self.domain.span or 1.0)
+        # NULL and what is not finite are as far as can be from every other value
+        return np.where((values[:, None] >= special) | (self.first >= special), 1.0, np.clip(away, 0.0, 1.0))
+
+    def _in_the_tree(self, values: NDArray[Any]) -> FloatArray:
+        """Level of the lowest node above both, over the height: from the root down, as long as both lie below."""
+        tree, leaf = self.domain.tree()
+        height = max(tree.height, 1)
+        chain = tree.ancestors[:, leaf[values]]
+        distance = np.broadcast_to(tree.level[chain[0]][:, None] / height, (len(values), self.number))
+        for nodes in chain[1:]:
+            first = tree.first_leaf[nodes][:, None]
+            below = (self.first >= first) & (self.end <= first + tree.leaf_count[nodes][:, None])
+            distance = np.where(below, tree.level[nodes][:, None] / height, distance)
+        return np.where(self.covered(values), 0.0, distance)
+
+    def draw(self, rng: np.random.Generator) -> IntArray:
+        """Code of one value for each row: a range by its weight, then any value of the range."""
+        chance = rng.random(len(self.of_row))
+        member = self.of_row
+        if self.column.several:
+            before = np.concatenate([[0], np.cumsum(self.weight)])
+            start, end = before[self.offsets[member]], before[self.offsets[member + 1]]
+            member = np.searchsorted(before, start + np.floor(chance * (end - start)), side="right") - 1
+            member = np.minimum(member, len(self.first) - 1)
+        if self.column.lists_nodes:
+            chance = rng.random(len(self.of_row))
+        width = (self.end - self.first)[member]
+        return self._code_of_place[self.first[member] + np.floor(chance * width).astype(np.int64)]
+
+    @cached_property
+    def _cell_of_range(self) -> IntArray:
+        return np.repeat(np.arange(self.number), np.diff(self.offsets))
+
+    @cached_property
+    def _place_of_code(self) -> IntArray:
+        return _places(self.domain)
+
+    @cached_property
+    def _code_of_place(self) -> IntArray:
+        if self.domain.leaf_of_code is None:
+            return np.arange(self.domain.size)
+        return self.domain.code_of_leaf.astype(np.int64)
+
+
+def _places(domain: Attribute) -> IntArray:
+    """Place of each code in the order that ranges are of."""
+    return np.arange(domain.size) if domain.leaf_of_code is None else domain.leaf_of_code.astype(np.int64)
+
+
+def _ranges(column: ReadColumn, rows: IntArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Offsets, first and last places, and weights of the ranges of some rows' cells."""
+    offsets, weight, member = np.arange(len(rows) + 1), np.ones(len(rows)), rows
+    if column.offsets is not None:
+        sizes = np.diff(column.offsets)[rows]
+        offsets, member = np.concatenate([[0], np.cumsum(sizes)]), ranges(column.offsets[rows], sizes)
+        weight = np.ones(len(member)) if column.counts is None else column.counts[member].astype(np.float64)
+    if column.lower is not None and column.upper is not None:
+        lower, upper = column.lower[rows].astype(np.int64), column.upper[rows].astype(np.int64)
+        end = np.where(lower < 0, column.domain.size, np.maximum(upper, lower) + 1)
+        return offsets, np.maximum(lower, 0), end, weight
+    if column.codes is None and column.node is not None:
+        tree, _ = column.domain.tree()
+        node = column.node[member]
+        first = tree.first_leaf[node].astype(np.int64)
+        return offsets, first, first + tree.leaf_count[node], weight
+    if column.codes is None:
+        raise ColumnError(f"column '{column.domain.name}' is {column.shape} and cannot be read as rows or boxes")
+    first = _places(column.domain)[column.codes[member]]
+    return offsets, first, first + 1, weight
+
+
+def cell_numbers(column: ReadColumn) -> IntArray:
+    """A number for each row, equal where the published cells are equal."""
+    if column.lower is not None and column.upper is not None:
+        return (column.lower.astype(np.int64) + 1) * (column.domain.size + 1) + column.upper + 1
+    members = column.node if column.codes is None else column.codes
+    if members is None:
+        raise ColumnError(f"column '{column.domain.name}' is {column.shape}; releases of rows and boxes are read")
+    if column.offsets is None:
+        return members.astype(np.int64)
+    return keys_of_lists(column.offsets, members, *([] if column.counts is None else [column.counts])).of_row
+
+
+def comparable(column: ReadColumn) -> PublishedCells:
+    """The different cells of a column that values are compared with.
+
+    Raises:
+        ColumnError: it holds counts.
+    """
+    if column.counted:
+        raise ColumnError(
+            f"column '{column.domain.name}' of the release holds counts, not values or boxes; "
+            "name the columns to look at, without it"
+        )
+    return PublishedCells.distinct(column)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The different combinations of cells of several columns.
+
+    Attributes:
+        of_row: box of each released row.
+        first_row: a released row of each box.
+        columns: their cells, one a box.
+    """
+
+    of_row: IntArray
+    first_row: IntArray
+    columns: list[PublishedCells]
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.first_row)
+
+    def covered(self, values: Sequence[NDArray[Any]], which: Sequence[int] | None = None) -> BoolArray:
+        """Whether each box covers each combination of values, shape (combinations, boxes).
+
+        Args:
+            values: codes of each combination, one array a column.
+            which: the columns that are compared, all by default.
+        """
+        which = range(len(self.columns)) if which is None else which
+        result = self.columns[which[0]].covered(values[0])
+        for a, codes in zip(which[1:], values[1:], strict=True):
+            result &= self.columns[a].covered(codes)
+        return result
+
+
+def distinct_boxes(release: ReadTable, names: Sequence[str]) -> Boxes:
+    """Find the different boxes of a release over some of its columns."""
+    columns = [release.columns[name] for name in names]
+    keys = keys_of([cell_numbers(column) for column in columns])
+    return Boxes(keys.of_row, keys.first, [PublishedCells.of_rows(column, keys.first) for column in columns])
+
+
+def quantile_bins(counts: NDArray[Any], bins: int, rows: int, *, below: bool = False) -> IntArray:
+    """Bin of each value of an ordered domain, about as many rows in each.
+
+    Args:
+        counts: rows of each value.
+        bins: number of bins, if no value has more rows than a bin.
+        rows: number of all rows.
+        below: a value lies where the rows below it end; else where its own do.
+
+    >>> quantile_bins(np.array([1, 1, 4, 2]), 4, 8).tolist()
+    [0, 0, 1, 2]
+    """
+    place = np.cumsum(counts) - (counts if below else 1)
+    bin_of_value = np.minimum(place * bins // max(rows, 1), bins - 1)
+    return np.unique(bin_of_value, return_inverse=True)[1].astype(np.int64)
+
+
+def slices(release: ReadTable, names: Sequence[str]) -> dict[str, list[int]]:
+    """Places of columns by the slice that they are fields of; a column of its own is a slice of its own."""
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        found.setdefault(release.columns[name].slice or f" {name}", []).append(place)
+    return found

@@ -1,0 +1,98 @@
+"""Rows and columns of a release as its original's: which columns there are, which original row each row comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.release_formats import SOURCE
+from duckdb_anon.model.release_table import ReadTable
+
+
+def is_plain(table: ReadTable, names: Sequence[str]) -> bool:
+    """Whether all these columns are plain values."""
+    return all(table.columns[name].plain for name in names)
+
+
+def require_columns(function: str, release: ReadTable, names: Sequence[str]) -> None:
+    """Raise unless the release has all these columns."""
+    missing = [name for name in names if name not in release.columns]
+    if missing:
+        raise ColumnError(
+            f"{function}: the release has no column {listed(missing)}{nearest(missing[0], release.columns)}; it has "
+            f"{listed(release.columns) or 'none of them'}. Name the ones it has in qi := [...], sensitive := '...'"
+        )
+
+
+def times_counted(release: ReadTable) -> FloatArray:
+    """How often each row counts: once, or its noisy count, at least 0."""
+    return np.maximum(release.row_weights(), 0.0) if release.counted else np.ones(release.rows)
+
+
+def repeated_rows(release: ReadTable) -> IntArray:
+    """Row numbers of a release as often as they count, rounded."""
+    return np.repeat(np.arange(release.rows), np.rint(times_counted(release)).astype(np.int64))
+
+
+def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
+    """Original row that each released row came from, -1 for fake rows (row_id NULL), shape (released rows,).
+
+    Raises:
+        ColumnError: when rows stand for counts, there is no row_id, or it does not number the original's rows.
+    """
+    number = release.sources()
+    if number is None and release.counted:
+        raise ColumnError(
+            f"{function}: the rows of the release are cells with noisy counts, which come from no row of the original; "
+            "relative_error and workload_error measure such a release"
+        )
+    if number is None:
+        raise ColumnError(
+            f"{function}: the release has no column {SOURCE.word}, so nobody can say which original each row comes "
+            f"from; make it again with {SOURCE.word} := true (for this check only, never for publication)"
+        )
+    fake = np.isnan(number)
+    real = number[~fake]
+    if len(number) and (not len(real) or (real != np.floor(real)).any()):
+        raise ColumnError(
+            f"{function}: the release's {SOURCE.word} does not number rows; take it from a release as it is made"
+        )
+    if len(real) and (real.max() >= original.rows or real.min() < 0):
+        raise ColumnError(
+            f"{function}: the release's {SOURCE.word} goes from {real.min():.0f} to {real.max():.0f}, the original has "
+            f"{original.rows} rows; these two do not belong together"
+        )
+    return np.where(fake, -1, number).astype(np.int64)
+
+
+def released_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
+    """Released row of each original row, -1 where it was not released.
+
+    Raises:
+        ColumnError: the release has no usable `row_id`.
+    """
+    source = source_rows(function, original, release)
+    real = np.flatnonzero(source >= 0)
+    own = np.full(original.rows, -1, dtype=np.int64)
+    own[source[real]] = real
+    if int((own >= 0).sum()) < len(real):
+        raise ColumnError(
+            f"{function}: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
+            "released once"
+        )
+    return own
+
+
+def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
+    """Source of each row; None where there is no row_id and boxes or permuted columns do without.
+
+    Raises:
+        ColumnError: the columns are plain values, any of which may have been replaced, and there is no row_id.
+    """
+    permuted = any(release.columns[name].slice for name in names)
+    if release.sources() is None and (permuted or not is_plain(release, names)):
+        return None
+    return source_rows(function, original, release)
