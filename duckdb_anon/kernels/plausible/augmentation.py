@@ -1,5 +1,7 @@
 """Data augmentation (Tanner and Wong 1987): rows are completed given the model, the model is fitted to complete rows.
 
+After some rounds the model stays as it is, and each draw completes the rows once more.
+
 Cost: a pass over rows and edges for each round and each draw, see `sampling` and `tree`.
 """
 
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.plausible.columns import Column
+from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
 from duckdb_anon.kernels.thread_pool import side_by_side
@@ -69,21 +71,33 @@ class Augmentation:
         if self.drawn:
             self._choose_root()
             self.edges = structure(self._completion(), self.root)
-            for _ in range(self.options.rounds):
+            self._fit()
+            for _ in range(self._rounds):
                 self.step()
                 self.edges = structure(self._completion(), self.root)
+                self._fit()
 
     @property
     def drawn(self) -> bool:
         """Whether the bins of the rows are left open, or permuted."""
         return any(column.open for column in self.evidence.columns) or self.evidence.bucket is not None
 
-    def step(self) -> None:
-        """Fit the model's tables to the rows, and complete them again."""
-        tick()
-        if not self.drawn:
-            return
+    @property
+    def _rounds(self) -> int:
+        """Rounds of completing and fitting.
+
+        Those of generalized cells are few: their shares are learnt already, and more rounds give all rows of a cell to
+        the few values that are most likely (as Turnbull's estimate does). Buckets and channels take more.
+        """
+        several = self.evidence.bucket is not None or any(isinstance(c.cells, Noisy) for c in self.evidence.columns)
+        return self.options.rounds if several else self.options.cell_rounds
+
+    def _fit(self) -> None:
         self.tree = fitted(self._completion(), self.prior, self.edges, self.options)
+
+    def step(self) -> None:
+        """Complete the rows again by the model."""
+        tick()
         if any(column.open for column in self.evidence.columns):
             self._complete(self.tree)
         if self.evidence.bucket is not None:

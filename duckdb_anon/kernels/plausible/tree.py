@@ -30,7 +30,8 @@ class Options:
     Attributes:
         bins: most bins of a column.
         levels: levels that the values of one column tell; 1 for a plain tree.
-        rounds: rounds of completing rows and fitting the tree before the first draw.
+        rounds: rounds of completing rows and fitting the tree before the first draw, of buckets and channels.
+        cell_rounds: the same where all cells are generalized ones.
         swaps: proposals for each row of a bucket in a round.
         prior: rows by which a table is drawn to the product of its margins.
         margin_prior: rows by which a margin is drawn to the column's shares.
@@ -39,6 +40,7 @@ class Options:
     bins: int = 32
     levels: int = 8
     rounds: int = 6
+    cell_rounds: int = 1
     swaps: int = 4
     prior: float = 100.0
     margin_prior: float = 100.0
