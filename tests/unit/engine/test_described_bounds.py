@@ -140,15 +140,6 @@ def test_a_column_of_the_original_is_no_bucket(con: duckdb.DuckDBPyConnection, n
     assert ends(con)[:2] == (8, 8)
 
 
-def test_of_two_columns_that_may_be_the_bucket_none_is_taken(con: duckdb.DuckDBPyConnection) -> None:
-    patients(con)
-    duckdb_anon.release(con, "r", "anatomy('o', 3)")
-    con.execute("alter table r add column bucket_ integer default 1")
-    for bounds in ("none", "sure"):
-        with pytest.raises(duckdb.InvalidInputException, match="bucket, bucket_ of r may each tell the bucket"):
-            con.execute(f"from estimate('{OF_FLU}', 'r', bounds := '{bounds}')")
-
-
 def test_a_hierarchy_that_is_not_there_is_named(con: duckdb.DuckDBPyConnection) -> None:
     patients(con)
     con.execute("create table r as from mondrian('o', 3); create table trees as select '1' as leaf, '*' as root")
