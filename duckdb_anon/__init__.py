@@ -8,4 +8,4 @@ __all__ = [
     "AnonError", "ColumnError", "ParameterError", "RequirementError", "RewriteError", "connect", "load", "release",
     "write_parquet",
 ]  # fmt: skip
-__version__ = "0.2.0"
+__version__ = "0.3.0"

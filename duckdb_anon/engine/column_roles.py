@@ -29,10 +29,12 @@ HIERARCHY = re.compile(r"hierarchy=(?:\"((?:[^\"]|\"\")+)\"|([^\s;,]+))", re.IGN
 ROLE_PARAMETERS = (
     Parameter("qi", "list of quasi-identifiers (default: columns commented 'anon: quasi')", "names"),
     Parameter("sensitive", "sensitive column(s) (default: commented 'anon: sensitive')", "names"),
-    Parameter("keep", "columns released as they are (default: commented 'anon: insensitive')", "names"),
-    Parameter("person", "column that says whose row it is (default: commented 'anon: person')", "text"),
-    Parameter("categorical", "numbers to be taken as names, without order", "names"),
-    Parameter("hierarchies", "column to hierarchy table, {'diagnosis': 'diagnosis_hierarchy'}", "mapping"),
+    Parameter("keep", "columns released unchanged (default: commented 'anon: insensitive')", "names"),
+    Parameter(
+        "person", "column that identifies the individual of each record (default: commented 'anon: person')", "text"
+    ),
+    Parameter("categorical", "numeric columns to be treated as categories, without order", "names"),
+    Parameter("hierarchies", "hierarchy table of each column, {'diagnosis': 'diagnosis_hierarchy'}", "mapping"),
 )
 
 

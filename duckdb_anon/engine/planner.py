@@ -62,24 +62,26 @@ from duckdb_anon.model.released_columns import Interval, Real, Value
 
 SEED = Parameter(
     "seed",
-    "whole number from 0 that makes the run repeatable; by default the system's entropy",
+    "whole number from 0 that makes the run repeatable (default: entropy of the operating system)",
     "integer",
     low=0,
     high=2**127 - 1,  # a HUGEINT: one below 2^64 can be guessed, so a release takes none
 )
 ROW_ID = Parameter(
-    "row_id", "true adds the source row's number (from 0, for the data holder's own checks)", "boolean", False
+    "row_id",
+    "true adds the number of the source row, from 0; for the data holder's checks, never for publication",
+    "boolean",
+    False,
 )
 FORCE = Parameter(
     "force",
-    "true lets the call name a column labelled identifier, or one that counts records, as a quasi-identifier or one to "
-    "keep",
+    "true allows a column labelled identifier, or a column that counts records, as a quasi-identifier or in keep",
     "boolean",
     False,
 )
 ORIGINAL = Parameter(
     "original",
-    "the table a release with row_id was made of, whose person column says whose the rows are",
+    "the original of a release with row_id; its person column identifies the individuals",
 )
 
 

@@ -32,8 +32,9 @@ from duckdb_anon.model.release_formats import EDGES
 
 PARAMETER = Parameter(
     EDGES.word,
-    "fewest rows (persons) that carry a released sensitive value: ends are coded, rare neighbours joined, rare names "
-    "become 'other'; 2 or more (default: values stay as they are)",
+    "minimum number of records (individuals) per released sensitive value: extremes are coded, "
+    "rare neighbouring values are merged, rare categories become 'other'; 2 or more (default: "
+    "values are unchanged)",
     "integer",
     low=2,
 )

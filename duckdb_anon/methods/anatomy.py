@@ -104,17 +104,19 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
-    summary="exact quasi-identifiers; sensitive values as counts of buckets of l different ones or more",
+    summary="exact quasi-identifiers; sensitive values as counts of buckets with at least l different "
+"values",
     paper="Xiao, X., Tao, Y. (2006), Anatomy: simple and effective privacy preservation",
     example="CREATE TABLE buckets AS FROM anatomy('people', 5)",
     smallest="l := 2",
     trials=("l := 1", "l := 3", "l := 2, groups := 'sse'"),
     formats=("buckets",),
     parameters=(
-        Parameter("l", "sensitive values in each bucket, at least; whole, 1 or more", "integer", REQUIRED, low=1),
+        Parameter("l", "minimum number of different sensitive values per bucket; whole number, 1 or more", "integer",
+                  REQUIRED, low=1),
         Parameter(
-            "groups", "rows that may share a bucket: any of the 'table', or similar ones ('sse': cut by squared error; "
-            "always where persons have several rows)", "text", "table", ("table", "sse"),
+            "groups", "which records share a bucket: any of the 'table', or similar ones ('sse': groups cut by "
+"squared error; always used where individuals have several records)", "text", "table", ("table", "sse"),
         ),
     ),
     layout=layout,

@@ -97,8 +97,12 @@ METHOD = Method(
     formats=("boxes", "sampled"),
     instead=("merging",),
     parameters=parameters(
-        Parameter("rho", "share of the rows that is released, in (0, 1], or 'auto': the largest possible", "any", 0.5),
-        Parameter("alpha", "largest belief that a shared value is the victim's own", "number", 0.5, above=0, high=1),
+        Parameter(
+            "rho", "share of the records that is released, in (0, 1], or 'auto': the largest possible", "any", 0.5
+        ),
+        Parameter(
+            "alpha", "maximum belief that a shared value is the individual's own", "number", 0.5, above=0, high=1
+        ),
         *ESTIMATE,
     ),
     layout=layout_of(NAME, partial(record_layout, constants=(RATE.key,))),

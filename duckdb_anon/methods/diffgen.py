@@ -34,7 +34,7 @@ from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
 
 SPENDING = (
-    Parameter("epsilon", "privacy budget, for tables that differ by one row more or less", "number", REQUIRED, above=0),
+    Parameter("epsilon", "privacy budget, for tables that differ by one record", "number", REQUIRED, above=0),
     Parameter("specializations", "number of specializations, h", "integer", 10, low=0, high=1000),
 )
 

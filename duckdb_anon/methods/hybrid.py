@@ -64,8 +64,8 @@ METHOD = Method(
     formats=("boxes", "sampled", "retained"),
     instead=("merging",),
     parameters=parameters(
-        Parameter("rho", "share of the rows that is released", "number", 0.8, above=0, high=1),
-        Parameter("q", "probability with which a sensitive value is kept", "number", 0.8, low=0, high=1),
+        Parameter("rho", "share of the records that is released", "number", 0.8, above=0, high=1),
+        Parameter("q", "probability of keeping a sensitive value", "number", 0.8, low=0, high=1),
     ),
     layout=layout_of(NAME, partial(record_layout, constants=(RATE.key, RETENTION.key))),
     release=release,

@@ -128,7 +128,8 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 METHOD = Method(
     name=NAME,
-    summary="every attribute generalized to one level; the levels of least loss that satisfy k, l or t",
+    summary="k-anonymity, l-diversity, t-closeness by global recoding: each attribute at one level, with "
+"the least loss",
     paper="LeFevre, K., DeWitt, D. J., Ramakrishnan, R. (2005), Incognito: efficient full-domain k-anonymity",
     example="CREATE TABLE levels AS FROM incognito('people', 5, l := 2)",
     smallest="k := 2, l := 1",
@@ -143,14 +144,20 @@ METHOD = Method(
     parameters=(
         *parameters_of_guarantee("entropy"),
         Parameter(
-            "max_suppression", "share of the rows that may be left out, in [0, 1)", "number", 0.0, low=0, high=0.999
+            "max_suppression",
+            "maximum share of records that may be suppressed, in [0, 1)",
+            "number",
+            0.0,
+            low=0,
+            high=0.999,
         ),
         Parameter(
-            "branching", "intervals of an ordered column without hierarchy merged from level to level, 2 or more",
+            "branching", "number of intervals merged from level to level in an ordered column without a hierarchy, 2 "
+"or more",
             "integer", 4, low=2,
         ),
         Parameter(
-            "max_nodes", "most level vectors to search; more are refused before the search starts", "integer",
+            "max_nodes", "maximum number of level vectors; larger searches are refused before they start", "integer",
             250_000, low=1,
         ),
         EDGES,

@@ -66,10 +66,10 @@ METHOD = Method(
     formats=("boxes", "counts"),
     instead=("mondrian", "one_to_m_generalize"),
     parameters=parameters(
-        Parameter("epsilon", "budget of the counts, given the groups", "number", REQUIRED, above=0),
+        Parameter("epsilon", "privacy budget of the counts, given the groups", "number", REQUIRED, above=0),
         Parameter(
             "neighbours",
-            "tables that differ by one row more, or by one row replaced (twice the noise)",
+            "neighbouring tables differ by one added record, or by one replaced record (twice the noise)",
             "text",
             "add",
             ("add", "replace"),

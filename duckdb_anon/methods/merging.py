@@ -221,7 +221,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
-    summary="slicing with fake tuples and validity rules, against the composition attack",
+    summary="slicing with fake records and validity rules, against the composition attack",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2 (with readings)",
     example="CREATE TABLE merged AS FROM merging('people', 3)",
     smallest="l := 2",
@@ -230,7 +230,7 @@ METHOD = Method(
     parameters=(
         Parameter("l", "no sensitive value has a share above 1/l in a bucket", "number", REQUIRED, low=1),
         *COLUMNS,
-        Parameter("fake", "number of fake rows", "integer", 1, low=0, high=1_000_000),
+        Parameter("fake", "number of fake records", "integer", 1, low=0, high=1_000_000),
         Parameter("fake_mode", "whether `fake` is a total or counts per row", "text", "total", ("total", "per_record")),
         Parameter(
             "rules",
@@ -239,7 +239,7 @@ METHOD = Method(
         ),
         Parameter("unseen_pairs", "also forbid pairs that never occur though expected", "boolean", False),
         Parameter("min_expected", "expected count from which on absence is a rule", "number", 5.0, above=0),
-        Parameter("min_bucket", "least number of rows of a bucket", "integer", 1, low=1),
+        Parameter("min_bucket", "minimum number of records per bucket", "integer", 1, low=1),
         *CUTS,
     ),
     layout=layout,

@@ -88,9 +88,10 @@ METHOD = Method(
     formats=("rows",),
     instead=("mondrian", "muco"),
     parameters=(
-        Parameter("k", "rows in each group, at least; 1 or more", "integer", REQUIRED, low=1),
+        Parameter("k", "minimum number of records per group; 1 or more", "integer", REQUIRED, low=1),
         Parameter(
-            "groups", "'sse': cut top down by squared error; 'mdav': nearest rows around the farthest ones, slow",
+            "groups", "'sse': groups cut top down by squared error; 'mdav': nearest records around the farthest "
+"ones, quadratic time",
             "text", "sse", ("sse", "mdav"),
         ),
     ),

@@ -81,7 +81,8 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
-    summary="groups cut top down; quasi-identifiers become intervals, sets or hierarchy nodes",
+    summary="k-anonymity, l-diversity, t-closeness by local recoding into intervals, sets or hierarchy "
+"nodes",
     paper="LeFevre, K., DeWitt, D. J., Ramakrishnan, R. (2006), Mondrian multidimensional k-anonymity",
     example="CREATE TABLE boxes AS FROM mondrian('people', 5, l := 3, row_id := true)",
     smallest="k := 2",
@@ -96,20 +97,21 @@ METHOD = Method(
     parameters=(
         *parameters_of_guarantee("frequency"),
         Parameter(
-            "mode", "'strict' keeps equal values together; 'relaxed' deals them to both sides of a median", "text",
+            "mode", "'strict' keeps equal values on one side of a cut; 'relaxed' splits them at the median", "text",
             "strict", ("strict", "relaxed"),
         ),
         Parameter(
             "cut",
-            "'loss': where it saves most; 'median': widest attribute at its median (default: loss, median where mode "
-            "is relaxed or width is given)",
+            "'loss': cut where information loss falls most; 'median': widest attribute at its median "
+"(default: loss; median where mode is relaxed or width is given)",
             "text",
             None,
             ("loss", "median"),
         ),
         Parameter(
             "width",
-            "attribute a median cut takes first: its range (default), distinct values or squared spread",
+            "attribute that a median cut takes first: by range (default), distinct values or squared "
+"spread",
             "text",
             None,
             ("range", "distinct", "spread"),

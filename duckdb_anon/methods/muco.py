@@ -44,33 +44,35 @@ from duckdb_anon.model.released_columns import Cells, Coded
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 DEFAULT_L = 2.0
 LINEAR = (
-    Parameter("cut", "linear: 'loss' (default) cuts where boxes would save most, 'median' as Mondrian", "text", None,
+    Parameter("cut", "linear: 'loss' (default) cuts where information loss falls most, 'median' as Mondrian", "text",
+              None,
               ("loss", "median")),
-    Parameter("width", "linear: attribute a median cut takes first: 'range' (default), distinct values or squared "
-              "spread", "text", None, ("range", "distinct", "spread")),
-    Parameter("subdivide", "linear: 'assign' deals each group into small ones of distinct sensitive values (default: "
-              "'none')", "text", None, ("none", "assign")),
+    Parameter("width", "linear: attribute that a median cut takes first: by 'range' (default), distinct values or "
+"squared spread", "text", None, ("range", "distinct", "spread")),
+    Parameter("subdivide", "linear: 'assign' splits each group into small ones with distinct sensitive values "
+              "(default: "
+"'none')", "text", None, ("none", "assign")),
     Parameter("balance", "linear: 0 least expected change, 1 each group's histogram kept on average; in [0, 1] "
               "(default: 0.75)", "number", None, low=0, high=1),
 )  # fmt: skip
 GROUPING = (
     Parameter(
-        "delta", "largest share of one record in a published value, in (0, 1]; groups have at least 1/delta rows "
-        "(persons, where a column says whose row it is)", "fraction", REQUIRED, high=1, above=0,
+        "delta", "maximum probability of re-identifying a record, in (0, 1]; groups have at least 1/delta "
+"records (individuals, where there is a person column)", "fraction", REQUIRED, high=1, above=0,
     ),
-    Parameter("l", "frequency l-diversity of each sensitive column in the groups (default: 2; linear: ceil(1/delta), "
-              "which is the least)", "number", low=1),
-    Parameter("tables", "'uniform': columns permuted inside groups; 'linear': the paper's tables of least expected "
-              "change", "text", "uniform", ("uniform", "linear")),
+    Parameter("l", "frequency l-diversity of each sensitive column in the groups (default: 2; linear: "
+"ceil(1/delta), the minimum)", "number", low=1),
+    Parameter("tables", "'uniform': columns are permuted inside groups; 'linear': the paper's tables of least "
+"expected change", "text", "uniform", ("uniform", "linear")),
     *LINEAR,
     Parameter(
-        "repair", "exchange cells inside groups, of one row (person) more, until marginals of three columns fit; "
-        "false: delta is exact (default: true)", "boolean",
+        "repair", "exchange cells inside groups, which then have one record (individual) more, until marginals "
+"of three columns fit; with false, delta is exact (default: true)", "boolean",
     ),
 )  # fmt: skip
 MIN_CHANGED = Parameter(
-    "min_changed", "linear: quasi-identifiers that differ from the original in every row; 1.5 adds one in half of them "
-    "(default: 1)", "number", low=0,
+    "min_changed", "linear: number of quasi-identifiers that differ from the original in every record; 1.5 means "
+"2 in half of them (default: 1)", "number", low=0,
 )  # fmt: skip
 
 
@@ -237,8 +239,8 @@ METHOD = Method(
         *GROUPING,
         MIN_CHANGED,
         Parameter(
-            "unchanged", "linear: rows that drew too few new values: 'exchange' them with others of the group "
-            "(default), or 'redraw' as in the paper", "text", None, ("exchange", "redraw"),
+            "unchanged", "linear: records with too few new values: 'exchange' them with others of the group (default), "
+"or 'redraw' as in the paper", "text", None, ("exchange", "redraw"),
         ),
     ),
     layout=plain_layout,
@@ -270,7 +272,7 @@ TABLES = Report(
 
 GROUPS = Report(
     name="muco_groups",
-    summary="groups of a call of muco, rows that come out as they were, and rows moved outside their group",
+    summary="groups of a muco call, unchanged records, and values moved outside their group",
     paper=PAPER + ", algorithm 2",
     example="FROM muco_groups('people', 0.2, tables := 'linear')",
     section="Preparing a call",

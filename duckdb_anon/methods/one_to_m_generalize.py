@@ -49,14 +49,15 @@ NAME = "one_to_m_generalize"
 OF_PERSONS = "queries count persons by quasi-identifiers; fragment_risk tells who is found by some values"
 CHANGING = Parameter(
     "changing",
-    "persons whose quasi-identifiers differ between rows: 'error', 'set' (a box around all of a person's values), "
-    "'first' or 'last' (the smallest or largest vector, attributes compared in the order of qi)",
+    "individuals with different quasi-identifiers in their records: 'error', 'set' (a generalized "
+    "value that covers all of them), 'first' or 'last' (the smallest or largest combination, "
+    "attributes compared in the order of qi)",
     "text",
     "error",
     ("error", "first", "last", "set"),
 )
 EXPLODE = Parameter(
-    "explode", "true gives a row for each person and node, with a fresh number for the person", "boolean", False
+    "explode", "true gives one row per individual and node, with a new number for the individual", "boolean", False
 )
 _REQUIREMENT: dict[str, type[FrequencyDiversity] | type[DistinctDiversity] | type[EntropyDiversity]] = {
     "frequency": FrequencyDiversity,
@@ -107,15 +108,16 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
-    summary="a row a person: boxes on the quasi-identifiers, a list of hierarchy nodes for the sensitive values",
+    summary="one row per individual: generalized quasi-identifiers and a list of hierarchy nodes for the "
+    "sensitive values",
     paper="Gong, Q., Luo, J., Yang, M., Ni, W., Li, X.-B. (2017), Knowledge-Based Systems 115, algorithm 1",
     example="CREATE TABLE persons AS FROM one_to_m_generalize('visits', 2, 2, row_id := true)",
     smallest="k := 2, l := 2",
     trials=("k := 1, l := 1", "k := 3, l := 1", "k := 5, l := 2"),
     formats=("persons", "boxes"),
     parameters=(
-        Parameter("k", "persons who share each list of nodes, at least; 1 or more", "integer", REQUIRED, low=1),
-        Parameter("l", "diversity of lists in each class of equal boxes, 1 or more", "number", REQUIRED, low=1),
+        Parameter("k", "minimum number of individuals with each list of nodes; 1 or more", "integer", REQUIRED, low=1),
+        Parameter("l", "diversity of lists in each equivalence class, 1 or more", "number", REQUIRED, low=1),
         Parameter(
             "diversity",
             "'frequency': no list has a share above 1/l; 'distinct': l different lists; 'entropy': at least ln l",

@@ -19,14 +19,15 @@ from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 CUTS = (
     Parameter(
         "cut",
-        "'loss': cut where boxes would save most; 'median': Mondrian's cut; 'sse': where the squared error falls most",
+        "'loss': cut where information loss falls most; 'median': Mondrian's cut; 'sse': cut where "
+        "squared error falls most",
         "text",
         "loss",
         ("loss", "median", "sse"),
     ),
     Parameter(
         "width",
-        "attribute a median cut takes first: its range, distinct values or squared spread",
+        "attribute that a median cut takes first: by range, distinct values or squared spread",
         "text",
         "range",
         ("range", "distinct", "spread"),

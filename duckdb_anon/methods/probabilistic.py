@@ -43,7 +43,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
-    summary="generalization in which d values survive an intersection by chance (a reading of the abstract)",
+    summary="generalization in which d values survive the intersection of two releases (a reading of the abstract)",
     paper="after Sattar, Li, Liu, Heatherly & Malin (2014), Knowledge-Based Systems 67: (d, alpha)-linkable",
     example="CREATE TABLE second AS FROM probabilistic('people', 5)",
     smallest="k := 2",
@@ -51,8 +51,8 @@ METHOD = Method(
     formats=("boxes",),
     instead=("merging",),
     parameters=parameters(
-        Parameter("d", "values that must survive an intersection", "integer", 2, low=1, high=1000),
-        Parameter("alpha", "probability with which they do", "number", 0.9, low=0, high=1),
+        Parameter("d", "number of values that must survive an intersection", "integer", 2, low=1, high=1000),
+        Parameter("alpha", "probability that they survive", "number", 0.9, low=0, high=1),
         *ESTIMATE,
     ),
     layout=layout_of(NAME),

@@ -49,7 +49,8 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
-    summary="each value exchanged with one whose rank is at most p percent away; release has the original's types",
+    summary="each value exchanged with a value of nearly the same rank, at most p percent away; no "
+"guarantee of k, l or delta",
     paper="Moore, R. A. (1996), Controlled data-swapping techniques for masking public use microdata sets",
     example="CREATE TABLE swapped AS FROM rank_swap('people', 5)",
     smallest="p := 5",
@@ -58,7 +59,7 @@ METHOD = Method(
     instead=("muco",),
     parameters=(
         Parameter(
-            "p", "largest difference of ranks, in percent of the rows; above 0, at most 100", "number", REQUIRED,
+            "p", "maximum difference of ranks, in percent of the records; above 0, at most 100", "number", REQUIRED,
             above=0, high=100,
         ),
     ),

@@ -99,17 +99,20 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
-    summary="a row a person: boxes of clusters, and inside each box lists of nodes that are k^m-anonymous",
+    summary="one row per individual: clusters with the same generalized quasi-identifiers and "
+"k^m-anonymous lists of nodes",
     paper="Poulis, G., Loukides, G., Gkoulalas-Divanis, A., Skiadopoulos, S. (2013), RMERGE_R",
     example="CREATE TABLE clusters AS FROM rmr('visits', 2)",
     smallest="k := 2",
     trials=("k := 1, m := 1", "k := 3, m := 2", "k := 5, m := 1"),
     formats=("persons", "boxes"),
     parameters=(
-        Parameter("k", "persons of a class, and of each set of m nodes in it, at least", "integer", REQUIRED, low=1),
-        Parameter("m", "sensitive values an attacker may know, 1 to 4", "integer", 2, low=1, high=4),
+        Parameter("k", "minimum number of individuals per class, and per set of m nodes in it", "integer",
+                  REQUIRED, low=1),
+        Parameter("m", "number of sensitive values that the attacker may know, 1 to 4", "integer", 2, low=1, high=4),
         Parameter(
-            "max_qid_ncp", "mean loss of boxes that merging may reach, in [0, 1]", "number", 0.65, low=0, high=1
+            "max_qid_ncp", "maximum mean information loss of quasi-identifiers that merging clusters may reach, in [0, "
+"1]", "number", 0.65, low=0, high=1
         ),
         Parameter(
             "rejected", "after a rejected merge: 'stop', or 'skip' the cluster", "text", "stop", ("stop", "skip")

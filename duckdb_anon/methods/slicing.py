@@ -119,12 +119,16 @@ METHOD = Method(
     formats=("sliced",),
     parameters=(
         Parameter(
-            "l", "no sensitive value has a share above 1/l among those a record could have", "number", REQUIRED, low=1
+            "l",
+            "no sensitive value has a share above 1/l among the possible values of a record",
+            "number",
+            REQUIRED,
+            low=1,
         ),
         *COLUMNS,
         Parameter(
             "sensitive_column",
-            "'clustered': the sensitive attribute may share a column when columns are found; 'alone': it does not",
+            "'clustered': the sensitive attribute may be published together with others; 'alone': it is not",
             "text",
             "clustered",
             ("clustered", "alone"),

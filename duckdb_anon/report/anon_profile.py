@@ -42,8 +42,10 @@ _ARGUMENTS = {
     "text": ", kind := 'text'",
 }
 OPTIONS = (
-    Parameter("rows", "rows of the random sample that is looked at", "integer", 20_000, low=1, high=1_000_000),
-    Parameter("country", "two-letter code of the country whose phone numbers need no prefix", "text", "US"),
+    Parameter(
+        "rows", "number of records in the random sample that is analysed", "integer", 20_000, low=1, high=1_000_000
+    ),
+    Parameter("country", "two-letter country code for phone numbers without a prefix", "text", "US"),
     Parameter("seed", "whole number that makes the sample repeatable", "integer", 1, low=0, high=MOST_SEED),
 )
 
@@ -191,7 +193,7 @@ def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
 
 MEASURE = Task(
     name="anon_profile",
-    summary="a row a column: what it looks like, how it singles people out, the role it should have and why",
+    summary="one row per column: what it contains, how identifying it is, the proposed role and the reason",
     paper="Safe Harbor: 45 CFR 164.514(b)(2)(i)",
     example="FROM anon_profile('people')",
     section="Preparing a call",

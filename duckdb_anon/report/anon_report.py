@@ -41,7 +41,7 @@ def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
 
 MEASURE = Task(
     name="anon_report",
-    summary="writes the evidence page: risk, promises, utility of releases with charts, and a JSON; returns its path",
+    summary="writes a page on risk, guarantees and utility of releases with charts, and a JSON file; returns its path",
     paper="",
     example="FROM anon_report('people', ['release', 'boxes'], 'report.html')",
     section="Choosing",
@@ -50,8 +50,8 @@ MEASURE = Task(
     parameters=(
         Parameter("releases", "names of the releases", "names", REQUIRED),
         Parameter("path", "HTML file to write", "text", REQUIRED),
-        Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
-        Parameter("queries", "queries of the workload", "integer", 300, low=1),
+        Parameter("targets", "number of individuals that the attacker looks for", "integer", 2000, low=1),
+        Parameter("queries", "number of queries in the workload", "integer", 300, low=1),
         Parameter("context", "TOML file: purpose, recipients, decision, threshold, queries, ...", "text"),
         Parameter(
             "edition",

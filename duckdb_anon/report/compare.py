@@ -173,7 +173,7 @@ MEASURE = Query(
     parameters=(
         Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
         Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED, repeated=True),
-        Parameter("n", "queries of the workload", "integer", 1000, low=1, high=100_000),
+        Parameter("n", "number of queries in the workload", "integer", 1000, low=1, high=100_000),
         Parameter(
             "dims", "quasi-identifiers with a predicate in each query (default: 4, or all if fewer)", "integer", low=1
         ),
@@ -185,9 +185,14 @@ MEASURE = Query(
             "boolean",
         ),
         Parameter(
-            "p_match", "chance that the attacker knows a quasi-identifier, in (0, 1]", "number", 1.0, above=0, high=1
+            "p_match",
+            "probability that the attacker knows each quasi-identifier, in (0, 1]",
+            "number",
+            1.0,
+            above=0,
+            high=1,
         ),
-        Parameter("targets", "people an attacker is tried on", "integer", 2000, low=1),
+        Parameter("targets", "number of individuals that the attacker looks for", "integer", 2000, low=1),
         Parameter("seed", "whole number that makes the workload repeatable", "integer", low=0, high=MOST_SEED),
     ),
     plan=_plan,

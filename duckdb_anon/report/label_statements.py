@@ -58,7 +58,7 @@ def label_statement(table: str, column: str, role: str, comment: str) -> str:
 
 MEASURE = Task(
     name="label_statements",
-    summary="the roles anon_profile suggests as COMMENT statements, for the columns that have none yet",
+    summary="COMMENT statements with the roles that anon_profile proposes, for columns without a label",
     paper="see anon_profile",
     example="FROM label_statements('ages')",
     section="Preparing a call",

@@ -150,7 +150,7 @@ MEASURE = Task(
     parameters=(
         Parameter(
             "max_risk",
-            "largest risk by the strongest attacker, in [0, 1]",
+            "maximum risk by the strongest attacker, in [0, 1]",
             "number",
             0.05,
             low=0,
@@ -158,9 +158,18 @@ MEASURE = Task(
         ),
         Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
         Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
-        Parameter("rows", "rows of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
-        Parameter("p_match", "chance that the attacker knows a quasi-identifier", "number", 1.0, above=0, high=1),
-        Parameter("targets", "people an attacker is tried on", "integer", 1000, low=1),
+        Parameter(
+            "rows",
+            "number of records in the random sample that methods are tried on",
+            "integer",
+            20_000,
+            low=1,
+            high=1_000_000,
+        ),
+        Parameter(
+            "p_match", "probability that the attacker knows each quasi-identifier", "number", 1.0, above=0, high=1
+        ),
+        Parameter("targets", "number of individuals that the attacker looks for", "integer", 1000, low=1),
         *ROLE_PARAMETERS,
         Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0, high=MOST_SEED),
     ),

@@ -85,11 +85,15 @@ def _one(session: Shell, name: str, arguments: list[str], allowed: tuple[str, ..
 
 
 def _help(session: Shell, arguments: list[str]) -> None:
-    for name, (_, usage, summary) in COMMANDS.items():
-        if not arguments or name.startswith(arguments[0].removeprefix(".")):
-            session.out.write(f".{name + ' ' + usage:<30} {summary}\n")
+    commands = [name for name in COMMANDS if not arguments or name.startswith(arguments[0].removeprefix("."))]
+    if arguments and not commands:
+        _functions(session, arguments)
+        return
+    for name in commands:
+        _, usage, summary = COMMANDS[name]
+        session.out.write(f".{name + ' ' + usage:<30} {summary}\n")
     if not arguments:
-        session.out.write("Anything else is SQL and ends with ';'. FROM anon_functions(); lists the functions.\n")
+        session.out.write("Anything else is SQL and ends with ';'. .functions lists the functions.\n")
 
 
 def _mode(session: Shell, arguments: list[str]) -> None:
@@ -215,8 +219,8 @@ def _quit(session: Shell, arguments: list[str]) -> None:
 
 COMMANDS: dict[str, tuple[Command, str, str]] = {
     "exit": (_quit, "", "leave (so do .quit and Ctrl-D)"),
-    "functions": (_functions, "[WORD]", "the package's functions; those that mention WORD; one's parameters"),
-    "help": (_help, "[COMMAND]", "this list"),
+    "functions": (_functions, "[WORD]", "all functions; those that mention WORD; one function with its parameters"),
+    "help": (_help, "[NAME]", "this list; one command; one function with its parameters"),
     "label": (_label, "TABLE", "go through a table's columns, a role suggested for each, and write the comments"),
     "maxrows": (_maxrows, "N", "rows a box shows at most"),
     "mode": (_mode, "[MODE]", f"how results are written: {', '.join(MODES)}"),

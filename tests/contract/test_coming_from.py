@@ -1,4 +1,4 @@
-"""What examples/coming_from_other_tools.md promises: every function it names exists, and its SQL runs."""
+"""What the page coming_from_other_tools.md promises: every function it names exists, and its SQL runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from duckdb_anon.cli import COMMANDS
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.registry import ENTRIES
 
-PAGE = Path(__file__).resolve().parents[2] / "examples" / "coming_from_other_tools.md"
+PAGE = Path(__file__).resolve().parents[2] / "duckdb_anon" / "docs" / "coming_from_other_tools.md"
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
+from duckdb_anon.docs_pages import example_connection, function_page, index
 from duckdb_anon.engine.planner import parameters_of
-from duckdb_anon.functions_page import page
 from duckdb_anon.model.function_specs import REQUIRED, SECTIONS, Entry, Method, PureSql
 from duckdb_anon.model.release_formats import read
 from duckdb_anon.model.release_formats.formats import FORMATS
@@ -65,25 +65,9 @@ def test_every_parameter_is_described_and_its_default_passes_its_own_check(entry
 
 
 @pytest.fixture(scope="module")
-def documented(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
-    """The tables the examples read: README's people, visits with a hierarchy, and what the methods' examples make."""
-    con = duckdb_anon.connect()
-    con.execute("create table people as from anon_sample('census', 600, seed := 1)")
-    for column in ("age", "gender", "education", "hours_per_week"):
-        con.execute(f"comment on column people.{column} is 'anon: quasi'")
-    con.execute("comment on column people.salary is 'anon: sensitive'")
-    con.execute(
-        "create table visits as select pid, 20 + hash(pid) % 40 as age, 'd' || hash(pid, i) % 12 as disease "
-        "from range(300) a(pid), range(3) b(i) where i <= pid % 3"
-    )
-    con.execute("create table diseases as select distinct disease as leaf, 'x' || right(disease, 1), 'all' from visits")
-    con.execute("create table ages as select age as leaf, age // 10 * 10 || 's', 'any age' from range(20, 61) t(age)")
-    con.execute("comment on column visits.pid is 'anon: person'")
-    con.execute("comment on column visits.age is 'anon: quasi hierarchy=ages'")
-    con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=diseases'")
-    for entry in METHODS:
-        con.execute(entry.example)
-    return con
+def documented() -> duckdb.DuckDBPyConnection:
+    """The tables that the examples read, and what the methods' examples make."""
+    return example_connection()
 
 
 def _kinds_of_join(node: dict[str, Any]) -> set[str]:
@@ -192,15 +176,27 @@ def test_unlabelled_columns_never_leave(con: duckdb.DuckDBPyConnection, entry: M
     assert "unlabelled" not in str(con.execute("describe release").fetchall())
 
 
-def test_page_of_functions_is_the_one_that_entries_make() -> None:
-    assert (PROJECT / "duckdb_anon" / "FUNCTIONS.md").read_text(encoding="utf-8") == page(ENTRIES)
+def test_index_of_functions_links_to_the_page_of_every_entry() -> None:
+    found = re.findall(r"\[`(\w+)`\]\((\w+)\.md\)", index(ENTRIES))
+    assert sorted(found) == sorted((entry.name, entry.name) for entry in ENTRIES)
+
+
+@pytest.mark.parametrize("name", ["muco", "k_anonymity", "anon_functions"])
+def test_page_of_a_function_has_its_parameters_and_the_output_of_its_example(
+    documented: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    (entry,) = (one for one in ENTRIES if one.name == name)
+    text = function_page(entry, documented)
+    assert all(f"| `{parameter.name}` |" in text for parameter in parameters_of(entry))
+    output = text.split("## Example")[1].split("```\n\n")[1]
+    assert len([line for line in output.splitlines() if line.startswith("| ")]) >= 2
 
 
 def test_readme_examples_run() -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     con = duckdb_anon.connect()
     blocks = re.findall(r"```sql\n(.*?)```", readme, flags=re.DOTALL)
-    assert len(blocks) >= 4
+    assert len(blocks) >= 3
     for block in blocks:
         con.execute(block).fetchall()
     before, after = (

@@ -143,7 +143,7 @@ def test_tab_completes_functions_and_tables(rich: Terminal) -> None:
     rich.type("create table patients as select 1 as age;\r")
     rich.wait_for("anon>")
     rich.type("select count(*) > 0 as answer from anon_fun")
-    rich.wait_for("this list")
+    rich.wait_for("one row per function")
     rich.type("\t")
     time.sleep(0.5)
     rich.type(");\r")

@@ -6,7 +6,7 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import Parameter
 
 MAX_CELLS = Parameter(
-    "max_cells", "most cells and entries of lists of values that are written", "integer", 1_000_000, low=1
+    "max_cells", "maximum number of cells and list entries that are written", "integer", 1_000_000, low=1
 )
 
 

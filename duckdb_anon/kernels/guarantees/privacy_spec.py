@@ -41,13 +41,14 @@ _DISTANCE_OF_KIND = {"nominal": "equal", "ordered": "ordered", "hierarchy": "hie
 def parameters_of_guarantee(diversity: str) -> tuple[Parameter, ...]:
     """Parameters k, l, t and their variants; `diversity` is the default meaning of l."""
     return (
-        Parameter("k", "rows in each class, at least; 1 or more", "integer", low=1),
+        Parameter("k", "minimum number of records per equivalence class; 1 or more", "integer", low=1),
         Parameter("l", "diversity of each sensitive column in each class, 1 or more", "number", low=1),
-        Parameter("t", "largest distance of a class to the whole table, 0 .. 1", "number", low=0, high=1),
+        Parameter("t", "maximum distance of a class to the whole table, 0 to 1", "number", low=0, high=1),
         Parameter(
             "diversity",
-            "what l means: 'frequency' no value has a share above 1/l in a class; 'distinct' l values; 'entropy' at "
-            "least ln l; 'recursive' (c, l). All bound shares, not what other classes let infer: see attribute_risk",
+            "definition of l: 'frequency': no value has a share above 1/l in a class; 'distinct': l "
+            "values; 'entropy': at least ln l; 'recursive': (c, l). All of them bound shares, not what "
+            "can be inferred from other classes: see attribute_risk",
             "text",
             diversity,
             DIVERSITIES,
@@ -55,7 +56,7 @@ def parameters_of_guarantee(diversity: str) -> tuple[Parameter, ...]:
         Parameter("c", "c of recursive (c, l)-diversity, above 0", "number", above=0),
         Parameter(
             "distance",
-            "ground distance of t: 'equal', 'ordered' or 'hierarchy'; by default what the sensitive column is",
+            "ground distance of t: 'equal', 'ordered' or 'hierarchy' (default: by the kind of the sensitive column)",
             "text",
             None,
             DISTANCES,

@@ -37,10 +37,9 @@ from duckdb_anon.model.released_columns import Cells, Interval
 
 EDGES = Parameter(
     "edges",
-    "ends of intervals: 'rounded': moved outwards to values that k rows share, or to round numbers; 'tight': the "
-    "smallest and largest value of each group, which prints those of single persons. Mondrian with k := 25: loss on "
-    "census .1067 tight, .1068 rounded, median query error .216 both; on adult with fnlwgt, capital_gain and "
-    "capital_loss .054 and .056, .39 and .46",
+    "ends of intervals: 'rounded': moved outwards to values that at least k records share, or to "
+    "round numbers; 'tight': the smallest and largest value of each group, which may be those of "
+    "one individual",
     "text",
     "rounded",
     ("rounded", "tight"),

@@ -31,27 +31,32 @@ PAPER = "Guo, L., Ying, X., Wu, X. (2011), JCSE 5(3)"
 RISK_PARAMETERS = (
     Parameter("scope", "what is randomized", "text", "both", ("both", "qi", "sensitive")),
     Parameter(
-        "bins", "ordered columns to bin first: {'age': 10} equal widths, or {'age': [30, 50]} cut points", "mapping"
+        "bins",
+        "ordered columns to bin first: {'age': 10} for equal widths, or {'age': [30, 50]} for cut points",
+        "mapping",
     ),
     Parameter(
         "domain",
-        "'hierarchy': a hierarchy's leaves, else the table's values; 'declared': an enum's values too, which publishes "
-        "those nobody has; 'observed': the table's values",
+        "'hierarchy': the leaves of a hierarchy, otherwise the table's values; 'declared': also all "
+        "values of an enum, including those that no record has; 'observed': the table's values",
         "text",
         "hierarchy",
         ("hierarchy", "declared", "observed"),
     ),
     Parameter(
         "prior",
-        "what the adversary expects of S: its distribution in the individual's QI cell, or in the table",
+        "the adversary's prior on the sensitive value: its distribution in the individual's cell of "
+        "quasi-identifiers, or in the table",
         "text",
         "cell",
         ("cell", "marginal"),
     ),
-    Parameter("target", "bound the largest risk of a record, or the mean", "text", "max", ("max", "mean")),
-    Parameter("min_count", "records in QI cells with fewer rows are outside the bound", "integer", 1, low=1),
+    Parameter(
+        "target", "whether the maximum or the mean risk of the records is bounded", "text", "max", ("max", "mean")
+    ),
+    Parameter("min_count", "records in smaller cells of quasi-identifiers are outside the bound", "integer", 1, low=1),
 )
-LEVEL = Parameter("l", "risk at most 1/l; finds the p of least error", "number", low=1)
+LEVEL = Parameter("l", "maximum disclosure risk 1/l; the p of least error is computed", "number", low=1)
 GIVEN = Parameter("p", "probability of keeping a value: one number, or {'age': 0.8, ...}")
 
 

@@ -30,12 +30,12 @@ _TOLERANCE = 1e-9
 ESTIMATE = (
     Parameter(
         "est",
-        "shares assumed of the other publisher: the table's, or each group's own",
+        "distribution assumed for the other publisher: the table's, or each group's own",
         "text",
         "table",
         ("table", "own"),
     ),
-    Parameter("beta", "rows the table's shares count for when est := 'own'", "number", 1.0, above=0),
+    Parameter("beta", "weight of the table's distribution, in records, when est := 'own'", "number", 1.0, above=0),
 )
 
 

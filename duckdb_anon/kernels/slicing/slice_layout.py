@@ -19,8 +19,8 @@ from duckdb_anon.model.released_columns import Source, Struct, Whole
 COLUMNS = (
     Parameter(
         "columns",
-        "attributes that stay together, [['age', 'sex'], ['zip']]; by default found by association (k-medoids on "
-        "1 - phi squared)",
+        "attributes published together, [['age', 'sex'], ['zip']] (default: found by association, "
+        "k-medoids on 1 - phi squared)",
     ),
     Parameter("column_count", "number of columns to find", "integer", 2, low=1),
     Parameter(

@@ -84,7 +84,7 @@ def _parameters(entry: Entry) -> list[tuple[str | None, ...]]:
 
 MEASURE = Query(
     name="anon_functions",
-    summary="this list: one row a function and parameter",
+    summary="this list: one row per function and parameter",
     paper="",
     example="FROM anon_functions() WHERE \"function\" = 'muco'",
     section="Help",

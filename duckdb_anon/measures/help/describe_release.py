@@ -112,7 +112,7 @@ def _cells(kind: str, role: str, tree: str | None) -> str:
 
 MEASURE = Query(
     name="describe_release",
-    summary="what a release says of itself: original, method, parameters, day, and how to read each column",
+    summary="the description of a release: original, method, parameters, date, and how to read each column",
     paper="the paper of the release's method, which it names",
     example="FROM describe_release('boxes')",
     section="Help",

@@ -322,13 +322,13 @@ MEASURE = Query(
     parameters=(
         Parameter("column_name", "the column whose values are the leaves", "text"),
         Parameter("kind", "what the values are; 'arx' reads a CSV file that ARX wrote", "text", "auto", KINDS),
-        Parameter("levels", "dates: units, ['month', 'year']; codes: characters to keep, [3, 1]", "any"),
+        Parameter("levels", "dates: units, ['month', 'year']; codes: number of leading characters, [3, 1]", "any"),
         Parameter("bins", "numbers: intervals of the finest level", "integer", 8, low=2, high=1000),
         Parameter("breaks", "numbers: ends of the intervals, [18, 40, 65]", "any"),
-        Parameter("bottom", "numbers: all below it together", "number"),
-        Parameter("top", "numbers: all from it on together", "number"),
+        Parameter("bottom", "numbers: all values below it are grouped", "number"),
+        Parameter("top", "numbers: all values from it on are grouped", "number"),
         Parameter("mapping", "texts: value to group, {'France': 'Europe'}", "mapping"),
-        Parameter("rare", "texts: those in fewer rows go together", "integer", 5, low=1),
+        Parameter("rare", "texts: values in fewer records are grouped", "integer", 5, low=1),
     ),
     plan=plan_hierarchy,
 )

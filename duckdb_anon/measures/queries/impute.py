@@ -189,7 +189,7 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 MEASURE = Query(
     name="impute",
-    summary="tables with the original's columns that may have been the original, drawn from a release alone",
+    summary="plausible tables with the original's columns and types, drawn from a release alone",
     paper="tree of columns: Chow and Liu (1968); data augmentation: Tanner and Wong (1987)",
     example="FROM impute('boxes', original := 'people', seed := 1)",
     section="Queries",
@@ -201,7 +201,7 @@ MEASURE = Query(
         ),
         Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
         SEED,
-        Parameter("columns", "columns of the original that are shown (default: all)", "names"),
+        Parameter("columns", "columns of the original to return (default: all)", "names"),
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

@@ -23,18 +23,18 @@ from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
 BOUNDS = Parameter(
     "bounds",
-    "low and high: 'sure' is hard bounds where there are any, else a 95% interval where the method's randomness is "
-    "known; 'likely' prefers the interval, which takes columns of a bucket as independent; 'hard' is hard bounds only; "
-    "'none'. NULL unless duckdb_anon.release(), .release or duckdb-anon release wrote the release, with these rows",
+    "low and high: 'sure': hard bounds where they exist, otherwise a 95% interval where the "
+    "method's randomness is published; 'likely': the interval first, which takes columns of a "
+    "bucket as independent; 'hard': hard bounds only; 'none'. NULL unless duckdb_anon.release(), "
+    ".release or duckdb-anon release wrote the release",
     "text",
     "sure",
     ("sure", "likely", "hard", "none"),
 )
 SPREAD = Parameter(
     "spread",
-    "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release, and noisy "
-    "counts of several randomized columns by what these tell together; 'uniform' evenly, as most papers do, and "
-    "randomized columns inverted",
+    "distribution of records inside generalized cells: 'learnt' from the whole release, or "
+    "'uniform', as in most papers",
     "text",
     "learnt",
     ("learnt", "uniform"),
@@ -88,7 +88,7 @@ def _plan(context: Any, params: Params) -> str:
 
 MEASURE = Query(
     name="relative_error",
-    summary="a query's answers on the original beside their estimates from the release, with bounds or 95% intervals",
+    summary="a query answered on the original and estimated from the release, with bounds or 95% intervals",
     paper="relative error: Zhang et al. (2007); Xiao and Tao (2006), Anatomy",
     example="FROM relative_error('SELECT gender, count(*) FROM people GROUP BY gender', 'people', 'boxes')",
     section="Queries",

@@ -62,14 +62,13 @@ MEASURE = Query(
         ),
         Parameter(
             "spread",
-            "how the rows of a box are spread over its values: 'uniform' evenly, in SQL that runs in any DuckDB; "
-            "'learnt' by shares learnt from the whole release, as estimate does, which takes a connection with this "
-            "package",
+            "distribution of records inside generalized cells: 'uniform', in SQL that runs in any DuckDB, "
+            "or 'learnt' from the whole release, which needs a connection with this package",
             "text",
             "uniform",
             ("learnt", "uniform"),
         ),
-        Parameter("dialect", "whose SQL is written: 'duckdb' or 'spark'", "text", "duckdb", DIALECTS),
+        Parameter("dialect", "SQL dialect of the text: 'duckdb' or 'spark'", "text", "duckdb", DIALECTS),
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

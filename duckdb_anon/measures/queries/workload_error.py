@@ -193,8 +193,8 @@ MEASURE = Report(
         *PARAMETERS,
         Parameter(
             "spread",
-            "how the rows of a box are spread over its values: 'learnt' by shares learnt from the whole release, as "
-            "the other query functions do; 'uniform' evenly, as most papers do",
+            "distribution of records inside generalized cells: 'learnt' from the whole release, or "
+            "'uniform', as in most papers",
             "text",
             "learnt",
             ("learnt", "uniform"),

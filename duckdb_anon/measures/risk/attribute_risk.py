@@ -65,7 +65,7 @@ _RETURNS = {name: kind for name, kind in LINKAGE.returns.items() if not name.sta
 _RETURNS["largest_share"] = "DOUBLE OR NULL"
 MEASURE = Report(
     name=NAME,
-    summary="how often each attacker names a person's sensitive value, deFinetti's among them, beside what l bounds",
+    summary="attribute disclosure: how often each attacker infers the sensitive value, compared with what l bounds",
     paper="Kifer (2009), Attacks on privacy and deFinetti's theorem; see linkage_risk",
     example="FROM attribute_risk('people', 'release', 'salary', call := 'muco(0.2)', targets := 200)",
     section="Risk",

@@ -142,7 +142,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 MEASURE = Report(
     name="composition_risk",
-    summary="privacy risk of persons who are in two independent releases (composition attack), in percent",
+    summary="privacy risk of individuals in two independent releases (composition attack), in percent",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.2; unit of counting is a reading",
     example="FROM composition_risk('boxes', 'second', 'people')",
     section="Risk",
@@ -150,20 +150,18 @@ MEASURE = Report(
     parameters=(
         Parameter(
             "unit",
-            "'victim': values left for each person; 'ec_pair': pairs of classes and a shared value",
+            "'victim': candidate values of each individual; 'ec_pair': pairs of classes and a shared value",
             "text",
             "victim",
             ("victim", "ec_pair"),
         ),
         Parameter(
             "weighted",
-            "count a candidate by how surely both releases link it to the person; 'victim' only",
+            "weight each candidate by the probability that both releases link it to the individual; 'victim' only",
             "boolean",
             False,
         ),
-        Parameter(
-            "as_published", "take the rows of sliced releases as printed, not bucket by bucket", "boolean", False
-        ),
+        Parameter("as_published", "read records of sliced releases as printed, not bucket by bucket", "boolean", False),
     ),
     returns={
         "unit": "VARCHAR",

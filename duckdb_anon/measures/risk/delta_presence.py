@@ -55,7 +55,7 @@ def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.G
 
 MEASURE = Report(
     name="delta_presence",
-    summary="how sure an attacker can be that a person of a population is in the release, or is not",
+    summary="bounds on the probability that an individual of a population is in the release",
     paper="Nergiz, Atzori and Clifton (2007), definition 3",
     example="FROM delta_presence('(FROM people LIMIT 300)', 'people')",
     section="Risk",

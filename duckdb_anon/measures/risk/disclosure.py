@@ -193,7 +193,8 @@ class _ReleasedBoxes:
 
 MEASURE = Report(
     name="disclosure",
-    summary="the MuCo paper's measure, blind to near matches: disclosure to an attacker who matches exactly",
+    summary="the MuCo paper's disclosure measure, which counts exact matches only; linkage_risk also "
+    "counts near matches",
     paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
     example="FROM disclosure('people', 'release', p_match := 0.7)",
     section="Risk",

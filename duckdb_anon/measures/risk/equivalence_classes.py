@@ -19,11 +19,12 @@ CLASSES = ("rows", "boxes", "buckets", "sliced", "persons", "sampled", "suppress
 VALUES = ("rows", "boxes", "buckets", "sliced", "sampled", "suppressed")
 """Those whose classes also show whose sensitive values they hold."""
 SAMPLE_WEIGHTS = Parameter(
-    "sample_weights", "column that says how many persons of the population a row of a sample stands for", "text"
+    "sample_weights", "column with the number of individuals of the population that a sampled record represents", "text"
 )
 K_ANONYMITY = PureSql(
     name="k_anonymity",
-    summary="size of the smallest equivalence class; of persons also the largest share one has of a class's rows",
+    summary="size of the smallest equivalence class; with a person column also the largest share of an "
+    "individual in a class",
     paper="Samarati and Sweeney (1998)",
     example="FROM k_anonymity('people')",
     section="Equivalence classes",
@@ -32,7 +33,8 @@ K_ANONYMITY = PureSql(
 )
 L_DIVERSITY = PureSql(
     name="l_diversity",
-    summary="distinct, frequency, entropy and recursive diversity of the least diverse class, of its persons and rows",
+    summary="distinct, frequency, entropy and recursive diversity of the least diverse class, by "
+    "individuals and records",
     paper="Machanavajjhala, Gehrke, Kifer and Venkitasubramaniam (2006)",
     example="FROM l_diversity('boxes', ['age', 'gender', 'education', 'hours_per_week'], 'salary')",
     section="Equivalence classes",
@@ -51,19 +53,19 @@ T_CLOSENESS = PureSql(
             "distance", "default: 'hierarchy' with a hierarchy, 'ordered' for numbers and dates, else 'equal'",
             "text", None, ("equal", "ordered", "hierarchy"),
         ),
-        Parameter("hierarchy", "table with one row a leaf of the sensitive column: leaf, ancestors, root", "text"),
+        Parameter("hierarchy", "table with one row per leaf of the sensitive column: leaf, ancestors, root", "text"),
     ),
     answers=VALUES,
     needs=("qi", "sensitive"),
 )  # fmt: skip
 REIDENTIFICATION_RISK = PureSql(
     name="reidentification_risk",
-    summary="highest and average risk of a row, share above a threshold, sample uniques",
+    summary="re-identification risk of records: highest, average, share above a threshold, sample uniques",
     paper="El Emam and Dankar (2008), prosecutor risk",
     example="FROM reidentification_risk('people', threshold := 0.2)",
     section="Equivalence classes",
     parameters=(
-        Parameter("threshold", "risk counted as too high, in [0, 1]", "number", 0.2, low=0, high=1),
+        Parameter("threshold", "risk above which a record counts as at risk, in [0, 1]", "number", 0.2, low=0, high=1),
         SAMPLE_WEIGHTS,
     ),
     answers=CLASSES,
@@ -79,7 +81,7 @@ CLASS_STATISTICS = PureSql(
 )
 EQUIVALENCE_CLASSES = PureSql(
     name="equivalence_classes",
-    summary="one row a class: its quasi-identifiers and class_size",
+    summary="one row per equivalence class: its quasi-identifiers and class_size",
     paper="Samarati and Sweeney (1998)",
     example="FROM equivalence_classes('people') ORDER BY class_size LIMIT 10",
     section="Equivalence classes",

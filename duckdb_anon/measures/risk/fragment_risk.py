@@ -101,12 +101,15 @@ def fragment_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
 
 MEASURE = Report(
     name="fragment_risk",
-    summary="risk of finding a person by 1 to m known sensitive values in a release of lists of nodes, a row a size",
+    summary="re-identification risk by 1 to m known sensitive values in a release of lists, one row per "
+    "number of values",
     paper="Gong, Luo, Yang, Ni and Li (2017), section 3, theorem 1",
     example="FROM fragment_risk('visits', 'persons', m := 2)",
     section="Risk",
     smallest="m := 1",
-    parameters=(Parameter("m", "values the attacker knows, at most, 1 to 4", "integer", 2, low=1, high=4),),
+    parameters=(
+        Parameter("m", "maximum number of values that the attacker knows, 1 to 4", "integer", 2, low=1, high=4),
+    ),
     returns={"size": "BIGINT", "fragments": "BIGINT", "max_risk": "DOUBLE", "mean_risk": "DOUBLE"},
     compute=fragment_risk,
     tables=("original", "release"),

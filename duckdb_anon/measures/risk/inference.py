@@ -68,15 +68,23 @@ def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Genera
 
 MEASURE = Report(
     name="inference",
-    summary="WP29's third criterion: does the nearest released row tell a person's secret",
+    summary="inference (WP29): can the sensitive value be inferred from the nearest released record?",
     paper=PAPER,
     example="FROM inference('people', 'release')",
     section="Risk",
     instead=("attribute_risk",),
     parameters=(
-        Parameter("secret", "columns to guess (default: the sensitive ones)", "names"),
-        Parameter("known", "columns the attacker knows (default: all quasi-identifiers but the secret)", "names"),
-        Parameter("tolerance", "relative error of a right guess of continuous values", "number", 0.05, low=0),
+        Parameter("secret", "columns to infer (default: the sensitive ones)", "names"),
+        Parameter(
+            "known", "columns that the attacker knows (default: all quasi-identifiers except those to infer)", "names"
+        ),
+        Parameter(
+            "tolerance",
+            "relative error up to which an inferred continuous value counts as correct",
+            "number",
+            0.05,
+            low=0,
+        ),
         ATTACKS,
         HOLDOUT,
     ),

@@ -41,7 +41,7 @@ def k_map(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator)
 
 MEASURE = Report(
     name="k_map",
-    summary="fewest persons of a population who may be behind a released row, and the risk 1/k",
+    summary="smallest number of individuals in a population who match a released record, and the risk 1/k",
     paper="Sweeney (2001), section 5; El Emam and Dankar (2008), journalist risk",
     example="FROM k_map('boxes', 'people')",
     section="Risk",

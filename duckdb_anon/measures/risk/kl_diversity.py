@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from duckdb_anon.model.function_specs import Parameter, PureSql
 
-_SENSITIVE = Parameter("sensitive", "sensitive column(s), one fingerprint over all (default: by comment)", "names")
-_PERSON = Parameter("person", "column that says whose row it is (default: by comment; none: a row a person)", "text")
+_SENSITIVE = Parameter("sensitive", "sensitive column(s), one list over all of them (default: by comment)", "names")
+_PERSON = Parameter(
+    "person",
+    "column that identifies the individual of each record (default: by comment; without one, each "
+    "record is an individual)",
+    "text",
+)
 KL_DIVERSITY = PureSql(
     name="kl_diversity",
-    summary="persons per fingerprint, diversity of fingerprints per class, and the risks these bound, in one row",
+    summary="individuals per list of sensitive values, diversity of lists per class, and the risks that these bound",
     paper="Gong, Luo, Yang, Ni and Li (2017), definitions 1-5, theorem 1",
     example="FROM kl_diversity('persons', ['age'], 'disease')",
     section="Equivalence classes",
@@ -24,7 +29,7 @@ KL_DIVERSITY = PureSql(
 )
 KM_ANONYMITY = PureSql(
     name="km_anonymity",
-    summary="smallest support, within a class, of sets of 0 to m values a person has, a row a size",
+    summary="minimum support of value sets in each equivalence class, one row per set size",
     paper="Poulis, Loukides, Gkoulalas-Divanis and Skiadopoulos (2013)",
     example="FROM km_anonymity('persons', ['age'], 'disease', m := 2)",
     section="Equivalence classes",

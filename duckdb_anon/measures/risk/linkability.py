@@ -87,7 +87,7 @@ def _shared(first: IntArray, second: IntArray) -> FloatArray:
 
 MEASURE = Report(
     name="linkability",
-    summary="WP29's second criterion: do two sets of a person's values lead to the same released row",
+    summary="linkability (WP29): do two sets of an individual's values lead to the same released record?",
     paper=PAPER,
     example="FROM linkability('people', 'release', columns_a := ['age', 'gender'])",
     section="Risk",
@@ -96,7 +96,7 @@ MEASURE = Report(
     parameters=(
         Parameter("columns_a", "columns of the first set (default: every second one)", "names"),
         Parameter("columns_b", "columns of the second set (default: all others)", "names"),
-        Parameter("k", "nearest rows by each set", "integer", 1, low=1, high=1000),
+        Parameter("k", "number of nearest records by each set", "integer", 1, low=1, high=1000),
         ATTACKS,
         HOLDOUT,
     ),

@@ -198,32 +198,34 @@ def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) 
 
 
 PARAMETERS = (
-    Parameter("known", "quasi-identifiers the attacker knows (default: all)", "names"),
-    Parameter("p_match", "probability that she knows each of them, in (0, 1]", "number", 1.0, high=1, above=0),
+    Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names"),
+    Parameter("p_match", "probability that the attacker knows each of them, in (0, 1]", "number", 1.0, high=1, above=0),
 )
 ANSWERS = (
     "rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained", "persons",
 )  # fmt: skip
 MEASURE = Report(
     name=NAME,
-    summary="how often each attacker finds a person's row or her secret, and the strongest of them; near matches count",
+    summary="re-identification and attribute disclosure by each attacker and by the strongest; near matches count",
     paper="attackers: Domingo-Ferrer and Torra (2001); Fellegi and Sunter (1969); Li et al. (2020), section 5.1",
     example="FROM linkage_risk('people', 'release', call := 'muco(0.2)')",
     section="Risk",
     parameters=(
         *PARAMETERS,
         Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),
-        Parameter("targets", "number of randomly chosen persons to look for", "integer", 2000, low=1),
+        Parameter(
+            "targets", "number of randomly chosen individuals that the attacker looks for", "integer", 2000, low=1
+        ),
         Parameter(
             "known_values",
-            "how many of a person's sensitive values she knows, where rows are lists of them, 0 to 4",
+            "number of sensitive values of an individual that the attacker knows, for releases of lists, 0 to 4",
             "integer",
             0,
             low=0,
             high=4,
         ),
-        Parameter("holdout", "table of persons who are not in the original, for the baseline", "text"),
-        Parameter("call", "what made the release, 'muco(0.2)' (default: what its description says)", "text"),
+        Parameter("holdout", "table of individuals who are not in the original, for the baseline", "text"),
+        Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text"),
     ),
     returns={
         "attacker": "VARCHAR",

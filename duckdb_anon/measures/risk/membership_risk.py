@@ -83,17 +83,17 @@ def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
 _FIGURES = ("auc", "auc_low", "auc_high", "tpr_at_1_fpr", "tpr_low", "tpr_high")
 MEASURE = Report(
     name=NAME,
-    summary="does a release tell who is in it: members against persons of a holdout",
+    summary="membership disclosure: members of the release compared with individuals of a holdout",
     paper="Hanley and McNeil (1982); Carlini et al. (2022), Membership inference attacks from first principles",
     example="FROM membership_risk('people', 'release', holdout := '(SELECT * FROM people USING SAMPLE 50)')",
     section="Risk",
     smallest="holdout := '{original}'",
     instead=("linkage_risk",),
     parameters=(
-        Parameter("holdout", "table of persons who are not in the original", "text", REQUIRED),
+        Parameter("holdout", "table of individuals who are not in the original", "text", REQUIRED),
         *PARAMETERS,
-        Parameter("targets", "persons of each side", "integer", 2000, low=1),
-        Parameter("call", "what made the release, 'muco(0.2)' (default: what its description says)", "text"),
+        Parameter("targets", "number of members, and of individuals of the holdout", "integer", 2000, low=1),
+        Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text"),
     ),
     returns={
         "attacker": "VARCHAR", **dict.fromkeys(_FIGURES, "DOUBLE OR NULL"), "members": "BIGINT", "others": "BIGINT",

@@ -63,7 +63,7 @@ def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.
 
 MEASURE = Report(
     name="population_uniqueness",
-    summary="people whom nobody else in the population resembles, estimated from a sample of it",
+    summary="population uniques, estimated from a sample",
     paper="Hoshino (2001); Zayatz (1991); Chen and Keller-McNulty (1998); Skinner and Shlomo (2008); see Dankar (2012)",
     example="FROM population_uniqueness('people', 0.05)",
     section="Risk",
@@ -73,7 +73,7 @@ MEASURE = Report(
         Parameter(
             "sampling_fraction", "share of the population that is in the table", "number", REQUIRED, above=0, high=1
         ),
-        Parameter("model", "how the population is estimated from the sample", "text", "best", MODELS),
+        Parameter("model", "statistical model of the population", "text", "best", MODELS),
     ),
     returns={
         "model": "VARCHAR",

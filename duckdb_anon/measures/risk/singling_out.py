@@ -142,14 +142,14 @@ def singled(table: Numbers, terms: Sequence[Term]) -> float:
 
 MEASURE = Report(
     name="singling_out",
-    summary="WP29's first criterion: predicates of the release that hold for exactly one person",
+    summary="singling out (WP29): conditions on the release that hold for exactly one individual",
     paper=PAPER,
     example="FROM singling_out('people', 'release', attacks := 100)",
     section="Risk",
     instead=("linkage_risk", "attribute_risk"),
     parameters=(
         Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
-        Parameter("n", "columns of a multivariate predicate", "integer", 4, low=1),
+        Parameter("n", "number of columns in a multivariate predicate", "integer", 4, low=1),
         Parameter("columns", "columns of predicates (default: quasi-identifiers and sensitive)", "names"),
         Parameter("attacks", "number of predicates", "integer", 500, low=1, high=20_000),
         HOLDOUT,

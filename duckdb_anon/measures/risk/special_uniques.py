@@ -96,13 +96,13 @@ def dis_scores(score: FloatArray, columns: Sequence[CodeArray], fraction: float)
 
 MEASURE = Report(
     name="special_uniques",
-    summary="rows that are alone by few columns already (SUDA2), with SUDA and DIS scores",
+    summary="records that are unique on few attributes (SUDA2), with SUDA and DIS scores",
     paper="Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); DIS: Elliot (2000)",
     example="FROM special_uniques('people', max_size := 3) LIMIT 10",
     section="Risk",
     instead=("reidentification_risk",),
     parameters=(
-        Parameter("max_size", "columns of the largest set that is looked at (default: all)", "integer", low=1),
+        Parameter("max_size", "maximum number of attributes in a set (default: all)", "integer", low=1),
         Parameter(
             "sampling_fraction",
             "share of the population that the table holds, for dis",

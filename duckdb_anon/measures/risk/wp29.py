@@ -37,7 +37,7 @@ RETURNS = {
     "attacks": "BIGINT",
     "note": "VARCHAR",
 }
-HOLDOUT = Parameter("holdout", "table of persons who are not in the original, for the control", "text")
+HOLDOUT = Parameter("holdout", "table of individuals who are not in the original, for the control", "text")
 ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
 
 

@@ -55,7 +55,7 @@ def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random
 
 MEASURE = Report(
     name=NAME,
-    summary="rows alone by their quasi-identifiers in both tables, and how much of the rest agrees",
+    summary="records unique on their quasi-identifiers in both tables, and how much of the rest agrees",
     paper="Task et al. (2023), NIST SDNist, apparent match distribution",
     example="FROM apparent_matches('people', 'release')",
     section="Utility",

@@ -166,7 +166,7 @@ def _accuracy(
 
 MEASURE = Report(
     name="classification_accuracy",
-    summary="accuracy of a decision tree trained on the release, beside original rows and the largest class",
+    summary="accuracy of a decision tree trained on the release, compared with the original and the largest class",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.3 (CART for C4.5)",
     example="FROM classification_accuracy('people', 'boxes', 'gender')",
     section="Utility",
@@ -175,7 +175,7 @@ MEASURE = Report(
     parameters=(
         Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED),
         Parameter("folds", "number of folds", "integer", 10, low=2),
-        Parameter("test", "rows that are predicted", "text", "original", ("original", "published")),
+        Parameter("test", "records that are predicted", "text", "original", ("original", "published")),
         Parameter("min_leaf", "least number of rows in a leaf of the tree", "integer", 2, low=1),
     ),
     returns={

@@ -66,7 +66,8 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
 
 MEASURE = Report(
     name=NAME,
-    summary="uncertainty coefficient of every ordered pair of columns, in a table or as a release tells it",
+    summary="uncertainty coefficient of every ordered pair of columns, in a table or estimated from a "
+"release",
     paper="Theil (1970); Guo, Ying and Wu (2011), section V",
     example="FROM correlation('people')",
     section="Utility",

@@ -84,13 +84,15 @@ def _compare(
 
 MEASURE = Report(
     name=NAME,
-    summary="KL, chi-squared, L1, L2 and Hellinger distance of the distribution a release tells of",
+    summary="KL, chi-squared, L1, L2 and Hellinger distance between the original distribution and the one "
+"estimated",
     paper="Guo, Ying and Wu (2011), section V",
     example="FROM distribution_distance('people', 'randomized', columns := ['gender', 'education'])",
     section="Utility",
     parameters=(
         Parameter("columns", "columns whose joint distribution is compared (default: each labelled one)", "names"),
-        Parameter("smoothing", "rows added to every cell of the estimate for KL, chi-squared, Hellinger", "number", 0.5,
+        Parameter("smoothing", "pseudo-count added to each cell for KL, chi-squared and Hellinger", "number",
+                  0.5,
                   low=0),
         Parameter("projection", "negative cells: 'clip' sets them to 0; 'euclidean' takes the nearest distribution",
                   "text", "clip", ("clip", "euclidean")),

@@ -95,7 +95,7 @@ def _distances(
 
 MEASURE = Report(
     name=NAME,
-    summary="likeness of 2- and 3-way marginals, a score of 1,000, beside that of two halves of the original",
+    summary="similarity of 2- and 3-way marginals, a score up to 1,000, compared with two halves of the original",
     paper="Task et al. (2023), NIST SDNist, k-marginal edit distance",
     example="FROM k_marginal('people', 'release')",
     section="Utility",
@@ -103,15 +103,13 @@ MEASURE = Report(
         COLUMNS,
         Parameter(
             "bins",
-            "bins of a column with more numbers than that, at the original's quantiles",
+            "number of bins of numeric columns, at the original's quantiles",
             "integer",
             20,
             low=2,
             high=1000,
         ),
-        Parameter(
-            "marginals", "sets of columns that are compared at most, of each size", "integer", 500, low=1, high=100_000
-        ),
+        Parameter("marginals", "maximum number of column sets of each size", "integer", 500, low=1, high=100_000),
         BY,
     ),
     returns={

@@ -114,7 +114,7 @@ def _chance(learner: str, features: FloatArray, origin: FloatArray) -> FloatArra
 
 MEASURE = Report(
     name=NAME,
-    summary="how well a logistic regression and a tree tell released rows from original ones (pMSE)",
+    summary="how well a logistic regression and a tree distinguish released records from original ones (pMSE)",
     paper="Woo et al. (2009); Snoke et al. (2018), section 3; in NIST SDNist",
     example="FROM propensity('people', 'release', permutations := 3)",
     section="Utility",
@@ -122,9 +122,9 @@ MEASURE = Report(
     extra="ml",
     parameters=(
         COLUMNS,
-        Parameter("rows", "rows of each table that are drawn at most", "integer", 20_000, low=10, high=1_000_000),
+        Parameter("rows", "maximum number of records drawn from each table", "integer", 20_000, low=10, high=1_000_000),
         Parameter(
-            "permutations", "shuffled tables a tree learns from for its expected value", "integer", 10, low=1, high=1000
+            "permutations", "number of permutations for the expected value of a tree", "integer", 10, low=1, high=1000
         ),
         BY,
     ),

@@ -169,7 +169,7 @@ MEASURE = Report(
     section="Utility",
     smallest="target := '{number}'",
     parameters=(
-        Parameter("target", "number or date that the other columns explain", "text", REQUIRED),
+        Parameter("target", "dependent variable: a number or a date", "text", REQUIRED),
         COLUMNS,
         BY,
     ),

@@ -135,7 +135,7 @@ MEASURE = Query(
     section="Utility",
     smallest="columns := ['{text}']",
     parameters=(
-        Parameter("columns", "columns whose cells to estimate", "names", REQUIRED),
+        Parameter("columns", "columns of the table to estimate", "names", REQUIRED),
         Parameter(
             "projection",
             "'clip' sets negative cells to 0 and rescales; 'euclidean' is the nearest distribution",

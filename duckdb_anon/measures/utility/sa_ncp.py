@@ -167,7 +167,7 @@ def sa_ncp(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator
 
 MEASURE = Report(
     name="sa_ncp",
-    summary="loss of the sensitive values of persons published as lists of nodes, in [0, 1]",
+    summary="information loss of sensitive values published as lists of nodes, in [0, 1]",
     paper="Gong, Luo, Yang, Ni and Li (2017), equation 4; NCP: Xu et al. (2006)",
     example="FROM sa_ncp('visits', 'persons')",
     section="Utility",

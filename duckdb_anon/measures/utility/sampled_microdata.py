@@ -27,7 +27,7 @@ ALL = "(all)"
 ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained")
 """Shapes that have rows to draw from."""
 COLUMNS = Parameter("columns", "columns that are compared (default: every labelled one of the release)", "names")
-BY = Parameter("subgroup", "column for each of whose values the rows are compared once more", "text")
+BY = Parameter("subgroup", "column that defines subgroups; the comparison is repeated for each of its values", "text")
 _MOST_GROUPS = 200
 
 

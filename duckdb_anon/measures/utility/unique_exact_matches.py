@@ -49,7 +49,7 @@ def keys(original: Drawn, release: Drawn, names: Sequence[str]) -> tuple[IntArra
 
 MEASURE = Report(
     name=NAME,
-    summary="rows that are alone in the original and stand in the release value for value",
+    summary="records that are unique in the original and appear unchanged in the release",
     paper="Task et al. (2023), NIST SDNist, unique exact matches",
     example="FROM unique_exact_matches('people', 'release')",
     section="Utility",

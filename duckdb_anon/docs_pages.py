@@ -1,0 +1,198 @@
+"""Pages of the docs site that are made from code: one page per function, and the output of SQL in tutorials.
+
+`python -m duckdb_anon.docs_pages` runs the SQL of README and of the pages in `docs/`, and writes its output below each
+block; with `--check` it writes nothing and fails where an output differs. Pages of functions are made while the site is
+built (`.github/mkdocs.yml`). Cost: the examples of all entries, about a minute.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+
+from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.measures.help.anon_functions import about, signature
+from duckdb_anon.model.function_specs import REQUIRED, SECTIONS, Entry, Method, PureSql
+from duckdb_anon.registry import ENTRIES, METHODS
+from duckdb_anon.shell.render import render
+from duckdb_anon.sql_functions import connect
+
+DOCS = Path(__file__).with_name("docs")
+_BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n(?:\|[^\n]*\n)+)?", re.DOTALL)
+_ROWS = 5
+_UNITS = {
+    "row": "Each record is taken for one individual. A table with several records of an individual is refused.",
+    "person": "Individuals are counted where a column has the role `person`.",
+    "any": "",
+}
+
+
+def example_connection() -> duckdb.DuckDBPyConnection:
+    """A connection with the tables that the examples of entries read, and the releases that those of methods make."""
+    con = connect()
+    con.execute("create table people as from anon_sample('census', 600, seed := 1)")
+    for column in ("age", "gender", "education", "hours_per_week"):
+        con.execute(f"comment on column people.{column} is 'anon: quasi'")
+    con.execute("comment on column people.salary is 'anon: sensitive'")
+    con.execute(
+        "create table visits as select pid, 20 + hash(pid) % 40 as age, 'd' || hash(pid, i) % 12 as disease "
+        "from range(300) a(pid), range(3) b(i) where i <= pid % 3"
+    )
+    con.execute("create table diseases as select distinct disease as leaf, 'x' || right(disease, 1), 'all' from visits")
+    con.execute("create table ages as select age as leaf, age // 10 * 10 || 's', 'any age' from range(20, 61) t(age)")
+    con.execute("comment on column visits.pid is 'anon: person'")
+    con.execute("comment on column visits.age is 'anon: quasi hierarchy=ages'")
+    con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=diseases'")
+    for entry in METHODS:
+        con.execute(entry.example)
+    return con
+
+
+def function_pages() -> Iterator[tuple[str, str]]:
+    """Name and markdown of the index of functions and of the page of each function."""
+    yield "index", index(ENTRIES)
+    con = example_connection()
+    try:
+        for entry in ENTRIES:
+            yield entry.name, function_page(entry, con)
+    finally:
+        con.close()
+
+
+def index(entries: Sequence[Entry]) -> str:
+    """A table of functions in each section."""
+    text = "# Functions\n\n`FROM anon_functions()` lists them in SQL; `.help NAME` in the shell shows one.\n"
+    for section in SECTIONS:
+        rows = [f"| [`{e.name}`]({e.name}.md) | {e.summary} |" for e in entries if e.section == section]
+        if rows:
+            text += "\n".join(["", f"## {section}", "", "| function | what it does |", "|---|---|", *rows, ""])
+    return text
+
+
+def function_page(entry: Entry, con: duckdb.DuckDBPyConnection) -> str:
+    """The page of a function: what it does, parameters, an example with its output, limits, source.
+
+    Args:
+        entry: the function.
+        con: a connection of `example_connection`.
+    """
+    parts = [
+        f"# {entry.name}",
+        f"{entry.summary[0].upper()}{entry.summary[1:]}.",
+        f"```sql\n{_wrapped(signature(entry))}\n```",
+    ]
+    described = about(entry)
+    if described is not None:
+        parts.append(inspect.cleandoc(described))
+    parts.append(_parameters(entry))
+    parts.append(_example(entry, con))
+    limits = [line for line in (_UNITS[entry.unit], _formats(entry), _extra(entry)) if line]
+    if limits:
+        parts.append("## Limits\n\n" + "\n".join(f"- {line}" for line in limits))
+    if entry.paper:
+        parts.append(f"## Source\n\n{entry.paper}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(call: str) -> str:
+    """A signature in lines of at most 88 characters."""
+    return textwrap.fill(call, 88, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
+def _parameters(entry: Entry) -> str:
+    rows = []
+    for parameter in parameters_of(entry):
+        is_required = parameter.default is REQUIRED or parameter.name in getattr(entry, "tables", ("tbl",))
+        default = "required" if is_required else "" if parameter.default is None else f"`{parameter.default}`"
+        rows.append(f"| `{parameter.name}` | {default} | {_cell(parameter.doc)} |")
+    if not rows:
+        return "It takes no parameters."
+    return "\n".join(["## Parameters", "", "| parameter | default | meaning |", "|---|---|---|", *rows])
+
+
+def _example(entry: Entry, con: duckdb.DuckDBPyConnection) -> str:
+    shown = entry.example
+    if isinstance(entry, Method):
+        con.execute(entry.example.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
+        shown += f";\nFROM {entry.example.split()[2]} LIMIT {_ROWS}"
+        result = con.sql(f"from {entry.example.split()[2]}")
+    else:
+        result = con.sql(entry.example)
+    columns = [f"`{name}` {kind}" for name, kind in zip(result.columns, result.types, strict=True)]
+    output = io.StringIO()
+    render(result.limit(_ROWS), "markdown", _ROWS, output)
+    text = re.sub(r"[^|\n]{200,}", lambda found: f" {found.group()[:190]} ... ", output.getvalue())
+    return f"## Example\n\n```sql\n{shown};\n```\n\n{text}\nColumns: {', '.join(columns)}."
+
+
+def _formats(entry: Entry) -> str:
+    if isinstance(entry, Method):
+        return f"Format of the release: {', '.join(entry.formats)}."
+    answers = getattr(entry, "answers", ())
+    if not answers or (isinstance(entry, PureSql) and answers == ("rows",)):
+        return ""
+    return "It reads releases of every format." if answers == ("*",) else f"It reads: {', '.join(answers)}."
+
+
+def _extra(entry: Entry) -> str:
+    return f"It needs `pip install 'duckdb-anon[{entry.extra}]'`." if entry.extra else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def with_outputs(page: str) -> str:
+    """A page with the output of each SQL block below it, all blocks run in order on one new connection.
+
+    Args:
+        page: markdown with blocks of SQL.
+    """
+    con = connect()
+
+    def filled(block: re.Match[str]) -> str:
+        output = io.StringIO()
+        for statement in con.extract_statements(block.group(1)):
+            result = con.sql(statement.query)
+            output = io.StringIO()
+            if result is not None and statement.type == duckdb.StatementType.SELECT:
+                render(result, "markdown", 20, output)
+        table = f"\n{output.getvalue()}" if output.getvalue() else ""
+        return f"```sql\n{block.group(1)}```\n{table}"
+
+    try:
+        return _BLOCK.sub(filled, page)
+    finally:
+        con.close()
+
+
+def pages_with_sql() -> list[Path]:
+    """README and the pages of the site whose SQL is run."""
+    pages = [DOCS.parents[1] / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [page for page in pages if page.exists() and "```sql\n" in page.read_text(encoding="utf-8")]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the outputs into the pages; with `--check`, name the pages whose outputs differ and return 1."""
+    differing = 0
+    for page in pages_with_sql():
+        text = page.read_text(encoding="utf-8")
+        filled = with_outputs(text)
+        if filled == text:
+            continue
+        differing += 1
+        sys.stdout.write(f"{page}\n")
+        if "--check" not in arguments:
+            page.write_text(filled, encoding="utf-8")
+    return int(differing > 0 and "--check" in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

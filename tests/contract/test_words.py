@@ -1,0 +1,33 @@
+"""Words that a reader has to guess stay out of what users read: pages, help, and summaries of functions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.model.function_specs import Entry
+from duckdb_anon.registry import ENTRIES
+
+PROJECT = Path(__file__).resolve().parents[2]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "duckdb_anon" / "docs").rglob("*.md"))]
+RETIRED = re.compile(
+    r"\b(told|nobody|somebody|beside|she|hers?|secrets?|apart|comes? out as|what is had|nobody says)\b", re.I
+)
+"""What to write instead: the glossary's word (individual, record, attacker, sensitive value) or a shorter sentence."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_use_the_words_of_the_glossary(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert [found.group() for found in RETIRED.finditer(text)] == []
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_help_of_functions_uses_the_words_of_the_glossary(entry: Entry) -> None:
+    texts = [entry.summary, *(parameter.doc for parameter in parameters_of(entry))]
+    # quoted words and lists of choices are names
+    prose = [re.sub(r"'[^']*'|some of .*", "", text) for text in texts]
+    assert [found.group() for text in prose for found in RETIRED.finditer(text)] == []
