@@ -20,10 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.differential_privacy.budget import Budget
-from duckdb_anon.kernels.differential_privacy.diffgen_search import Predictor, Search
-from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
-from duckdb_anon.kernels.differential_privacy.output_size_guard import MAX_CELLS, check_written
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget, Predictor, Search
+from duckdb_anon.kernels.differential_privacy.mechanisms import MAX_CELLS, Ledger, Mechanisms, check_written
 from duckdb_anon.kernels.slicing.generalized_layout import box_plans, cell_layout
 from duckdb_anon.model.coded_table import FARTHEST, Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest

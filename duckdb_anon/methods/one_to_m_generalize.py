@@ -35,10 +35,10 @@ from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_pe
 from duckdb_anon.kernels.set_valued.person_sets import (
     boxes_of_persons,
     fingerprints_of,
-    of_persons,
     person_of_row,
     row_of_person,
 )
+from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import RequirementError
@@ -75,7 +75,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     codes = prints.fingerprint_of_person.astype(np.int32)
     requirement: PrivacyModel = _REQUIREMENT[params["diversity"]](params["l"])
     _check_table(codes, requirement, params["k"])
-    group = cut_groups(NAME, tuple(of_persons(a, row) for a in table.qi), codes, requirement, params)
+    group = cut_groups(NAME, tuple(of_records(a, row) for a in table.qi), codes, requirement, params)
     tight = {a.name: boxes_of_persons(a, person, group, params["changing"], row) for a in table.qi}
     boxes: dict[str, Cells] = {**with_edges(table, tight, params, attribute.codes)}
     if not requirement.holds(Groups(classes_of(list(boxes.values())), codes, np.bincount(codes))).all():

@@ -28,10 +28,10 @@ from duckdb_anon.kernels.set_valued.person_sets import (
     boxes_of_persons,
     fingerprints_of,
     lists_of,
-    of_persons,
     person_of_row,
     row_of_person,
 )
+from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
@@ -48,7 +48,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     _check_size(attribute.domain, params["k"])
     row = row_of_person(NAME, table.qi, person, attribute.domain, params["changing"])
     persons = fingerprints_of(person, table.sensitive)
-    qi = tuple(of_persons(a, row) for a in table.qi)
+    qi = tuple(of_records(a, row) for a in table.qi)
     clusters = clusters_of(qi, params["k"], rng)
     group = merge_up_to(clusters, params["max_qid_ncp"], params["rejected"] == "skip", NAME)
     if np.bincount(group).min() < params["k"]:

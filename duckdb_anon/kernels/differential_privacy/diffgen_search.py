@@ -3,8 +3,13 @@
 Every predictor has a cut: taxonomy nodes or intervals that cover its domain. All groups are products of
 cuts, so a specialization replaces one node by its children in one cut (Mohammed, Chen, Fung and Yu, KDD
 2011, algorithm 1). Scores: `max` sums the largest class of each child (sensitivity 1); `infogain` is the
-drop in class entropy (sensitivity log2 of the number of classes). Cost: a pass over the records of the new
-nodes a round.
+drop in class entropy (sensitivity log2 of the number of classes).
+
+Half of epsilon goes to finding the groups, half to the counts. Every choice gets epsilon' = epsilon / (2 (a + 2 h)):
+one split point for each of the a numeric predictors at the start, then in each of h rounds one choice of what to
+specialize and one round of split points, whose nodes are disjoint and therefore cost one epsilon' together. The leaves
+are disjoint too: epsilon / 2 pays for all of them. A run that stops early leaves budget unspent. Cost: a pass over the
+records of the new nodes a round.
 """
 
 from __future__ import annotations
@@ -14,7 +19,6 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.differential_privacy.budget import Budget
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.hierarchy import Hierarchy
@@ -24,6 +28,39 @@ GRID = 1024
 """Parts of a numeric domain whose ends are the points it can be split at. They do not come from the data, so neither
 does any bit of the split that is chosen."""
 Utility = Literal["max", "infogain"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The split of one run's budget.
+
+    >>> round(Budget(0.3, 1, 2).choice, 6)
+    0.03
+    """
+
+    epsilon: float  # total
+    numeric: int  # number of numeric predictors, a
+    rounds: int  # number of specializations, h
+
+    @property
+    def choice(self) -> float:
+        """Budget of one choice, epsilon', rounded down; all of epsilon / 2 if there is nothing to choose."""
+        return float(np.nextafter(self.epsilon / (2 * max(self.numeric + 2 * self.rounds, 1)), 0.0))
+
+    @property
+    def counts(self) -> float:
+        """Budget of the leaf counts."""
+        return self.epsilon / 2
+
+    def steps(self) -> list[tuple[str, str, int, float, float]]:
+        """Step, mechanism, how often, budget of each, budget of all."""
+        each = self.choice
+        return [
+            ("first split points", "noisy max", self.numeric, each, self.numeric * each),
+            ("choices of what to specialize", "noisy max", self.rounds, each, self.rounds * each),
+            ("split points of new nodes", "noisy max, in parallel", self.rounds, each, self.rounds * each),
+            ("counts of leaves", "discrete laplace, in parallel", 1, self.counts, self.counts),
+        ]
 
 
 def utility_of(counts: FloatArray, utility: Utility) -> float:

@@ -20,10 +20,16 @@ import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.function_specs import Parameter
 from duckdb_anon.model.progress import tick
 
 _PIECE = 8192
 """Counts that OpenDP is given at a time: between two pieces a call can be stopped."""
+
+
+MAX_CELLS = Parameter(
+    "max_cells", "maximum number of cells and list entries that are written", "integer", 1_000_000, low=1
+)
 
 
 @dataclass
@@ -130,3 +136,23 @@ def _opendp(function: str) -> Any:
             f"{function}: its noise comes from OpenDP, which is not installed; pip install 'duckdb-anon[dp]'"
         )
     return dp
+
+
+def check_written(function: str, cells: int, entries: int, most: int, remedy: str) -> None:
+    """Refuse to write more than `most`.
+
+    Args:
+        cells: rows that would be released.
+        entries: values in the lists of these rows; 0 where there are none.
+        most: the call's `max_cells`.
+        remedy: what to change in the call so that fewer are made, apart from `max_cells`.
+
+    Raises:
+        RequirementError: cells and entries together are more.
+    """
+    if cells + entries > most:
+        lists = f" with lists of {entries} values in all" if entries else ""
+        raise RequirementError(
+            f"{function}: {cells} cells{lists} would be released, all of them with noise, and max_cells := {most}; "
+            f"{remedy} or raise max_cells"
+        )

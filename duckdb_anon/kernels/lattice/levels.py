@@ -13,8 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from duckdb_anon.kernels.partition.generalize import interval
-from duckdb_anon.kernels.partition.ncp import range_width, set_width
+from duckdb_anon.kernels.partition.generalize import interval, range_width, set_width
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.released_columns import Cells, Node, ValueSet

@@ -1,8 +1,10 @@
 """The published value of each group on an attribute: the tightest box around its rows.
 
-Ordered attributes give intervals, nominal ones the set of values that occur, hierarchies the lowest common
-ancestor. `box_loss` gives ILoss (Xiao and Tao 2006) and NCP (Xu et al. 2006) of each group's box.
-Cost: one pass over the rows an attribute; a sort for each nominal one where groups and values are many.
+Ordered attributes give intervals, nominal ones the set of values that occur, hierarchies the lowest common ancestor.
+`box_loss` gives ILoss (Xiao and Tao 2006) and the normalized certainty penalty (Xu et al. 2006) of each box: 0 for a
+single value; share of the range for ordered attributes, of the leaves below the lowest common ancestor for hierarchies,
+of the domain for sets of nominal values; 1 where NULL (or NaN, infinity) is mixed with values. Cost: one pass over the
+rows an attribute; a sort for each nominal one where groups and values are many.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_in_place
-from duckdb_anon.kernels.partition.ncp import range_width, set_width
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
 from duckdb_anon.kernels.thread_pool import side_by_side
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
@@ -111,3 +112,25 @@ def box_loss(attribute: Attribute, group_of_row: IntArray) -> BoxLoss:
         leaves = tree.leaf_count[tree.common(low, high)[0]]
         return BoxLoss((leaves - 1) / tree.leaves, ncp)
     return BoxLoss(ncp * attribute.span / (attribute.span + 1), ncp)
+
+
+def range_width(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> FloatArray:
+    """Return the share of the range covered by codes (leaves where there is a tree) low .. high."""
+    if attribute.hierarchy is not None:
+        return attribute.hierarchy.share(low, high)
+    wide = attribute.positions[high] - attribute.positions[low]
+    share = wide / attribute.span if attribute.span > 0 else np.zeros(len(low))
+    mixed = attribute.mixed(low, high)
+    result: FloatArray = np.where(mixed, 1.0, share)
+    return result
+
+
+def set_width(attribute: Attribute, values: NDArray[Any]) -> FloatArray:
+    """Return the share of the domain covered by sets of that many nominal values, 0 for one value.
+
+    >>> import types
+    >>> set_width(types.SimpleNamespace(domain=4), np.array([1, 2, 4])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    share: FloatArray = np.where(values > 1, values / max(1, attribute.domain), 0.0)
+    return share

@@ -7,15 +7,14 @@ relative to the table's, and its value redrawn; the paper leaves the draw open, 
 of the group that has another one. Records whose group is constant on too many attributes, for which the paper's loop
 never ends, move to the nearest other value of the table where that step is relatively smallest.
 
-Guarantee, checked: at least `min_changed` attributes of every record differ from the original, unless stuck records are
-left as they are. Values of these steps are not drawn from the tables, so delta may be exceeded slightly. Cost: linear.
+Guarantee, checked: at least `min_changed` attributes of every record differ from the original. Values of these steps
+are not drawn from the tables, so delta may be exceeded slightly. Cost: linear.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,6 @@ def randomize_unchanged(
     rng: np.random.Generator,
     *,
     exchange: bool = False,
-    stuck: Literal["nearest", "keep"] = "nearest",
 ) -> tuple[list[CodeArray], int]:
     """Change records until each differs from its original on at least `min_changed` attributes.
 
@@ -50,20 +48,17 @@ def randomize_unchanged(
         min_changed: attributes that must differ, 0 .. number of quasi-identifiers; a fraction on top requires
             one more of that share of the records, drawn at random.
         exchange: exchange drawn values inside groups first, which preserves every histogram as it was drawn.
-        stuck: what to do with records whose group varies on fewer attributes: 'nearest' moves them to
-            another value of the table, 'keep' changes what can be changed inside the group.
 
     Returns:
         The new codes, and how many records were stuck.
 
     Raises:
-        RequirementError: fewer than `min_changed` attributes have two values in the table (for 'nearest').
+        RequirementError: fewer than `min_changed` attributes have two values in the table.
     """
     if not covers or min_changed <= 0:
         return [codes.copy() for codes in drawn], 0
     attributes = [c.attribute for c in covers]
-    if stuck == "nearest":
-        require_movable(attributes, min_changed)
+    require_movable(attributes, min_changed)
     by_group = covers[0].classes
     required = np.full(len(drawn[0]), int(min_changed))
     required[by_group.rows] += rng.random(len(required)) < min_changed % 1
@@ -78,11 +73,10 @@ def randomize_unchanged(
     is_stuck = (odds > 0).sum(axis=0) < required[rows]
     for _ in range(ceil(min_changed)):
         _redraw(covers, rows, odds, codes, original, required, rng)
-    if stuck == "nearest":
-        _move_to_nearest(attributes, rows[is_stuck], codes, original, required)
-        short = int(((codes != original).sum(axis=0) < required).sum())
-        if short:
-            raise RequirementError(f"muco: {short} records could not be changed enough; lower min_changed")
+    _move_to_nearest(attributes, rows[is_stuck], codes, original, required)
+    short = int(((codes != original).sum(axis=0) < required).sum())
+    if short:
+        raise RequirementError(f"muco: {short} records could not be changed enough; lower min_changed")
     return list(codes), int(is_stuck.sum())
 
 

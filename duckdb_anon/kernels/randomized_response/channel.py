@@ -115,19 +115,15 @@ def variance_growth(channels: Sequence[RetentionChannel]) -> float:
     return float(np.prod([channel.inverse_norm / channel.size for channel in channels]))
 
 
-def expected_squared_error(channels: Sequence[RetentionChannel], records: int, concentration: float = 1.0) -> float:
-    """Return the expected squared error of the estimated cell shares (trace of the covariance).
+def expected_squared_error(channels: Sequence[RetentionChannel], records: int) -> float:
+    """Expected squared error of the estimated cell shares of a given table: trace (F / D - 1) / N of the covariance.
 
-    Args:
-        records: number of rows N.
-        concentration: 1 holds the table fixed, trace (F / D - 1) / N with F the product of `inverse_norm` and D the
-            number of cells; the sum of the squared shares of the cells adds the sampling of the records from a
-            population (equation 2 of the paper), trace (F / D - sum) / N.
+    F is the product of `inverse_norm`, D the number of cells, N that of the records.
 
     >>> round(expected_squared_error([RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)], 100), 6)
     0.037925
     """
-    return max(variance_growth(channels) - concentration, 0.0) / max(records, 1)
+    return max(variance_growth(channels) - 1.0, 0.0) / max(records, 1)
 
 
 def _along_axes(cells: FloatArray, terms: Sequence[tuple[float, float]]) -> FloatArray:

@@ -2,8 +2,9 @@
 
 The three functions share them, so that they use the same domains, bins and parameters. The domain of an attribute is
 the leaves of its hierarchy, with `domain := 'declared'` an enum's values too; where nothing is declared, or with
-`domain := 'observed'`, it is the values of the table; after binning, the representatives of its bins. NULL is a value
-of the domain when the table has one.
+`domain := 'observed'`, it is the values of the table; after binning, the representatives of its bins: the value nearest
+to the mean of the bin's rows, so that the column keeps its type and sums stay close. NULL is a value of the domain when
+the table has one.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.bins import representatives
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
 from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
 from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
-from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.identifier_case import fold
@@ -232,6 +232,47 @@ def _column(attribute: Attribute, bins: Any, declared: bool, randomized: bool, f
         return Column(attribute, domain, index_of_code.astype(np.int32)[attribute.codes], randomized)
     size = attribute.domain + (len(attribute.declared) if declared else 0)
     return Column(attribute, np.arange(size, dtype=np.int32), attribute.codes, randomized)
+
+
+def representatives(attribute: Attribute, bins: float | Sequence[float], function: str) -> CodeArray:
+    """Return for each code the code of the value its bin is released as, shape (domain,)."""
+    if attribute.kind != "ordered":
+        raise ParameterError(f"{function}: bins names '{attribute.name}', which is not ordered; leave it out")
+    finite = attribute.special_from
+    positions = attribute.positions[:finite]
+    result = np.arange(attribute.domain, dtype=np.int32)
+    if finite == 0:
+        return result
+    bin_of_code = np.searchsorted(_cut_points(attribute, bins, function), positions, side="right")
+    rows = attribute.counts[:finite].astype(np.float64)
+    _, bin_of_code = np.unique(bin_of_code, return_inverse=True)
+    mean = np.bincount(bin_of_code, rows * positions) / np.bincount(bin_of_code, rows)
+    # the code nearest to the mean of each bin, the smaller of two equally near
+    order = np.lexsort((positions, np.abs(positions - mean[bin_of_code]), bin_of_code))
+    nearest = order[np.unique(bin_of_code[order], return_index=True)[1]]
+    result[:finite] = nearest[bin_of_code]
+    return result
+
+
+def _cut_points(attribute: Attribute, bins: float | Sequence[float], function: str) -> FloatArray:
+    """Return the inner cut points, ascending."""
+    wrong = ParameterError(
+        f"{function}: bins of '{attribute.name}' must be a whole number of at least 1, or a list of cut points"
+    )
+    if isinstance(bins, (bool, str)) or bins is None:
+        raise wrong
+    try:
+        points = np.atleast_1d(np.asarray(bins, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise wrong from error
+    if not np.isfinite(points).all():
+        raise wrong
+    if np.ndim(bins) > 0:
+        return np.unique(points)
+    count = int(points[0])
+    if count != points[0] or count < 1:
+        raise wrong
+    return float(attribute.positions[0]) + attribute.span * np.arange(1, count) / count
 
 
 def _given_channel(column: Column, given: Any, function: str) -> RetentionChannel:

@@ -10,29 +10,18 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from duckdb_anon.kernels.partition.ncp import range_width, set_width
+from duckdb_anon.kernels.partition.generalize import range_width, set_width
 from duckdb_anon.kernels.set_valued.person_sets import BoolArray
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
 
-class _Boxes(Protocol):
-    """The boxes on one attribute; at first box i is record i alone."""
-
-    def joined(self, box: IntArray, others: IntArray) -> FloatArray:
-        """Return the width of each box joined with each of `others`; a single box is joined with all of them."""
-
-    def gather(self, box: int, members: IntArray) -> None:
-        """Make `box` the box around all of `members`."""
-
-
 class _Ranges:
-    """Smallest and largest code, or leaf of a hierarchy."""
+    """Boxes on one attribute, at first each record alone: smallest and largest code, or leaf of a hierarchy."""
 
     def __init__(self, attribute: Attribute) -> None:
         self.attribute = attribute
@@ -41,6 +30,7 @@ class _Ranges:
         self.high = self.low.copy()
 
     def joined(self, box: IntArray, others: IntArray) -> FloatArray:
+        """Width of each box joined with each of `others`; a single box is joined with all of them."""
         low = np.minimum(self.low[others], self.low[box])
         return range_width(self.attribute, low, np.maximum(self.high[others], self.high[box]))
 
@@ -49,7 +39,7 @@ class _Ranges:
 
 
 class _Sets:
-    """The set of values of a nominal attribute."""
+    """The same for the sets of values of a nominal attribute."""
 
     def __init__(self, attribute: Attribute) -> None:
         self.attribute = attribute
@@ -67,9 +57,7 @@ class BoxSpace:
     """Boxes on all quasi-identifiers."""
 
     def __init__(self, qi: tuple[Attribute, ...]) -> None:
-        self.columns: list[_Boxes] = [
-            _Sets(a) if a.kind == "nominal" and a.hierarchy is None else _Ranges(a) for a in qi
-        ]
+        self.columns = [_Sets(a) if a.kind == "nominal" and a.hierarchy is None else _Ranges(a) for a in qi]
 
     def joined(self, box: int, others: IntArray) -> FloatArray:
         """Return the mean width over attributes of a box joined with each of `others`, in [0, 1]."""

@@ -10,7 +10,7 @@ or takes the smallest or largest of the person's vectors, or a box around all of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition import boxes
 from duckdb_anon.kernels.partition.sort_count import run_starts
+from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed
 from duckdb_anon.model.hierarchy import Hierarchy
@@ -158,11 +159,6 @@ def _persons_with_changes(attribute: Attribute, person: IntArray, persons: int) 
     return len(np.unique(person[attribute.codes != code_of_person[person]]))
 
 
-def of_persons(attribute: Attribute, row: IntArray) -> Attribute:
-    """Return the attribute with one code per person, that of its row."""
-    return replace(attribute, codes=attribute.codes[row])
-
-
 def boxes_of_persons(
     attribute: Attribute, person: IntArray, group_of_person: IntArray, changing: Changing, row: IntArray
 ) -> Interval | ValueSet | Node:
@@ -174,4 +170,4 @@ def boxes_of_persons(
     """
     if changing == "set":
         return boxes([attribute], group_of_person[person], index=group_of_person)[attribute.name]
-    return boxes([of_persons(attribute, row)], group_of_person)[attribute.name]
+    return boxes([of_records(attribute, row)], group_of_person)[attribute.name]

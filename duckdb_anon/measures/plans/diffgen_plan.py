@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget
 from duckdb_anon.methods.diffgen import SPENDING
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Params, Report

@@ -15,8 +15,7 @@ from scipy import stats
 
 from duckdb_anon.kernels.differential_privacy import diffgen_search
 from duckdb_anon.kernels.differential_privacy import mechanisms as mechanisms_module
-from duckdb_anon.kernels.differential_privacy.budget import Budget
-from duckdb_anon.kernels.differential_privacy.diffgen_search import Predictor, Search
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget, Predictor, Search
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.methods import diffgen
 from duckdb_anon.model.coded_table import CodedTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duckdb_anon.kernels.differential_privacy.budget import Budget
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget
 
 
 @pytest.mark.parametrize(

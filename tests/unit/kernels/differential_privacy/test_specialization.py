@@ -7,8 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.differential_privacy.budget import Budget
-from duckdb_anon.kernels.differential_privacy.diffgen_search import Predictor, Search, Utility, split_scores, utility_of
+from duckdb_anon.kernels.differential_privacy.diffgen_search import (
+    Budget,
+    Predictor,
+    Search,
+    Utility,
+    split_scores,
+    utility_of,
+)
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from tests.reference.merging import attribute, zip_tree
 

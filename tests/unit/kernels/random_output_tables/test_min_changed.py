@@ -96,14 +96,6 @@ def test_records_alike_on_everything_move_to_the_nearest_value_of_the_table():
     assert tables[1].attribute.positions[published[1][:5]].tolist() == [7] * 5
 
 
-def test_stuck_records_may_be_kept_and_are_counted():
-    group = np.repeat([0, 1], 5)
-    tables = [cover(ordered([30] * 5 + [31, 40, 41, 42, 43]), group, 0.2)]
-    published, stuck = randomize_unchanged(tables, originals(tables), 1, np.random.default_rng(9), stuck="keep")
-    assert stuck == 5
-    assert (changes(tables, published) > 0).tolist() == [False] * 5 + [True] * 5
-
-
 def test_more_changes_than_a_group_varies_on_reach_into_the_table(covers):
     published, stuck = randomize_unchanged(covers, originals(covers), 4, np.random.default_rng(10))
     assert stuck == ROWS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.randomized_response.bins import representatives
+from duckdb_anon.kernels.randomized_response.setup import representatives
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import ParameterError
 
