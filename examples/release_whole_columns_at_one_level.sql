@@ -24,3 +24,10 @@ select age, zip, sex, count(*) as rows from lifted group by all order by rows li
 -- 3. The check, and how far each column was lifted.
 from l_diversity('lifted', ['age', 'zip', 'sex'], 'disease');
 from distortion_ratio('visitors', 'lifted');
+
+-- 4. The strongest attacker on a copy with row numbers, and the error of one query.
+create table checked as from incognito('visitors', k := 10, l := 2, max_suppression := 0.02, row_id := true, seed := 1);
+select round(identity, 3) as identity, round(attribute, 3) as attribute, round(baseline, 3) as baseline
+from linkage_risk('visitors', 'checked', seed := 1) where attacker = 'strongest';
+select keys, original, round(estimate, 1) as estimate, round(relative_error, 3) as relative_error
+from relative_error('select sex, count(*) from visitors where age < 40 group by sex', 'visitors', 'lifted');

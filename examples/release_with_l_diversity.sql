@@ -25,3 +25,10 @@ union all select 'recursive', * from l_diversity('recursive_', ['age', 'sex'], '
 create table close as from mondrian('patients', k := 5, t := 0.15, sensitive := 'income');
 from t_closeness('close', ['age', 'sex'], 'income');
 from t_closeness('close', ['age', 'sex'], 'income', distance := 'equal');
+
+-- 4. The strongest attacker on a copy with row numbers, and the error of one query.
+create table checked as from mondrian('patients', k := 6, l := 3, row_id := true, seed := 1);
+select round(identity, 3) as identity, round(attribute, 3) as attribute, round(baseline, 3) as baseline
+from linkage_risk('patients', 'checked', seed := 1) where attacker = 'strongest';
+select keys, original, round(estimate, 1) as estimate, round(relative_error, 3) as relative_error
+from relative_error('select disease, count(*) from patients where age < 50 group by disease', 'patients', 'frequent');

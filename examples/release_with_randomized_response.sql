@@ -15,7 +15,7 @@ comment on column patients.sex is 'anon: quasi';
 comment on column patients.disease is 'anon: sensitive';
 comment on column patients.cost is 'anon: insensitive';
 
--- 2. How much must be randomized so that nobody's disease is named with probability above 1/4?
+-- 2. How much must be randomized so that no disease is inferred with probability above 1/4?
 --    p is the probability that a released value is the true one.
 from rr_parameters('patients', l := 4);
 
@@ -35,6 +35,11 @@ from relative_error(
     'select disease, count(*), avg(cost) from patients where age < 50 group by disease',
     'patients', 'patients_release'
 );
+
+--    The strongest attacker on a copy with row numbers.
+create table checked as from rr_distort('patients', l := 4, row_id := true, seed := 1);
+select round(identity, 3) as identity, round(attribute, 3) as attribute, round(baseline, 3) as baseline
+from linkage_risk('patients', 'checked', seed := 1) where attacker = 'strongest';
 
 -- 5. All cells of some columns with standard errors, raw and as a proper distribution.
 from rr_reconstruct('patients_release', ['sex', 'disease']) order by sex, disease;
