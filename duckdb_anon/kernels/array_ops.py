@@ -21,12 +21,8 @@ Array = NDArray[Any]
 def gathered(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     """The values at some places, `values[places]`.
 
-    Args:
-        values: of any numbers, shape (n,).
-        places: whole numbers in 0 .. n - 1, shape (m,); not looked at whether they are.
-
-    Returns:
-        An array of the values' type, shape (m,).
+    `values`: of any numbers, shape (n,); `places`: whole numbers in 0 .. n - 1, shape (m,); not looked at whether they
+    are. Returns an array of the values' type, shape (m,).
 
     >>> gathered(np.array([7, 8, 9]), np.array([2, 0], np.int32)).tolist()
     [9, 7]
@@ -46,9 +42,7 @@ def _gather(values: Array, places: Array, found: Array) -> None:
 def tally(code: Array, counts: Array) -> None:
     """Count rows by code, as numpy's `bincount` does while it holds the GIL.
 
-    Args:
-        code: code of each row, 0 or more, shape (n,).
-        counts: what was counted before, shape (codes,).
+    `code`: code of each row, 0 or more, shape (n,); `counts`: what was counted before, shape (codes,).
 
     >>> counts = np.zeros(2, np.int64)
     >>> tally(np.array([1, 0, 1]), counts)

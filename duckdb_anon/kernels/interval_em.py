@@ -47,8 +47,7 @@ class ColumnScale:
     def before(self, ends: Ends) -> tuple[FloatArray, FloatArray]:
         """Mass and moment of all values less than each end.
 
-        Args:
-            ends: any places on the number line.
+        `ends`: any places on the number line.
         """
         inside = np.clip(ends, self.starts[0], self.starts[-1])
         at = np.clip(np.searchsorted(self.starts, inside, side="right") - 1, 0, len(self.starts) - 2)
@@ -228,8 +227,7 @@ class Boxes:
 
         None has any where all of them together have more than ten times as many: their list would fill the memory.
 
-        Args:
-            most: greatest number of values of a cell that are listed.
+        `most`: greatest number of values of a cell that are listed.
         """
         boxes = self.filled()
         with np.errstate(all="ignore"):
@@ -243,11 +241,8 @@ class Boxes:
     def values(self, most: int) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
         """The values of each cell of whole numbers.
 
-        Args:
-            most: greatest number of values of a cell that are listed.
-
-        Returns:
-            Values, one cell after another; where cells start; which values are NULL; which cells have too many.
+        `most`: greatest number of values of a cell that are listed. Returns values, one cell after another; where cells
+        start; which values are NULL; which cells have too many.
         """
         size, boxes = self.sizes(most), self.filled()
         offsets, cell, place = _listed(size)
@@ -259,8 +254,7 @@ class Boxes:
 
         A cell that could be anything has NULL for its last value.
 
-        Args:
-            most: greatest number of values of a cell that are listed; others have no weights.
+        `most`: greatest number of values of a cell that are listed; others have no weights.
         """
         scale, boxes, size = self.scale(), self.filled(), self.sizes(most)
         offsets, cell, place = _listed(size)

@@ -121,9 +121,8 @@ def compiled_inline(function: Function) -> Function:
 def instead(kernel: Function, replacements: Mapping[Any, Any]) -> Function:
     """Return a compiled function that calls others in the place of some that it would call, directly or not.
 
-    Args:
-        kernel: a compiled function.
-        replacements: by the compiled function whose place they take; arguments and results of the same types.
+    `kernel`: a compiled function; `replacements`: by the compiled function whose place they take; arguments and results
+    of the same types.
     """
     return cast(Function, _variant(cast(Compiled, kernel), frozenset(replacements.items())))
 

@@ -46,9 +46,7 @@ def coded(counts: IntArray, k: int, persons: IntArray | None = None) -> IntArray
 def grouped(counts: IntArray, k: int, persons: IntArray | None = None) -> IntArray:
     """Published name of each name, `OTHER` for those that share one.
 
-    Args:
-        counts: carriers of each name.
-        k: fewest carriers of a published name; at most the number of carriers.
+    `counts`: carriers of each name; `k`: fewest carriers of a published name; at most the number of carriers.
 
     >>> grouped(np.array([2, 1, 3]), 2).tolist()
     [-1, -1, 2]

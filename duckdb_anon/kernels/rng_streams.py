@@ -27,8 +27,7 @@ _HALF, _LOW = np.uint64(32), np.uint64(2**32 - 1)
 def apart(rng: np.random.Generator, many: int) -> list[np.random.Generator]:
     """Generators of the kind of `rng`, which gives their keys.
 
-    Args:
-        many: how many are needed.
+    `many`: how many are needed.
 
     >>> [one.random() for one in apart(np.random.default_rng(1), 2)] == [
     ...     one.random() for one in apart(np.random.default_rng(1), 2)
@@ -48,8 +47,7 @@ def shuffled(rng: np.random.Generator, rows: int) -> IntArray:
     `Generator.permutation` holds the GIL all the while, and drawing is nearly all that it does: here two generators
     draw side by side, however many threads there are.
 
-    Args:
-        rows: how many, below 2^32.
+    `rows`: how many, below 2^32.
 
     >>> sorted(shuffled(np.random.default_rng(1), 4).tolist())
     [0, 1, 2, 3]

@@ -64,9 +64,8 @@ def keys_of(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None)
 def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, rows: int = 0) -> IntArray:
     """One number a row, equal for equal rows and in the order of the columns, with gaps.
 
-    Args:
-        columns: as for `keys_of`; or none, for `rows` rows that are all equal.
-        rows: how many rows there are where there is no column.
+    `columns`: as for `keys_of`; or none, for `rows` rows that are all equal; `rows`: how many rows there are where
+    there is no column.
     """
     tick()
     if sizes is not None and columns and prod(int(size) for size in sizes) < _MOST:

@@ -61,10 +61,8 @@ def work_off(
 ) -> None:
     """Do all pieces of work and what comes out of them.
 
-    Args:
-        first: the pieces to begin with.
-        do: does one piece; gets it and the flag (shape (1,), not 0 once the work is to stop), and returns the pieces
-            that are left of it. Called on several threads at once.
+    `first`: the pieces to begin with; `do`: does one piece; gets it and the flag (shape (1,), not 0 once the work is to
+    stop), and returns the pieces that are left of it. Called on several threads at once.
 
     >>> done = []
     >>> def halve(size, flag):
@@ -96,9 +94,7 @@ def side_by_side(do: Callable[[Item], Done], items: Iterable[Item]) -> list[Done
     What `do` waits for must hold no GIL, as arrow, numpy and compiled functions on large arrays do not. It ticks by
     itself, and what it raises is raised here.
 
-    Args:
-        do: called on several threads at once, each time in a copy of this thread's context.
-        items: what to do it with.
+    `do`: called on several threads at once, each time in a copy of this thread's context; `items`: what to do it with.
 
     >>> with allowed(2):
     ...     side_by_side(len, ["a", "bc", ""])
@@ -155,11 +151,7 @@ def let_go(work: Callable[[], Result]) -> Result:
     The work is done on a thread of its own. Where `tick` raises while it is awaited the thread is left to itself: it
     ends when the library returns, and nobody sees what comes of it. So do no more in one call than can be wasted.
 
-    Args:
-        work: is called once; takes part in nothing that others write.
-
-    Returns:
-        What `work` returns.
+    `work`: is called once; takes part in nothing that others write. Returns what `work` returns.
 
     >>> let_go(lambda: sum(range(4)))
     6

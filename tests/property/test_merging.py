@@ -6,19 +6,16 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.row_keys import compact
-from duckdb_anon.kernels.slicing.record_linkage_bound import record_association
 from duckdb_anon.methods import merging, slicing
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.release_formats import BUCKET, SOURCE
 from duckdb_anon.model.released_columns import ROWS, Struct
 from tests.reference.merging import association, attribute, unseen
-from tests.reference.plain_slices import plain_shares
 
 DEFAULTS: dict[str, Any] = {
     parameter.name: parameter.default for parameter in (*merging.METHOD.parameters, *slicing.METHOD.parameters)
@@ -147,5 +144,3 @@ def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(
     parts = [p[kept] for p in ([other] if others else []) + [slicing.last_column_part(table, tuple(partners))]]
     linked = association([p.tolist() for p in parts], table.sensitive[0].codes[kept].tolist(), bucket.tolist())
     assert max(linked) * diversity <= 1 + 1e-9
-    fast = record_association(plain_shares(parts, table.sensitive[0].codes[kept], bucket), parts)
-    assert fast == pytest.approx(linked)

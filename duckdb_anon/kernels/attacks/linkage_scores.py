@@ -70,9 +70,7 @@ class JoinedCells:
     def of(cls, cells: CodeArray, numbers: Sequence[int]) -> JoinedCells:
         """Join columns of few cells.
 
-        Args:
-            cells: cell of each row in each column, shape (columns, rows).
-            numbers: distinct cells of each column.
+        `cells`: cell of each row in each column, shape (columns, rows); `numbers`: distinct cells of each column.
         """
         groups = joined_columns(numbers, cells.shape[1])
         place = np.zeros((len(groups), cells.shape[1]), dtype=np.int32)
@@ -198,9 +196,8 @@ def bucket_means(factors: FloatArray, look: CodeArray, start: IntArray, out: Flo
 def row_products(units: FloatArray, factors: FloatArray, look: CodeArray, start: IntArray, out: FloatArray) -> None:
     """Multiply what is said of each row's bucket by its own factor.
 
-    Args:
-        units: products of each bucket; minus infinity for what is left out, shape (records, buckets).
-        out: shape (records, rows); filled.
+    `units`: products of each bucket; minus infinity for what is left out, shape (records, buckets); `out`: shape
+    (records, rows); filled.
     """
     for t in range(out.shape[0]):
         for b in range(len(start) - 1):

@@ -93,9 +93,7 @@ class Mechanisms:
     def choose(self, scores: FloatArray, epsilon: float, sensitivity: float) -> tuple[int, float]:
         """Place of the largest score after noise of scale 2 sensitivity / epsilon, and the loss.
 
-        Args:
-            epsilon: most that may be lost.
-            sensitivity: largest change of any score between neighbouring tables.
+        `epsilon`: most that may be lost; `sensitivity`: largest change of any score between neighbouring tables.
         """
         dp = _opendp(self.function)
         space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")

@@ -130,9 +130,7 @@ def every_column(
 ) -> tuple[CodeArray, list[PrivacyModel]]:
     """Return sensitive codes, in the values' order, and what each of several columns must satisfy in terms of them.
 
-    Args:
-        sensitive: one attribute or more.
-        requirement: what an attribute must satisfy.
+    `sensitive`: one attribute or more; `requirement`: what an attribute must satisfy.
     """
     if len(sensitive) == 1:
         return sensitive[0].ranks, [requirement(sensitive[0])]

@@ -41,8 +41,7 @@ class FrequencySet:
     ) -> FrequencySet:
         """Take the table as DuckDB counted it.
 
-        Args:
-            attributes: levels of each quasi-identifier, n codes each.
+        `attributes`: levels of each quasi-identifier, n codes each.
         """
         rows = table.rows
         values = tuple(a.value_of_code[0][a.attribute.codes[rows]].astype(np.int32) for a in attributes)

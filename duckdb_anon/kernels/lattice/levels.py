@@ -86,8 +86,7 @@ class GeneralizationLevels:
 def generalization_levels(attribute: Attribute, branching: int = 4) -> GeneralizationLevels:
     """Return the levels of an attribute.
 
-    Args:
-        branching: intervals of an ordered attribute that are merged from level to level, 2 or more.
+    `branching`: intervals of an ordered attribute that are merged from level to level, 2 or more.
 
     >>> codes = np.arange(10, dtype=np.int32)
     >>> age = Attribute('age', 'ordered', codes, np.arange(10.0), 10, -1, np.arange(10))

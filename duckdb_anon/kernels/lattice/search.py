@@ -111,11 +111,8 @@ def _of_composite(
 def least_loss_node(table: FrequencySet, requirement: PrivacyModel, allowed: int) -> Levels | None:
     """Return the levels of least loss at which at most `allowed` rows are in classes that fail the requirement.
 
-    Args:
-        allowed: most rows that may be suppressed.
-
-    Returns:
-        The level of each quasi-identifier; None where no level vector satisfies the requirement.
+    `allowed`: most rows that may be suppressed. Returns the level of each quasi-identifier; None where no level vector
+    satisfies the requirement.
     """
     return _Search(table, requirement, allowed).run()
 

@@ -34,12 +34,9 @@ def boxes(
 ) -> dict[str, Interval | ValueSet | Node]:
     """Return the tight box of every group on each attribute.
 
-    Args:
-        index: group of each released row; `group_of_row` if None.
-
-    Returns:
-        By name of attribute: `Interval` for ordered ones (lower = upper = -1 where NULL, NaN or infinity meets
-        values), `ValueSet` for nominal ones, `Node` for hierarchies.
+    `index`: group of each released row; `group_of_row` if None. Returns: by name of attribute: `Interval` for ordered
+    ones (lower = upper = -1 where NULL, NaN or infinity meets values), `ValueSet` for nominal ones, `Node` for
+    hierarchies.
 
     >>> age = Attribute('age', 'ordered', np.array([2, 0, 1], dtype=np.int32), np.arange(3.0), 3, -1, np.arange(3))
     >>> box = boxes([age], np.array([0, 1, 0]))['age']

@@ -53,8 +53,7 @@ def with_edges(
 ) -> dict[str, Some]:
     """Return the cells with the ends of their intervals as `edges` asks for.
 
-    Args:
-        cells: tight boxes by quasi-identifier; sets and nodes are left as they are.
+    `cells`: tight boxes by quasi-identifier; sets and nodes are left as they are.
     """
     result = dict(cells)
     if params["edges"] == "tight":

@@ -20,8 +20,7 @@ def whole_persons(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute
     What is constant over a person's rows stays; of values that change, ordered ones become the person's lower median
     and others her most frequent one.
 
-    Args:
-        qi: attributes with a code a row, shape (n,).
+    `qi`: attributes with a code a row, shape (n,).
 
     >>> age = Attribute("age", "ordered", np.array([2, 0, 1, 1], np.int32), np.arange(3.0), 3, -1, np.array([1, 2, 0]))
     >>> whole_persons([age], np.array([0, 0, 0, 1], np.int32))[0].codes.tolist()

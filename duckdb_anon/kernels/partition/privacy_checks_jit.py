@@ -134,9 +134,7 @@ def satisfied(
 ) -> bool:
     """Say whether the rows start .. stop - 1 satisfy all checks.
 
-    Args:
-        sensitive: sensitive code of each place.
-        row: source row of each place; read only where rows belong to persons.
+    `sensitive`: sensitive code of each place; `row`: source row of each place; read only where rows belong to persons.
     """
     persons = len(checks.person) > 0
     size = stop - start

@@ -199,9 +199,9 @@ class ConditionalDiversity(PrivacyModel):
     Slicing is l-diverse (Li, Li, Zhang and Molloy 2012, section 5) where p(t, s), a mixture over buckets of the share
     of value s among the rows whose last column part is that of record t, is at most 1/l; so it is enough that all
     these shares are. Buckets from cuts that never separate equal values differ in the range of the attribute cut
-    between them: a record matches its own bucket only, and the condition is also necessary. The general test is
-    `slicing.record_linkage_bound`. It is put on combined codes: each stands for a part and a sensitive value. Where
-    rows belong to persons, each counts once for every code and once for every part.
+    between them: a record matches its own bucket only, and the condition is also necessary. It is put on combined
+    codes: each stands for a part and a sensitive value. Where rows belong to persons, each counts once for every code
+    and once for every part.
     """
 
     l: float  # noqa: E741 - the letter of the papers

@@ -61,11 +61,8 @@ def order_by(major: Integers, minor: Integers | None = None, minor_bound: int = 
 def count_cells(group: Integers, code: Integers, groups: int, domain: int) -> tuple[IntArray, IntArray, IntArray]:
     """Count the rows of every occupied (group, code) cell.
 
-    Args:
-        code: code of each row, 0 .. domain - 1, shape (n,).
-
-    Returns:
-        Group, code and count of each occupied cell, sorted by (group, code).
+    `code`: code of each row, 0 .. domain - 1, shape (n,). Returns group, code and count of each occupied cell, sorted
+    by (group, code).
 
     >>> [a.tolist() for a in count_cells(np.array([0, 1, 0]), np.array([3, 3, 3]), 2, 4)]
     [[0, 1], [3, 3], [2, 1]]

@@ -112,8 +112,7 @@ def _binary(columns: Columns, space: Workspace, j: int, kind: int, at: int) -> I
 def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: int) -> Iterator[Cut]:
     """Cuts where the squared error falls most, from a sample of the group's rows, as `partition` tries them.
 
-    Args:
-        sample: codes of some of its rows, shape (rows, attributes).
+    `sample`: codes of some of its rows, shape (rows, attributes).
     """
     ordered = [left_to_right(attribute) for attribute in qi]
     columns = Columns.of(tuple(without_tree(attribute) for attribute in ordered))

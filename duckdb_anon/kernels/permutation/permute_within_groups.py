@@ -38,11 +38,8 @@ def rows_by_group(group_of_row: IntArray) -> tuple[IntArray, IntArray]:
 def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> IntArray:
     """For each row and column the row of the same group whose value it takes.
 
-    Args:
-        columns: how many columns to permute, each on its own.
-
-    Returns:
-        Source rows, shape (columns, n); each row of it is a permutation inside the groups.
+    `columns`: how many columns to permute, each on its own. Returns source rows, shape (columns, n); each row of it is
+    a permutation inside the groups.
 
     >>> rows = permuted(np.array([0, 0, 1]), 2, np.random.default_rng(0))
     >>> rows[:, 2].tolist(), np.sort(rows[0]).tolist()
@@ -58,9 +55,7 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
 def permuted_codes(codes: CodeArray, source: IntArray, group_of_row: IntArray) -> CodeArray | None:
     """Return the codes of a column after it was permuted, or None where that did not stay inside the groups.
 
-    Args:
-        codes: codes of the column, shape (n,).
-        source: row whose code each row takes, shape (n,).
+    `codes`: codes of the column, shape (n,); `source`: row whose code each row takes, shape (n,).
 
     >>> permuted_codes(np.array([7, 8, 9], np.int32), np.array([2, 1, 0]), np.array([0, 1, 0])).tolist()
     [9, 8, 7]

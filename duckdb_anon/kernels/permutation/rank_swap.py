@@ -22,12 +22,8 @@ _TRIES = 64
 def swapped_within(rows: IntArray, reach: int, rng: np.random.Generator) -> IntArray:
     """For each row the row whose value it takes.
 
-    Args:
-        rows: rows by rank, shape (n,).
-        reach: largest difference of two ranks, 0 or more.
-
-    Returns:
-        Shape (n,): a permutation of range(n) that is its own inverse.
+    `rows`: rows by rank, shape (n,); `reach`: largest difference of two ranks, 0 or more. Returns: shape (n,): a
+    permutation of range(n) that is its own inverse.
 
     >>> swapped_within(np.array([2, 0, 1]), 0, np.random.default_rng(0)).tolist()
     [0, 1, 2]

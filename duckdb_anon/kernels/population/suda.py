@@ -23,9 +23,7 @@ from duckdb_anon.model.release_table import BoolArray
 def minimal_uniques(columns: Sequence[CodeArray], largest: int) -> Iterator[tuple[tuple[int, ...], IntArray]]:
     """Yield sets of columns, small ones first, with the rows of which they are minimal sample uniques.
 
-    Args:
-        columns: code of each row on each quasi-identifier.
-        largest: columns of the largest set.
+    `columns`: code of each row on each quasi-identifier; `largest`: columns of the largest set.
 
     >>> a, b = np.array([0, 0, 0, 1], np.int32), np.array([0, 0, 1, 1], np.int32)
     >>> [(names, rows.tolist()) for names, rows in minimal_uniques([a, b], 2)]

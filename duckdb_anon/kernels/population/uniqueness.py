@@ -28,8 +28,7 @@ from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 def zayatz(sizes: IntArray, fraction: float) -> float:
     """Expected number of population uniques by Zayatz.
 
-    Args:
-        fraction: share pi of the population that is in the sample, in (0, 1].
+    `fraction`: share pi of the population that is in the sample, in (0, 1].
     """
     classes = np.bincount(sizes)[1:].astype(np.float64)
     size = np.arange(1, len(classes) + 1)
@@ -133,8 +132,7 @@ def best(estimates: dict[str, float]) -> tuple[float, str]:
     err on different sides, and their geometric mean errs least (examples/studies/population.py).
     Where they differ by more than `MOST_RATIO`, one of them does not fit, and the larger is taken.
 
-    Args:
-        estimates: of 'pitman', 'poisson' and 'zayatz'; NaN where a model does not fit.
+    `estimates`: of 'pitman', 'poisson' and 'zayatz'; NaN where a model does not fit.
 
     >>> best({'pitman': 100.0, 'poisson': 400.0, 'zayatz': 900.0})[0]
     200.0

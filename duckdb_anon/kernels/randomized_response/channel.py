@@ -185,9 +185,8 @@ class InvertedValues:
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
         """Return the weight of each code in each query, shape (size, n).
 
-        Args:
-            matches: whether each query selects each code, shape (n, size).
-            interval: not used; a randomized value is no interval.
+        `matches`: whether each query selects each code, shape (n, size); `interval`: not used; a randomized value is no
+        interval.
         """
         selected = matches.T.astype(np.float64)
         if self.values is not None:

@@ -90,8 +90,7 @@ def clusters_of(qi: tuple[Attribute, ...], k: int, rng: np.random.Generator) -> 
 
     Those left over go to the cluster that loses least by it.
 
-    Args:
-        k: least size of a cluster; at most the number of records.
+    `k`: least size of a cluster; at most the number of records.
     """
     space = BoxSpace(qi)
     left = np.arange(len(qi[0].codes))

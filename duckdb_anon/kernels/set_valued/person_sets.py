@@ -164,9 +164,7 @@ def boxes_of_persons(
 ) -> Interval | ValueSet | Node:
     """Return the box of each group, indexed by person; with 'set' around all rows of its persons.
 
-    Args:
-        group_of_person: group of each person.
-        row: the row that stands for each person.
+    `group_of_person`: group of each person; `row`: the row that stands for each person.
     """
     if changing == "set":
         return boxes([attribute], group_of_person[person], index=group_of_person)[attribute.name]

@@ -121,11 +121,8 @@ def _total(distance: FloatArray, chosen: list[int]) -> float:
 def related_columns(attributes: Sequence[Attribute], count: int, bins: int = 10) -> tuple[tuple[str, ...], ...]:
     """Gather attributes into `count` columns of related ones.
 
-    Args:
-        count: number of columns wanted; more than there are attributes means one each.
-
-    Returns:
-        Names by column; columns in the order of their first attribute.
+    `count`: number of columns wanted; more than there are attributes means one each. Returns names by column; columns
+    in the order of their first attribute.
     """
     if not attributes:
         return ()

@@ -108,8 +108,7 @@ def check_columns(function: str, orders: Sequence[IntArray], bucket_of_record: I
 def check_diversity(function: str, bucket: IntArray, part: IntArray, sensitive: CodeArray, l: float) -> None:  # noqa: E741
     """Raise unless every sensitive value has a share of at most 1/l in each (bucket, last column part).
 
-    Args:
-        part: combination of the attributes that share the sensitive column, of each record; zeros if it is alone.
+    `part`: combination of the attributes that share the sensitive column, of each record; zeros if it is alone.
     """
     group = compact(bucket * (int(part.max(initial=0)) + 1) + part)
     owner, _, count = count_cells(group, sensitive, int(group.max()) + 1, int(sensitive.max()) + 1)
@@ -126,9 +125,8 @@ def sliced_cells(
 ) -> dict[str, Cells]:
     """Return the columns of a sliced release; buckets are numbered at random, for their order follows the values.
 
-    Args:
-        rows: source row of each slot by attribute.
-        insensitive: source row of each slot for insensitive columns and `row_id`, permuted like a separate column.
+    `rows`: source row of each slot by attribute; `insensitive`: source row of each slot for insensitive columns and
+    `row_id`, permuted like a separate column.
     """
     number = rng.permutation(int(bucket.max(initial=-1)) + 1)
     cells: dict[str, Cells] = {BUCKET.key: Whole(number[bucket])}

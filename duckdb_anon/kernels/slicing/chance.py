@@ -80,9 +80,7 @@ class Population:
     def of(attribute: Attribute, estimate: Estimate, weight: float) -> Population:
         """Take the shares of an attribute's codes.
 
-        Args:
-            estimate: how shares are estimated.
-            weight: weight of the prior, in records.
+        `estimate`: how shares are estimated; `weight`: weight of the prior, in records.
         """
         counts = attribute.counts
         return Population(counts / counts.sum(), estimate, weight)
