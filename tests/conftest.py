@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -29,6 +30,10 @@ PLAIN = ("unit/rewrite", "unit/sql", "unit/serve", "unit/shell", "unit/test_")
 
 PROJECT = Path(__file__).resolve().parent.parent
 
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # a shell ignores the signal for what it starts in the background, and children of the tests would inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # the first call of a kernel compiles it
 hypothesis.settings.load_profile("untimed")

@@ -233,8 +233,11 @@ def test_interrupt_ends_a_script_with_130(tmp_path: Path) -> None:
         assert [process.stdout.readline(), process.stdout.readline()] == ["w\n", "begun\n"]
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
-        assert process.stderr.read() == "interrupted\n"
+        try:
+            assert process.wait(timeout=20) == 130
+            assert process.stderr.read() == "interrupted\n"
+        finally:
+            process.kill()
 
 
 def test_command_may_follow_a_comment_but_not_stand_in_one(run: Run) -> None:

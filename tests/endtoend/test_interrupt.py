@@ -48,7 +48,10 @@ def test_interrupt_ends_a_long_call_with_a_plain_message(file: Path, call: str) 
     time.sleep(1.5)
     pressed = time.monotonic()
     process.send_signal(signal.SIGINT)
-    rest, said = process.communicate(timeout=60)
+    try:
+        rest, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     print(f"ended {time.monotonic() - pressed:.1f} s after the key")
     assert (process.returncode, said) == (130, "interrupted\n")
     assert "│ frequency" not in rest
