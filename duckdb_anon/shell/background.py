@@ -6,12 +6,14 @@ always there for the signal, stops the kernels and DuckDB, and has time to show 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 
 import duckdb
 
 from duckdb_anon.engine.interrupts import install, pressed, stop_running
+from duckdb_anon.shell.progress_bar import Meter
 
 _BEAT = 0.1  # seconds
 
@@ -60,6 +62,21 @@ def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], None], beat
         raise KeyboardInterrupt
     if raised:
         raise raised[0]
+
+
+def run_with_progress(con: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+    """Run a command's `work` to its end: progress is shown on a terminal, and Ctrl-C stops it.
+
+    Raises:
+        KeyboardInterrupt: when the user stopped it; by then it has ended.
+        BaseException: whatever `work` raised.
+    """
+    meter = Meter(con, sys.stderr)
+    meter.start()
+    try:
+        run_stoppable(con, work, meter.beat)
+    finally:
+        meter.stop()
 
 
 def _stop(con: duckdb.DuckDBPyConnection) -> None:

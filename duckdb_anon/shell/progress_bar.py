@@ -11,7 +11,7 @@ import duckdb
 from duckdb_anon.model import progress
 
 _PATIENCE = 1.0  # seconds before anything is drawn
-_CLEAR = "\r\x1b[K"
+CLEAR = "\r\x1b[K"
 
 
 class Meter:
@@ -37,7 +37,7 @@ class Meter:
             return
         with self._lock:
             if not self.over:
-                self.err.write(f"{_CLEAR}{self._text()} {seconds:.0f} s")
+                self.err.write(f"{CLEAR}{self._text()} {seconds:.0f} s")
                 self.err.flush()
                 self.drawn = True
 
@@ -46,7 +46,7 @@ class Meter:
         with self._lock:
             self.over = True
             if self.drawn:
-                self.err.write(_CLEAR)
+                self.err.write(CLEAR)
                 self.err.flush()
                 self.drawn = False
 

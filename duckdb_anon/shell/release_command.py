@@ -12,6 +12,7 @@ from typing import Any
 from duckdb_anon.engine.call_text import on_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.release_api import release
+from duckdb_anon.shell.background import run_with_progress
 from duckdb_anon.sql_functions import connect
 
 _FILE = re.compile(r".*\.(parquet|csv|tsv|json|ndjson)(\.(gz|zst))?$", re.IGNORECASE)
@@ -53,12 +54,15 @@ def main(arguments: Sequence[str]) -> int:
         config["temp_directory"] = str(beside / f".{Path(given.target).name}.spill")
     con = connect(":memory:" if is_rows else given.source, **config)
     con.execute("set python_enable_replacements = false")
-    con.execute("set enable_progress_bar = false")
+    descriptions: list[str] = []
+
+    def work() -> None:
+        options = {"replace": given.replace, "part_rows": given.part_rows, "memory": given.memory}
+        descriptions.append(str(release(con, given.target, call, **options)))
+
     try:
-        said = release(
-            con, given.target, call, replace=given.replace, part_rows=given.part_rows, memory=given.memory
-        )  # fmt: skip
+        run_with_progress(con, work)
     finally:
         con.close()
-    sys.stdout.write(f"{given.target}: {said}\n")
+    sys.stdout.write(f"{given.target}: {descriptions[0]}\n")
     return 0

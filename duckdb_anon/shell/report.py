@@ -11,6 +11,8 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.metrics import Plan
 from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.write import write_page
+from duckdb_anon.shell.background import run_with_progress
+from duckdb_anon.shell.progress_bar import CLEAR
 from duckdb_anon.sql_functions import connect
 
 
@@ -22,15 +24,20 @@ def main(arguments: Sequence[str]) -> int:
     context = read_context(given.context)
     con = connect(given.database, read_only=True)
     con.execute("set python_enable_replacements = false")
-    con.execute("set enable_progress_bar = false")  # DuckDB would draw it on stdout
     plan = Plan(given.original, tuple(given.release), given.targets, given.queries, given.seed)
+    sizes: list[int] = []
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"{CLEAR if sys.stderr.isatty() else ''}{line}\n")
+
+    def work() -> None:
+        sizes.append(write_page(con, plan, given.output, say, context=context, edition=given.edition))
+
     try:
-        size = write_page(
-            con, plan, given.output, lambda line: sys.stderr.write(f"{line}\n"), context=context, edition=given.edition
-        )
+        run_with_progress(con, work)
     finally:
         con.close()
-    sys.stdout.write(f"{given.output}: {size // 1024} KB\n")
+    sys.stdout.write(f"{given.output}: {sizes[0] // 1024} KB\n")
     return 0
 
 

@@ -25,7 +25,7 @@ def test_result_stands_where_the_meter_was() -> None:
     drawn.beat()
     out.write(" second")
     drawn.stop()
-    before, wipe, after = screen.getvalue().rpartition(progress_bar._CLEAR)
+    before, wipe, after = screen.getvalue().rpartition(progress_bar.CLEAR)
     assert "2 s" in before and wipe and after == "first second"
     drawn.start()
     drawn.started -= 2 * progress_bar._PATIENCE
