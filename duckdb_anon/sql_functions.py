@@ -131,9 +131,9 @@ def _run(con: duckdb.DuckDBPyConnection, statement: str, name: str) -> None:
 def _forget(number: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
     """Let go of a connection, and of the list of its database with the last one."""
     known = _CONNECTIONS.get(number, {})
-    for asker, reference in list(known.items()):
+    for caller, reference in list(known.items()):
         if reference is gone:
-            known.pop(asker, None)
+            known.pop(caller, None)
     if not known:
         _CONNECTIONS.pop(number, None)
         draw_store.forget(number)
@@ -180,7 +180,7 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
     lasting |= estimator_udfs.FUNCTIONS
     acting: dict[str, tuple[Answers, str]] = {
         "_anon_open": (_opener, "BIGINT"),
-        "_anon_feed": (lambda call: input_scan.put_all(_whole(call)), "BIGINT"),
+        "_anon_put": (lambda call: input_scan.put_rows(_whole(call)), "BIGINT"),
         "_anon_run": (functools.partial(_run_each, _ran), result_encoding.RETURN_TYPE),
         "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
     }
@@ -206,8 +206,8 @@ def _run_each(work: Callable[[pa.StructArray], pa.Array], call: pa.Array) -> pa.
 
 
 def _opener(call: pa.Array) -> pa.Array:
-    asked = [((c["instance"], c["asker"], c["statement"]), c["threads"]) for c in _whole(call).to_pylist()]
-    return pa.array([input_scan.opened(*one) for one in asked], pa.int64())
+    asked = [((c["instance"], c["caller"], c["statement"]), c["threads"]) for c in _whole(call).to_pylist()]
+    return pa.array([input_scan.open_buffer(*one) for one in asked], pa.int64())
 
 
 def _task(entry: Task) -> tuple[Answers, str]:
@@ -224,13 +224,13 @@ def _task(entry: Task) -> tuple[Answers, str]:
 
 def _done(call: pa.StructArray) -> dict[str, Any]:
     """Do the work of a task on a connection of its own; errors travel as text."""
-    facts = ("function", "told", "database", "schema", "asker", "instance")
-    function, told, database, schema, asker, number = (call.field(name)[0].as_py() for name in facts)
+    facts = ("function", "told", "database", "schema", "caller", "instance")
+    function, told, database, schema, caller, number = (call.field(name)[0].as_py() for name in facts)
     entry = _BY_NAME[function]
     if not isinstance(entry, Task):
         raise TypeError(f"{function} is no task")
     rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
-    con = _cursor(number, asker)[0] if entry.database == "callers" else duckdb.connect()
+    con = _cursor(number, caller)[0] if entry.database == "callers" else duckdb.connect()
     try:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
@@ -255,7 +255,7 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     """Plan one call; errors come back as '!' and their text."""
     interrupts.install()
     while True:
-        cursor, is_callers = _cursor(number, call.get("asker", -1))
+        cursor, is_callers = _cursor(number, call.get("caller", -1))
         try:
             told = _planned_on(cursor, call, number)
             # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
@@ -291,11 +291,11 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any], 
         return f"!{unexpected(entry.name, error)}"
 
 
-def _cursor(number: int, asker: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:
+def _cursor(number: int, caller: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:
     """A fresh cursor, and whether it is of the caller's own connection: who closes another one may find it busy."""
     known = _CONNECTIONS.get(number, {})
-    own = known.get(asker)
-    others = [reference for number_there, reference in list(known.items()) if number_there != asker]
+    own = known.get(caller)
+    others = [reference for number_there, reference in list(known.items()) if number_there != caller]
     for reference in [*([own] if own else []), *others]:
         con = reference()
         if con is not None:
@@ -311,21 +311,21 @@ def _ran(call: pa.StructArray) -> pa.Array:
     entry = _BY_NAME[function]
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
-    instance, asker, query = (call.field(name)[0].as_py() for name in ("instance", "asker", "statement"))
-    fed = input_scan.taken(call.field("feed")[0].as_py())[1] if "feed" in names else None
+    instance, caller, query = (call.field(name)[0].as_py() for name in ("instance", "caller", "statement"))
+    buffered = input_scan.take_buffer(call.field("buffer")[0].as_py())[1] if "buffer" in names else None
 
     def tables() -> list[runner.Rows]:
-        return [fed] if fed is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
+        return [buffered] if buffered is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
 
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     counted = _rows(call.field("f")) if "f" in names else None
-    return runner.run_call(entry, text, tables, trees, counted, (instance, asker, query))
+    return runner.run_call(entry, text, tables, trees, counted, (instance, caller, query))
 
 
-def _table(fed: pa.StructArray) -> input_scan.FedTable:
-    """Rows of a table that was fed."""
-    _, rows = input_scan.taken(fed.field("feed")[0].as_py())
-    return input_scan.FedTable(rows, fed.type.field("row").type.value_type)
+def _table(buffered: pa.StructArray) -> input_scan.InputTable:
+    """Rows of a table that was buffered."""
+    _, rows = input_scan.take_buffer(buffered.field("buffer")[0].as_py())
+    return input_scan.InputTable(rows, buffered.type.field("row").type.value_type)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:

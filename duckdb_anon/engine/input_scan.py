@@ -5,7 +5,7 @@ list, its copy in arrow, the table itself) and in the width of its types. Here m
 they come, the last of them and all of a smaller table when its columns are coded, which several threads do; a column is
 widened again when it is coded.
 
-`opened` gives a statement the number of an empty feed, `put` adds a vector, `taken` ends it.
+`open_buffer` gives a statement the number of an empty buffer, `put` adds a vector, `take_buffer` ends it.
 
 Cost: one call of Python for each 2048 rows, a few of arrow for each `_MOST_BYTES` and column.
 """
@@ -13,7 +13,6 @@ Cost: one call of Python for each 2048 rows, a few of arrow for each `_MOST_BYTE
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine import held
+from duckdb_anon.engine import statement_store
 from duckdb_anon.engine.arrow import Encoded, decoded, step_type, steps
 from duckdb_anon.kernels.array_ops import gathered, tally
 from duckdb_anon.model.errors import RequirementError
@@ -39,7 +38,7 @@ them meanwhile: each time arrow is done with a few, it would wait for the GIL un
 
 
 @dataclass
-class Feed:
+class InputBuffer:
     """Rows put so far: the pieces of each column, with the types the columns have.
 
     Attributes:
@@ -49,7 +48,6 @@ class Feed:
         waiting: vectors that are in no piece yet.
         size: their bytes.
         last: those of them that waited at the end, by column.
-        since: when it was opened, by `time.monotonic`.
         threads: how many its statement may use; with more than one, vectors are narrowed while DuckDB reads on.
     """
 
@@ -59,7 +57,6 @@ class Feed:
     waiting: list[pa.StructArray] = field(default_factory=list)
     size: int = 0
     last: dict[str, list[pa.Array]] = field(default_factory=dict)
-    since: float = field(default_factory=time.monotonic)
     threads: int = 1
     lock: threading.Lock = field(default_factory=threading.Lock)
     _beside: ThreadPoolExecutor | None = None
@@ -78,15 +75,15 @@ class Feed:
             batch, before = self._batch() if self.size >= _MOST_BYTES else [], None
             if batch and self.threads > 1:
                 # while another thread narrows them DuckDB reads on, but not further than to the next batch
-                self._beside = self._beside or ThreadPoolExecutor(1, thread_name_prefix="feed")
+                self._beside = self._beside or ThreadPoolExecutor(1, thread_name_prefix="input")
                 before, self._narrowing = self._narrowing, self._beside.submit(self._keep, batch)
                 batch = []
         if before is not None:
             before.result()
         self._keep(batch)
 
-    def ended(self) -> Feed:
-        """The feed with all of its rows, of which some are narrowed when their column is asked for."""
+    def ended(self) -> InputBuffer:
+        """The buffer with all of its rows, of which some are narrowed when their column is asked for."""
         if self._beside is not None and self._narrowing is not None:
             self._narrowing.result()
             self._beside.shutdown()
@@ -112,7 +109,7 @@ class Feed:
                 self.pieces.setdefault(kind.field(i).name, []).append(piece)
 
     def field(self, name: str) -> Any:
-        """One column in its own type, `Encoded` where it has few values. It is handed over: the feed has it no more."""
+        """One column in its own type, `Encoded` where it has few values. The buffer then drops it."""
         tick()
         pieces, kind = self.pieces.pop(name, []), self.types[name]
         if name in self.last:
@@ -128,53 +125,48 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class FedTable:
-    """A table that was fed, whose columns are widened when they are asked for.
+class InputTable:
+    """A table that was buffered, whose columns are widened when they are asked for.
 
     Attributes:
-        feed: its rows.
+        buffer: its rows.
         type: its columns.
     """
 
-    feed: Feed
+    buffer: InputBuffer
     type: pa.StructType
 
     def __len__(self) -> int:
         """Rows of the table."""
-        return self.feed.rows
+        return self.buffer.rows
 
     def field(self, name: str) -> pa.Array:
         """One column in its own type. It is handed over: the table has it no more."""
-        if not self.feed.rows:
+        if not self.buffer.rows:
             return pa.array([], self.type.field(name).type)
-        return decoded(self.feed.field(name))
+        return decoded(self.buffer.field(name))
 
 
-def opened(statement: held.Statement, threads: int = 1) -> int:
-    """Open a feed for a call of `statement`, which may use so many threads; return its number."""
-    return held.hold(statement, Feed(threads=threads))
+def open_buffer(statement: statement_store.Statement, threads: int = 1) -> int:
+    """Open a buffer for a call of `statement`, which may use so many threads; return its number."""
+    return statement_store.put(statement, InputBuffer(threads=threads))
 
 
 def put(number: int, rows: pa.StructArray) -> None:
-    """Add a vector to feed `number`; several threads may."""
-    held.held(number).put(rows)
+    """Add a vector to buffer `number`; several threads may."""
+    statement_store.get(number).put(rows)
 
 
-def put_all(fed: pa.StructArray) -> pa.Array:
-    """Add rows to the feed they name; a one for each row, of which a query makes a number of rows."""
-    put(fed.field("feed")[0].as_py(), fed.field("row"))
-    return pa.array(np.ones(len(fed), dtype=np.int64))
+def put_rows(buffered: pa.StructArray) -> pa.Array:
+    """Add rows to the buffer they name; a one for each row, of which a query makes a number of rows."""
+    put(buffered.field("buffer")[0].as_py(), buffered.field("row"))
+    return pa.array(np.ones(len(buffered), dtype=np.int64))
 
 
-def since(number: int) -> float:
-    """When feed `number` was opened, by `time.monotonic`: its statement had begun to run."""
-    return float(held.held(number).since)
-
-
-def taken(number: int) -> tuple[held.Statement, Feed]:
-    """The feed `number`, which ends, and the statement it was opened for."""
-    statement, feed = held.released(number)
-    return statement, feed.ended()
+def take_buffer(number: int) -> tuple[statement_store.Statement, InputBuffer]:
+    """The buffer `number`, which ends, and the statement it was opened for."""
+    statement, buffer = statement_store.pop(number)
+    return statement, buffer.ended()
 
 
 def _narrowed(vectors: list[pa.Array], kind: pa.DataType) -> pa.Array:

@@ -23,13 +23,13 @@ from duckdb_anon.engine.column_roles import (
     with_labels_of,
 )
 from duckdb_anon.engine.identifier_lineage import identifiers_read
+from duckdb_anon.engine.input_sql import buffered_rows, coded_infos, every_info, open_buffer, run_ctes, trees_of
 from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.person_checks import check_described, refusing, require_no_frequency, with_persons
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.result_sql import columns_by_code, layout_of, release_select, report_select
 from duckdb_anon.engine.runner import coded_table, to_json
-from duckdb_anon.engine.sql_quoting import ASKER, STATEMENT, ident, literal
-from duckdb_anon.engine.statement import coded_infos, every_info, fed_table, opened_feed, run_ctes, trees_of
+from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, planning
 from duckdb_anon.model.function_specs import (
@@ -288,7 +288,7 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     told, lists = entry.plan(context, params)
     place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    call = f"{{function: {literal(entry.name)}, {place}, {ASKER}, told: {literal(json.dumps(told))}{rows}}}"
+    call = f"{{function: {literal(entry.name)}, {place}, {CALLER}, told: {literal(json.dumps(told))}{rows}}}"
     shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
     return (
         f"with _anon_ended as materialized (select {task_function(entry)}({call}) as r)\n"
@@ -320,7 +320,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
-        run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {ASKER}, {STATEMENT}}}) as r)"
+        run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {CALLER}, {STATEMENT}}}) as r)"
         return f"with {run},\n{report_select(entry.returns, ())}"
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
@@ -371,15 +371,15 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     own = wanted | set(roles.identifier)  # columns with a role are the original's, read or not
     extra = {"trees": trees, "types": types, "labelled": sorted(own), **context.catalog.settings()}
     call = to_json(entry.name, roles, params, extra)
-    feeds = "".join(f"{opened_feed(f'_anon_fed{k}')},\n" for k in range(len(relations)))
+    buffers = "".join(f"{open_buffer(f'_anon_input{k}')},\n" for k in range(len(relations)))
     original = labelled if len(entry.tables) > 1 and labelled.visible else None
-    fed = ""
+    buffered = ""
     for k, other in enumerate(relations):
         slices = {} if other.given == labelled.given and original else _slices(entry.name, other, original, own)
-        fed += f", t{k}: {_fed(entry.name, f'_anon_fed{k}', other, wanted, slices)}"
-    argument = f"{{call: {literal(call)}, {ASKER}, {STATEMENT}{fed}{tree_sql}}}"
+        buffered += f", t{k}: {_fed(entry.name, f'_anon_input{k}', other, wanted, slices)}"
+    argument = f"{{call: {literal(call)}, {CALLER}, {STATEMENT}{buffered}{tree_sql}}}"
     run = f"_anon_run as not materialized (select _anon_run({argument}) as r)"
-    return f"with {feeds}{run},\n{report_select(entry.returns, ())}"
+    return f"with {buffers}{run},\n{report_select(entry.returns, ())}"
 
 
 def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:
@@ -398,9 +398,9 @@ def _slices(
 
 
 def _fed(
-    function: str, feed: str, relation: Relation, wanted: set[str], slices: Mapping[str, Sequence[Content]]
+    function: str, buffer: str, relation: Relation, wanted: set[str], slices: Mapping[str, Sequence[Content]]
 ) -> str:
-    """Subquery that feeds what a measure reads: labelled names, slices that hold some, and shape columns."""
+    """Subquery that buffers what a measure reads: labelled names, slices that hold some, and shape columns."""
     folded = {fold(w) for w in wanted}
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
     if not relation.visible:
@@ -410,7 +410,7 @@ def _fed(
         name = folded_sql("_anon_c")
         chosen = f"list_contains({listed_names}, {name}) or list_contains({own}, rtrim({name}, '_'))"
         there = f"(select columns(lambda _anon_c: {chosen}) from {numbered})"
-        return fed_table(feed, "_anon_t", f"{there} as _anon_t")
+        return buffered_rows(buffer, "_anon_t", f"{there} as _anon_t")
     names = [
         column
         for column in relation.columns
@@ -422,7 +422,7 @@ def _fed(
     check_types(function, infos)
     pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
     row = f"{{_anon_rn: _anon_rn, {pairs}}}"
-    return fed_table(feed, row, numbered, guard(function, infos, relation.sql))
+    return buffered_rows(buffer, row, numbered, guard(function, infos, relation.sql))
 
 
 def classes_of_slices(

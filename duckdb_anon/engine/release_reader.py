@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from duckdb_anon.engine.arrow import plain, type_text
 from duckdb_anon.engine.column_coding import code_column
 from duckdb_anon.engine.hierarchy_io import labelled
-from duckdb_anon.engine.input_scan import FedTable
+from duckdb_anon.engine.input_scan import InputTable
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import ColumnInfo
@@ -37,7 +37,7 @@ class _Raw:
 
 def read_tables(
     function: str,
-    tables: Sequence[FedTable],
+    tables: Sequence[InputTable],
     infos: Mapping[str, ColumnInfo],
     trees: Mapping[str, Hierarchy],
     literals: bool = False,
@@ -78,7 +78,7 @@ def read_tables(
 class _Ordered:
     """Columns of a table, rows as the table has them: DuckDB may list them in any order, their numbers tell."""
 
-    def __init__(self, table: FedTable) -> None:
+    def __init__(self, table: InputTable) -> None:
         tick()
         self.table, self.type = table, table.type
         number = table.field("_anon_rn").to_numpy(zero_copy_only=False)
@@ -181,7 +181,7 @@ def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, Fl
     return numbers
 
 
-def types_of(table: FedTable) -> dict[str, str]:
+def types_of(table: InputTable) -> dict[str, str]:
     """DuckDB types of a table whose columns the planner did not see, as far as shapes go by them."""
     return {field.name: type_text(field.type) for field in table.type if field.name != "_anon_rn"}
 

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine import held
+from duckdb_anon.engine import statement_store
 from duckdb_anon.engine.arrow import decoded, give_back
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.input_scan import FedTable, Feed
+from duckdb_anon.engine.input_scan import InputBuffer, InputTable
 from duckdb_anon.engine.partition_context import WholeTable, rows_of_part, whole_of
 from duckdb_anon.engine.person_checks import check_coded, check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
@@ -45,7 +45,7 @@ from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.release_formats import EDGES, Contents, in_doubt, read, refuse
 from duckdb_anon.model.released_columns import Whole as Numbers
 
-Rows: TypeAlias = Feed | FedTable
+Rows: TypeAlias = InputBuffer | InputTable
 
 
 ASKED_BY = "asked_by"
@@ -114,7 +114,7 @@ def run_call(
     rows_of_tables: Callable[[], Sequence[Rows]],
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
-    statement: held.Statement = (0, 0, 0),
+    statement: statement_store.Statement = (0, 0, 0),
 ) -> pa.Array:
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
 
@@ -204,9 +204,9 @@ def _report(
         persons = (roles.person,) if roles.person else ()
         infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep + persons}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
-        fed = [table for table in tables if isinstance(table, FedTable)]
-        shown = _shown(entry, roles, params, fed, extra)
-        found = read_tables(entry.name, fed, infos, of_column, entry.literals, shown)
+        buffered = [table for table in tables if isinstance(table, InputTable)]
+        shown = _shown(entry, roles, params, buffered, extra)
+        found = read_tables(entry.name, buffered, infos, of_column, entry.literals, shown)
         give_back()
         if roles.person is not None:
             whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
@@ -227,7 +227,7 @@ def _report(
 
 
 def _shown(
-    entry: Report, roles: Roles, params: Params, tables: Sequence[FedTable], extra: Mapping[str, Any]
+    entry: Report, roles: Roles, params: Params, tables: Sequence[InputTable], extra: Mapping[str, Any]
 ) -> list[Contents | None]:
     """What each table carries, None for the original that the others are held against.
 

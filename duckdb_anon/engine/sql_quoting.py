@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-ASKER = "asker: current_connection_id(), instance: _anon_instance()"
+CALLER = "caller: current_connection_id(), instance: _anon_instance()"
 """Fields of a call that say which connection asks, and of which database."""
 STATEMENT = "statement: current_query_id()"
 """Field of a call that says for which statement Python holds rows between the calls."""
@@ -50,5 +50,5 @@ def planned(function: str, arguments: Mapping[str, str]) -> str:
     """
     given = ", ".join(f"{name}: {sql}" for name, sql in arguments.items()) or "none: NULL"
     place = "database: current_database(), schema: current_schema()"
-    call = f"{{function: '{function}', {ASKER}, {place}, arguments: {{{given}}}}}"
+    call = f"{{function: '{function}', {CALLER}, {place}, arguments: {{{given}}}}}"
     return f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"

@@ -19,7 +19,7 @@ from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
 from duckdb_anon.engine.imputation import FUNCTION, KEPT, ImputeCall
 from duckdb_anon.engine.planner import SEED
-from duckdb_anon.engine.sql_quoting import ASKER, ident, literal
+from duckdb_anon.engine.sql_quoting import CALLER, ident, literal
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
 from duckdb_anon.model.identifier_case import fold
@@ -155,7 +155,7 @@ def _handed_over(
     hashes = "".join(f", hash({rows})" for rows in trees.values())
     rows = ", ".join(["_anon_rn", *map(ident, read)])
     key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
-    told = f"call: {literal(call.text())}, {ASKER}"
+    told = f"call: {literal(call.text())}, {CALLER}"
     answer = (
         f"{FUNCTION}({{{told}, wanted: {argument_text(wanted)}::varchar[], "
         "key: (select key from _anon_kept), kept: (select kept from _anon_kept), "

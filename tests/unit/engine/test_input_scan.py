@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from duckdb_anon.engine import held, input_scan, result_encoding
+from duckdb_anon.engine import input_scan, result_encoding, statement_store
 from duckdb_anon.engine.arrow import decoded
 from duckdb_anon.model.errors import RequirementError
 
@@ -30,11 +30,11 @@ COLUMNS = {
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_scan, "_MOST_BYTES", most)
-    number = input_scan.opened((0, 0, 1))
+    number = input_scan.open_buffer((0, 0, 1))
     whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
     for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
         input_scan.put(number, part)
-    _, taken = input_scan.taken(number)
+    _, taken = input_scan.take_buffer(number)
     assert len(taken) == 5
     back = decoded(taken.field(name))
     assert back.type == COLUMNS[name].type
@@ -46,22 +46,22 @@ def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: py
 def test_more_text_than_offsets_reach_is_a_clear_error(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_scan, "_MOST_BYTES", 1)  # else the texts would be held once
     long = pa.array([f"{i:04}" * 256 for i in range(2048)], kind)  # 2 MB, which all vectors share
-    number = input_scan.opened((0, 0, 1))
+    number = input_scan.open_buffer((0, 0, 1))
     for _ in range(1030):
         input_scan.put(number, pa.StructArray.from_arrays([long], ["long"]))
     with pytest.raises(RequirementError, match=r"2,109,440 rows holds more than 2 GB of text, .* --part-rows 1000000"):
-        input_scan.taken(number)[1].field("long")
+        input_scan.take_buffer(number)[1].field("long")
 
 
 @pytest.mark.parametrize("most", [10**4, 10**9])
 def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_scan, "_MOST_BYTES", most)
-    number = input_scan.opened((0, 0, 1))
+    number = input_scan.open_buffer((0, 0, 1))
     rows = pa.array(range(200 * 500), pa.int64())
     table = pa.StructArray.from_arrays([rows, rows.cast(pa.string()), pc.multiply(rows, 3)], ["rn", "text", "three"])
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda k: input_scan.put(number, table.slice(k * 500, 500)), range(200)))
-    taken = input_scan.taken(number)[1]
+    taken = input_scan.take_buffer(number)[1]
     rn, three = taken.field("rn").to_numpy(), taken.field("three").to_numpy()
     texts = decoded(taken.field("text")).cast(pa.int64()).to_numpy()
     assert sorted(rn.tolist()) == rows.to_pylist()
@@ -71,10 +71,10 @@ def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.Mo
 
 def test_much_text_with_few_values_is_held_once() -> None:
     long = pa.array([f"{i % 3}" * 2000 for i in range(2048)])
-    number = input_scan.opened((0, 0, 1))
+    number = input_scan.open_buffer((0, 0, 1))
     for _ in range(600):
         input_scan.put(number, pa.StructArray.from_arrays([long], ["long"]))
-    assert input_scan.taken(number)[1].field("long").encoded.dictionary.to_pylist() == [
+    assert input_scan.take_buffer(number)[1].field("long").encoded.dictionary.to_pylist() == [
         "0" * 2000,
         "1" * 2000,
         "2" * 2000,
@@ -82,13 +82,13 @@ def test_much_text_with_few_values_is_held_once() -> None:
 
 
 def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection() -> None:
-    left, other = input_scan.opened((0, 7, 1)), input_scan.opened((0, 8, 1))
-    same = input_scan.opened((0, 7, 1))
-    input_scan.taken(same)
-    input_scan.opened((0, 7, 2))
-    input_scan.taken(other)
+    left, other = input_scan.open_buffer((0, 7, 1)), input_scan.open_buffer((0, 8, 1))
+    same = input_scan.open_buffer((0, 7, 1))
+    input_scan.take_buffer(same)
+    input_scan.open_buffer((0, 7, 2))
+    input_scan.take_buffer(other)
     with pytest.raises(KeyError):
-        input_scan.taken(left)
+        input_scan.take_buffer(left)
 
 
 def test_two_calls_in_one_statement_do_not_mix(con: duckdb.DuckDBPyConnection) -> None:
@@ -111,12 +111,12 @@ def test_more_entries_than_a_list_can_hold_are_refused(
 
 def test_released_rows_go_once_they_are_taken(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range as x, (range % 7)::varchar as s from range(5000)")
-    before = set(held._held)
+    before = set(statement_store._stored)
     con.execute("create table r as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
-    assert set(held._held) <= before
+    assert set(statement_store._stored) <= before
     con.execute("from muco('t', 0.2, qi := ['x'], sensitive := 's') limit 1").fetchall()
     con.execute("create table q as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
-    assert set(held._held) <= before
+    assert set(statement_store._stored) <= before
 
 
 def test_columns_released_as_they_are_keep_what_codes_do_not_tell(con: duckdb.DuckDBPyConnection) -> None:

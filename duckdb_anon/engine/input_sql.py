@@ -1,4 +1,4 @@
-"""The SQL around one kernel: the needed columns numbered, fed vector by vector, and the call that the kernel reads."""
+"""The SQL around one kernel: numbered source rows, passed to Python vector by vector, and the call of the kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import ASKED_BY, layout_to_json, to_json
-from duckdb_anon.engine.sql_quoting import ASKER, STATEMENT, ident, literal
+from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
     ColumnPlan,
@@ -22,7 +22,7 @@ from duckdb_anon.model.function_specs import (
 from duckdb_anon.model.release_formats.duckdb_types import is_enum
 
 _ON_ONE_THREAD = "(from _anon_src qualify row_number() over () > 0)"
-"""The source as it is fed. Rows are numbered by one thread, in order, which is what this is for: DuckDB converts rows
+"""The source. One thread numbers its rows, in order, which is what this is for: DuckDB converts rows
 for Python under the GIL, and two threads that wait for each other at every vector take half as long again as one."""
 
 
@@ -89,34 +89,34 @@ def run_ctes(
     counted = _combinations(entry, roles, params)
     guarded = guard(entry.name, coded, "_anon_src")
     run = (
-        f"_anon_run({{call: if({guarded}, {literal(call)}, null), {ASKER}, {STATEMENT}, feed: (from _anon_fed), "
-        f"rows: sum(_anon_feed({{feed: (from _anon_fed), row: {{rn: _anon_rn{row}}}}})){counted}{tree_sql}}})"
+        f"_anon_run({{call: if({guarded}, {literal(call)}, null), {CALLER}, {STATEMENT}, buffer: (from _anon_input), "
+        f"rows: sum(_anon_put({{buffer: (from _anon_input), row: {{rn: _anon_rn{row}}}}})){counted}{tree_sql}}})"
     )
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"
-        f"{opened_feed('_anon_fed')},\n"
+        f"{open_buffer('_anon_input')},\n"
         f"_anon_run as not materialized (select {run} as r from {_ON_ONE_THREAD})"
     )
 
 
-def opened_feed(name: str) -> str:
-    """CTE that opens a feed and says its number."""
-    told = f"{ASKER}, {STATEMENT}, threads: current_setting('threads')"
+def open_buffer(name: str) -> str:
+    """CTE that opens a buffer and says its number."""
+    told = f"{CALLER}, {STATEMENT}, threads: current_setting('threads')"
     asked = f"_anon_open({{{told}}})"
-    return f"{name} as materialized (select {asked} as _feed)"
+    return f"{name} as materialized (select {asked} as _buffer)"
 
 
-def fed_table(feed: str, row: str, source: str, guarded: str = "true") -> str:
-    """Subquery that puts the rows of a table into a feed; an empty list tells the type of a row where there are none.
+def buffered_rows(buffer: str, row: str, source: str, guarded: str = "true") -> str:
+    """Subquery that puts the rows of a table into a buffer; an empty list tells the type of a row where there are none.
 
     Args:
-        feed: the CTE of `opened_feed`.
+        buffer: the CTE of `open_buffer`.
         row: SQL of a row as a struct.
         source: what follows FROM.
         guarded: condition that is checked before a row is read, see `collation.guard`.
     """
-    put = f"sum(_anon_feed({{feed: if({guarded}, (from {feed}), null), row: {row}}}))"
-    return f"(select {{feed: (from {feed}), rows: {put}, row: list({row}) filter (where false)}} from {source})"
+    put = f"sum(_anon_put({{buffer: if({guarded}, (from {buffer}), null), row: {row}}}))"
+    return f"(select {{buffer: (from {buffer}), rows: {put}, row: list({row}) filter (where false)}} from {source})"
 
 
 def _combinations(entry: Method | Report, roles: Roles, params: Params) -> str:
