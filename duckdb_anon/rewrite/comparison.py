@@ -18,17 +18,16 @@ from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite import notes
+from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
-from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, plain, quoted, require_table, to_sql
 from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
 from duckdb_anon.rewrite.query.single_rows import picks_first
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
-from duckdb_anon.rewrite.rewriter import estimator
 
 _ANSWER = ("measure", "estimate", "low", "high", "confidence", "method", "note")
 """Columns of an answer beside its keys."""
@@ -47,6 +46,7 @@ class _Sides:
     unseen: tuple[str, ...]
     notes: tuple[str, ...]
     unbounded: str
+    draws: int
 
 
 def comparison(
@@ -58,6 +58,7 @@ def comparison(
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
     namer: Namer | None = None,
+    engine: Engine = "auto",
 ) -> str:
     """Write the query that compares both answers.
 
@@ -70,6 +71,7 @@ def comparison(
         extra: further output columns, as SQL ending in a comma (cube_error names its dimensions here).
         spread: how the rows of a generalized cell are spread over its values.
         namer: tells what DuckDB calls an expression without alias, which subqueries are read by.
+        engine: which engine is to answer.
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
@@ -78,7 +80,7 @@ def comparison(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread, namer)
+    sides = _sides(query, original, release, tables, bounds, spread, namer, engine)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -107,6 +109,7 @@ def answers(
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
     namer: Namer | None = None,
+    engine: Engine = "auto",
 ) -> str:
     """Write the query that estimates the answer from the release alone; the original is never read.
 
@@ -118,6 +121,7 @@ def answers(
         bounds: which low and high to give.
         spread: how the rows of a generalized cell are spread over its values.
         namer: tells what DuckDB calls an expression without alias, which subqueries are read by.
+        engine: which engine is to answer.
 
     Returns:
         SQL with the query's own key columns, then measure VARCHAR, estimate, low, high, confidence DOUBLE, method, note
@@ -126,7 +130,7 @@ def answers(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread, namer, alone=True)
+    sides = _sides(query, original, release, tables, bounds, spread, namer, engine, alone=True)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -135,6 +139,7 @@ def answers(
     names = _once([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
     shown = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
     shown += [f"e._level as {quoted(_once([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
+    method = "imputed" if sides.draws else "closed form"
     return "\n".join(
         [
             f"with _estimate as (\n{sides.estimate}\n),",
@@ -142,7 +147,7 @@ def answers(
             "  from (select _one as e, _one as o from _estimate as _one)\n)",
             "select * exclude (_m), _m.measure as measure, _m.estimate as estimate, _m.low as low, _m.high as high,",
             "  _m.confidence as confidence,",
-            "  case when _m.confidence = 1 and _m.low = _m.high then 'exact' else 'closed form' end as method,",
+            f"  case when _m.confidence = 1 and _m.low = _m.high then 'exact' else '{method}' end as method,",
             "  _m.note as note",
             "from _both",
         ]
@@ -157,6 +162,7 @@ def _sides(
     bounds: Bounds,
     spread: Spread,
     namer: Namer | None,
+    engine: Engine,
     alone: bool = False,
 ) -> _Sides:
     written = parse(query)
@@ -182,23 +188,22 @@ def _sides(
     counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not unseen else {}
     # how noisy an inverted count is, its interval tells
     inside: Bounds = "sure" if counts and wanted in ("none", "hard") else wanted
-    estimate = estimator(open_ended, release, everything, inside, spread)
+    last = [*["_level"] * bool(levels), *unseen]
+    question = Question(open_ended, release, everything, columns, last, inside, spread, engine)
+    estimate = answer(question)
     counts = {place: there for place, there in counts.items() if estimate.bounded.get(place, 1) < 1}
     exact = to_sql(grounded(tree, everything)) if levels or unseen else query.strip().rstrip(";")
-    last = [*["_level"] * bool(levels), *unseen]
-    listed = [f"_c{number}" for number in range(len(columns))]
-    ends = [f"_c{number}_{end}" for number in estimate.bounded for end in ("low", "high")]
     made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
-    estimated = f"select * from (\n{laid_out(estimate.tree)}\n) as _q({', '.join(listed + last + ends)})"
-    if counts:
+    estimated = estimate.sql
+    if counts and not estimate.draws:
         keys = [number for number, column in enumerate(columns) if not column.measure]
-        every = (listed + last + ends, keys)
+        every = ([*question.names, *estimate.ends], keys)
         estimated = with_learnt_counts(estimated, open_ended, counts, (release, original), every)
     shown = {
         place: sure for place, sure in estimate.bounded.items() if wanted == inside or (wanted == "hard" and sure == 1)
     }
     return _Sides(
-        f"select * from (\n{exact}\n) as _q({', '.join(listed + last)})",
+        f"select * from (\n{exact}\n) as _q({', '.join(question.names)})",
         estimated,
         columns,
         shown,
@@ -209,6 +214,7 @@ def _sides(
         tuple(last),
         estimate.notes,
         "" if bounds == "none" else release.unbounded or estimate.unbounded,
+        estimate.draws,
     )
 
 
@@ -306,11 +312,15 @@ _NUMBERS = (
 
 def _note(sides: _Sides, number: int) -> str:
     said = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
-    told = literal("; ".join(said)) if said else "null::varchar"
-    if number >= len(sides.made_of) or _is_number(sides.made_of[number]):
-        return told
-    empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
-    return f"nullif(concat_ws('; ', {told}, case when {empty} then {literal(notes.NO_NUMBER)} end), '')"
+    told = [literal(one) for one in ["; ".join(said)] if one]
+    if sides.draws:
+        left_out = f"concat(e.{LEFT_OUT}, ' groups that fewer than half of them have are left out')"
+        told.insert(0, f"case when e.{LEFT_OUT} > 0 then {left_out} end")
+        told.insert(0, literal(f"put together from {sides.draws} plausible tables"))
+    if number < len(sides.made_of) and not _is_number(sides.made_of[number]):
+        empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
+        told.append(f"case when {empty} then {literal(notes.NO_NUMBER)} end")
+    return f"nullif(concat_ws('; ', {', '.join(told)}), '')" if told else "null::varchar"
 
 
 def _is_number(node: exp.Expr) -> bool:

@@ -15,13 +15,14 @@ from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
-from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
+from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.engines import Engine
 from duckdb_anon.rewrite.query.parse import quoted
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
@@ -35,6 +36,7 @@ def plan_cube_error(
     aggregate: str = "count(*)",
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
+    engine: Engine = "auto",
 ) -> str:
     """Write the SQL of cube_error.
 
@@ -45,6 +47,7 @@ def plan_cube_error(
         aggregate: an aggregate relative_error covers.
         bounds: which low and high to give, see relative_error.
         spread: how the rows of a generalized cell are spread over its values.
+        engine: which engine is to answer.
 
     Returns:
         SELECT with columns dims VARCHAR[], then those of relative_error.
@@ -70,15 +73,16 @@ def plan_cube_error(
     spelled = list(dict.fromkeys(original.spelled(column) for column in chosen))
     names = ", ".join(quoted(column) for column in spelled)
     query = f"SELECT {names}, {aggregate} FROM {original.sql} GROUP BY CUBE({names})"
-    return comparison(query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds, spread=spread)
+    return comparison(
+        query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds, spread=spread, engine=engine
+    )
 
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("cube_error"):
         original, release, _ = query_tables(context, "select 1", params["bounds"])
-        return plan_cube_error(
-            original, release, params["dims"], params["aggregate"], params["bounds"], params["spread"]
-        )
+        how = params["bounds"], params["spread"], params["engine"]
+        return plan_cube_error(original, release, params["dims"], params["aggregate"], *how)
 
 
 MEASURE = Query(
@@ -95,6 +99,7 @@ MEASURE = Query(
         Parameter("aggregate", "an aggregate, 'count(*)', 'sum(cost)', ...", "text", "count(*)"),
         BOUNDS,
         SPREAD,
+        ENGINE,
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

@@ -14,7 +14,7 @@ from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import duckdb_name
 from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
-from duckdb_anon.measures.queries.relative_error import BOUNDS, SPREAD
+from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_comment import QUERY, read_description
@@ -39,7 +39,8 @@ def _plan(context: Any, params: Params) -> str:
         )
     with in_name_of("estimate"):
         info, released, others = tables_around(context, params["query"], original, release, params["bounds"])
-        return answers(params["query"], info, released, others, params["bounds"], params["spread"], duckdb_name)
+        asked = params["query"], info, released, others, params["bounds"], params["spread"], duckdb_name
+        return answers(*asked, engine=params["engine"])
 
 
 MEASURE = Query(
@@ -55,6 +56,7 @@ MEASURE = Query(
         Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
         BOUNDS,
         SPREAD,
+        ENGINE,
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

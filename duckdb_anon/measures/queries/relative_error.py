@@ -19,6 +19,7 @@ from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.engines import Engine
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
 BOUNDS = Parameter(
@@ -39,6 +40,15 @@ SPREAD = Parameter(
     "learnt",
     ("learnt", "uniform"),
 )
+ENGINE = Parameter(
+    "engine",
+    "what answers: 'closed' a closed form, 'imputed' plausible tables (see impute); 'auto' a closed form where there "
+    "is one, but plausible tables where values of buckets or slices are asked of together with other columns, unless "
+    "they are spread evenly",
+    "text",
+    "auto",
+    ("auto", "closed", "imputed"),
+)
 
 
 def plan_relative_error(
@@ -48,6 +58,7 @@ def plan_relative_error(
     tables: Sequence[TableInfo] = (),
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
+    engine: Engine = "auto",
 ) -> str:
     """Write the SQL of relative_error.
 
@@ -59,6 +70,7 @@ def plan_relative_error(
         bounds: 'sure': hard bounds where there are any, else intervals where the method's randomness is known;
             'likely': the other way round; 'hard'; 'none'.
         spread: how the rows of a generalized cell are spread over its values.
+        engine: which engine is to answer.
 
     Returns:
         SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
@@ -77,13 +89,14 @@ def plan_relative_error(
         >>> "from release" in plan_relative_error("select sum(cost) from people", people, release).lower()
         True
     """
-    return comparison(query, original, release, tables, bounds=bounds, spread=spread, namer=duckdb_name)
+    return comparison(query, original, release, tables, bounds=bounds, spread=spread, namer=duckdb_name, engine=engine)
 
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("relative_error"):
         original, release, others = query_tables(context, params["query"], params["bounds"])
-        return plan_relative_error(params["query"], original, release, others, params["bounds"], params["spread"])
+        how = params["bounds"], params["spread"], params["engine"]
+        return plan_relative_error(params["query"], original, release, others, *how)
 
 
 MEASURE = Query(
@@ -103,6 +116,7 @@ MEASURE = Query(
         Parameter("release", "its release", "any", REQUIRED),
         BOUNDS,
         SPREAD,
+        ENGINE,
         *ROLE_PARAMETERS,
     ),
     plan=_plan,

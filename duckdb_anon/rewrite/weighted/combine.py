@@ -23,7 +23,8 @@ from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.weighted.factors import quoted
 
 COMBINED = "combined"
-"""Name of the step with a row for each row of the answer, left-out ones included, and `draws` that have it."""
+"""Name of the step with a row for each row of the answers, whether it is `kept`, and whether too few draws
+have it (`rare`)."""
 _NUMBERS = (
     *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop),
     *(exp.StddevSamp, exp.CovarPop, exp.CovarSamp, exp.Corr, exp.ApproxDistinct, exp.RegrSlope, exp.RegrIntercept),
@@ -139,12 +140,13 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Seque
             together = "avg" if is_numeric else "mode"
             made.append(f"case when 2 * count({column}) >= count(*) then {together}({column}) end as {column}")
     present = "count(*)" if query.kept is None else f"count(*) filter (where c{query.kept})"
+    made += [f"{present} >= {half:g} as kept", f"count(*) < {half:g} as rare"]
     by = f" group by {', '.join(groups)}" if groups else ""
     shown = ", ".join(f"c{place} as {quoted(name)}" for place, name in enumerate(query.names))
     text = f"""
         with plausible as materialized ({drawn}), answers as ({found}),
-        {COMBINED} as (select {", ".join([*made, f"{present} as draws"])} from {source}{by})
-        select {shown} from {COMBINED} where draws >= {half:g}"""
+        {COMBINED} as (select {", ".join(made)} from {source}{by})
+        select {shown} from {COMBINED} where kept"""
     answer = sqlglot.parse_one(text, dialect="duckdb")
     assert isinstance(answer, exp.Select)  # noqa: S101 -- a SELECT
     for place, term in query.order:

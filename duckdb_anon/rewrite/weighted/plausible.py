@@ -11,8 +11,8 @@ from sqlglot.optimizer.scope import build_scope
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.outputs import _flags
 from duckdb_anon.rewrite.query.parse import grounded, is_original
-from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo, contents_of
+from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.weighted.combine import DrawQuery, combined
 from duckdb_anon.rewrite.weighted.factors import quoted
 
@@ -28,7 +28,9 @@ def over_draws(
         tables: the original first, then other tables of the query.
     """
     scope = build_scope(tree)
-    measures = _flags(scope) if scope is not None else []
+    flags = _flags(scope) if scope is not None else []
+    outputs = leftmost(tree).expressions
+    measures = [flag and not isinstance(one.unalias(), exp.Grouping) for flag, one in zip(flags, outputs, strict=True)]
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
     names = [name for name, _ in tables[0].columns]
     plausible = drawn([name for name in names if fold(name) in read] or names[:1])
@@ -53,3 +55,14 @@ def _on_draw(tree: exp.Query, source: str, number: str, draw: int, tables: Seque
             rows = sqlglot.parse_one(text, dialect="duckdb")
             table.replace(exp.Subquery(this=rows, alias=table.args.get("alias")))
     return grounded(made, tables)
+
+
+def prefers_draws(tree: exp.Query, release: TableInfo, original: TableInfo) -> bool:
+    """Whether a query is about how permuted values of buckets or slices go together with other columns.
+
+    A closed form takes them for independent inside each bucket; plausible tables arrange them by what all buckets say.
+    """
+    contents = contents_of(release, original)
+    read = {fold(column.name) for column in all_of(tree, exp.Column)} & contents.columns.keys()
+    carriers = {contents.columns[name].carrier for name in read}
+    return len(carriers) > 1 and any(contents.columns[name].truth == "permuted" for name in read)

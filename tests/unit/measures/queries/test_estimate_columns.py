@@ -56,3 +56,25 @@ def test_an_answer_without_doubt_is_exact(people: duckdb.DuckDBPyConnection) -> 
     assert sorted(found) == [(f"s{i}", "exact") for i in range(4)]
     asked = "select method from estimate('select count(*) from people where age < 20', 'boxes')"
     assert people.execute(asked).fetchall() == [("closed form",)]
+
+
+def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(
+    people: duckdb.DuckDBPyConnection,
+) -> None:
+    duckdb_anon.release(people, "buckets", "anatomy('people', 3)")
+    query = "select disease, count(*) as n from people where age < 20 group by disease order by n desc"
+    asked = f"select method, estimate, low, high from estimate($${query}$$, 'buckets'"
+    found = people.execute(f"{asked})").fetchall()
+    assert len(found) == 4 and {row[0] for row in found} <= {"imputed", "exact"}
+    assert all(low <= estimate <= high for _, estimate, low, high in found)
+    assert [row[1] for row in found] == sorted((row[1] for row in found), reverse=True)
+    for engine in ("spread := 'uniform'", "engine := 'closed'"):
+        assert {row[0] for row in people.execute(f"{asked}, {engine})").fetchall()} == {"closed form"}
+    alone = "select method from estimate('select disease, count(*) from people group by disease', 'buckets')"
+    assert {row[0] for row in people.execute(alone).fetchall()} == {"exact"}
+
+
+def test_groups_that_few_plausible_tables_have_are_left_out_and_counted(people: duckdb.DuckDBPyConnection) -> None:
+    query = "select age, born, city, count(*) as n from people group by all"
+    found = people.execute(f"select method, note from estimate($${query}$$, 'boxes', engine := 'imputed')").fetchall()
+    assert found and all(method == "imputed" and "left out" in note for method, note in found)

@@ -1,0 +1,164 @@
+"""Which of the two engines answers a query, and its answer as SQL.
+
+The closed form answers what is linear in the rows of the original; plausible tables answer the rest, and what is asked
+of permuted values together with other columns. Bounds are those of the closed form either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import sqlglot
+from sqlglot import exp
+
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.learnt import Spread
+from duckdb_anon.rewrite.query.indentation import laid_out
+from duckdb_anon.rewrite.query.outputs import Output
+from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo
+from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.rewriter import estimator
+from duckdb_anon.rewrite.weighted.aggregates import NotLinearError
+from duckdb_anon.rewrite.weighted.combine import COMBINED
+from duckdb_anon.rewrite.weighted.plausible import over_draws, prefers_draws
+
+Engine = Literal["auto", "closed", "imputed"]
+LEFT_OUT = "_left_out"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A bound query, and what is wanted of its answer.
+
+    Attributes:
+        tree: the query.
+        release: the release.
+        tables: the original first, then other tables of the query.
+        columns: its output columns that the analyst wrote, called _c0, _c1, ... in the answer.
+        hidden: names of further ones that tell groups apart.
+        bounds: which low and high are wanted.
+        spread: how the rows of a generalized cell are spread over its values.
+        engine: which engine is to answer.
+    """
+
+    tree: exp.Query
+    release: TableInfo
+    tables: Sequence[TableInfo]
+    columns: Sequence[Output]
+    hidden: Sequence[str]
+    bounds: Bounds
+    spread: Spread
+    engine: Engine = "auto"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the answer, without low and high."""
+        return [*(f"_c{number}" for number, _ in enumerate(self.columns)), *self.hidden]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as SQL.
+
+    Attributes:
+        sql: SELECT of the columns of the question, then low and high of each bounded measure, then, of imputed ones,
+            `LEFT_OUT`: how many groups fewer than half of the plausible tables have.
+        bounded: number of each output column that has low and high, and their confidence.
+        notes: what was taken for true.
+        unbounded: why a measure without low and high has none.
+        draws: number of plausible tables; 0 of a closed form.
+    """
+
+    sql: str
+    bounded: Mapping[int, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unbounded: str = ""
+    draws: int = 0
+
+    @property
+    def ends(self) -> list[str]:
+        """Names of the columns with low and high."""
+        return [f"_c{number}_{end}" for number in self.bounded for end in ("low", "high")]
+
+
+def answer(question: Question) -> Answer:
+    """Answer a question.
+
+    Raises:
+        RewriteError: naming what cannot be estimated.
+    """
+    release = question.release
+    imputed = question.engine == "imputed"
+    if question.engine == "auto" and question.spread == "learnt" and release.drawn is not None:
+        imputed = prefers_draws(question.tree, release, question.tables[0])
+    if imputed:
+        return _imputed(question)
+    try:
+        return _closed(question, question.tree)
+    except NotLinearError:
+        if question.engine == "closed" or release.drawn is None:
+            raise
+        return _imputed(question)
+
+
+def _closed(question: Question, tree: exp.Query) -> Answer:
+    release = replace(question.release, drawn=None)
+    estimate = estimator(tree, release, question.tables, question.bounds, question.spread)
+    found = Answer("", estimate.bounded, estimate.notes, estimate.unbounded)
+    names = [*question.names, *found.ends]
+    return replace(found, sql=f"select * from (\n{laid_out(estimate.tree)}\n) as _q({', '.join(names)})")
+
+
+def _imputed(question: Question) -> Answer:
+    """Estimates from plausible tables, inside the hard bounds of the closed form where it has any."""
+    drawn = question.release.drawn
+    if drawn is None:
+        raise RewriteError("the release has no plausible tables; ask with engine := 'closed'")
+    if question.release.require_clear_texts is not None:
+        question.release.require_clear_texts({fold(column.name) for column in all_of(question.tree, exp.Column)})
+    draws: list[int] = []
+
+    def noted(columns: Sequence[str]) -> PlausibleTables:
+        found = drawn(columns)
+        draws.append(found.draws)
+        return found
+
+    tree = over_draws(question.tree, noted, question.tables)
+    if isinstance(tree, exp.Select):
+        left_out = sqlglot.parse_one(f"(select count(*) from {COMBINED} where rare)", dialect="duckdb")
+        tree.select(exp.alias_(left_out, LEFT_OUT), copy=False)
+    listed = [*question.names, LEFT_OUT]
+    sql = f"select * from (\n{laid_out(tree)}\n) as _q({', '.join(listed)})"
+    closed = _bounds(question)
+    if not closed.bounded:
+        return replace(closed, sql=sql, draws=draws[0])
+    keys = [f"_c{number}" for number, column in enumerate(question.columns) if not column.measure]
+    on = " and ".join(f"i.{key} is not distinct from c.{key}" for key in [*keys, *question.hidden]) or "true"
+    inside = ", ".join(f"{_inside(number)} as _c{number}" for number, sure in closed.bounded.items() if sure == 1)
+    estimates = f"i.* exclude (_place, {LEFT_OUT})" + (f" replace ({inside})" if inside else "")
+    shown = ", ".join([estimates, *(f"c.{end}" for end in closed.ends), f"i.{LEFT_OUT}"])
+    numbered = f"select *, row_number() over () as _place from (\n{sql}\n)"
+    joined = f"select {shown}\nfrom ({numbered}) as i left join (\n{closed.sql}\n) as c on {on} order by i._place"
+    return replace(closed, sql=joined, draws=draws[0])
+
+
+def _bounds(question: Question) -> Answer:
+    """The closed form's answer for its bounds, of all groups; one without where it has none."""
+    if question.bounds == "none":
+        return Answer("")
+    tree = question.tree.copy()
+    for key in ("order", "limit", "offset", "having", "qualify"):
+        tree.set(key, None)
+    try:
+        return _closed(question, tree)
+    except NotLinearError:
+        return Answer("", unbounded="no bounds: the answer is imputed from plausible tables")
+
+
+def _inside(number: int) -> str:
+    """An imputed number moved into its hard bounds."""
+    value, low, high = f"i._c{number}", f"c._c{number}_low", f"c._c{number}_high"
+    return f"case when {value} is not null then greatest({low}, least({high}, {value})) end"
