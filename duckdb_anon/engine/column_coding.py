@@ -19,7 +19,7 @@ from duckdb_anon.engine.number_formatting import moment_texts, scale_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.row_keys import joint, sort
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import FARTHEST, Attribute, FloatArray, IntArray, first_rows
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
@@ -195,7 +195,7 @@ def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArr
 
 def reordered(attributes: Sequence[Attribute], order: IntArray) -> list[Attribute]:
     """The attributes with their rows in another order."""
-    return side_by_side(lambda attribute: _in_order(attribute, order), attributes)
+    return parallel_map(lambda attribute: _in_order(attribute, order), attributes)
 
 
 def _in_order(attribute: Attribute, order: IntArray) -> Attribute:

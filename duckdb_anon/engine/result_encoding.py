@@ -24,7 +24,7 @@ from duckdb_anon.engine.statement_store import Statement
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.partition.sort_count import order_by, ranges
 from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.coded_table import Attribute, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
@@ -189,7 +189,7 @@ def encode_release(
         return result
 
     whole = Result()
-    for result in side_by_side(encode, plans):
+    for result in parallel_map(encode, plans):
         whole.update(result)
     encoder.values(whole, attributes_read(plans, encoder.by_code))
     return whole

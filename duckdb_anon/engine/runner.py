@@ -36,7 +36,7 @@ from duckdb_anon.engine.result_encoding import (
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.kernels.rng_streams import shuffled
+from duckdb_anon.kernels.rng_streams import random_order
 from duckdb_anon.model import progress, released_columns
 from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
@@ -180,7 +180,7 @@ def _release(
     count = length(next(iter(cells.values())))
     if params.get(EDGES.word) is not None:
         cells[EDGES.key] = Numbers(np.full(count, params[EDGES.word], dtype=np.int64))
-    encoder = ReleaseEncoder(attributes, source_row, in_buckets(shuffled(rng, count), cells), by_code)
+    encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells), by_code)
     return encode_release(layout_from_json(extra["layout"]), cells, encoder, entry.name), count
 
 
@@ -305,7 +305,7 @@ def coded_table(
         return code_column(function, infos[k].name, rows.field(f"c{k}"), infos[k].kind, tree)
 
     work: list[Callable[[], Any]] = [numbers, *(partial(coded, k) for k in range(len(infos)))]
-    source_row, *attributes = thread_pool.side_by_side(lambda do: do(), work)
+    source_row, *attributes = thread_pool.parallel_map(lambda do: do(), work)
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
     if whole is not None:
         attributes, truths, source_row = rows_of_part(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_in_place
-from duckdb_anon.kernels.thread_pool import in_blocks
+from duckdb_anon.kernels.thread_pool import parallel_blocks
 from duckdb_anon.model.coded_table import IntArray
 
 Array = NDArray[Any]
@@ -77,7 +77,7 @@ def number_groups(first: NDArray[np.int8], row: NDArray[Any]) -> IntArray:
     def fill(low: int, high: int) -> None:
         _number(first[low:high], row[low:high], int(np.count_nonzero(first[:low])) - 1, group)
 
-    in_blocks(fill, len(row))
+    parallel_blocks(fill, len(row))
     return group
 
 

@@ -82,15 +82,15 @@ def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: 
     first, last = np.searchsorted(starts, lower), np.searchsorted(starts, ends)
     with np.errstate(over="ignore"):
         width = np.diff(starts).astype(np.float64)
-        whole = width.sum()
-    if not np.isfinite(whole):  # a line longer than numbers are has no shares
+        length_of_line = width.sum()
+    if not np.isfinite(length_of_line):  # a line longer than numbers are has no shares
         return None
-    mass = width / whole
+    mass = width / length_of_line
     for _ in range(rounds):
         before = np.concatenate([[0.0], np.cumsum(mass)])
-        held = before[last] - before[first]
+        mass_of_cell = before[last] - before[first]
         # a cell whose mass is lost beside that of others asks for none
-        weight = np.divide(rows, held, out=np.zeros(len(rows)), where=held > _LOST)
+        weight = np.divide(rows, mass_of_cell, out=np.zeros(len(rows)), where=mass_of_cell > _LOST)
         change = np.bincount(first, weight, len(starts)) - np.bincount(last, weight, len(starts))
         improved = mass * np.maximum(np.cumsum(change)[:-1], 0)
         if improved.sum() <= 0:
@@ -198,28 +198,28 @@ class Boxes:
         share = np.where(point, np.where(missing, float(high == np.inf), inside[0]), share)
         value = np.where(finite, middle, np.where(inside[0] > 0, ends[0], ends[1]))
         value = np.where(point, ends[0], value)
-        apart = np.zeros(len(value))  # how far the values of a piece lie from their mean, squared
+        variance = np.zeros(len(value))  # how far the values of a piece lie from their mean, squared
         if square:
             with np.errstate(all="ignore"):
-                apart = np.where(finite & ~point, np.maximum(size**2 - self.step, 0) / 12, apart)
+                variance = np.where(finite & ~point, np.maximum(size**2 - self.step, 0) / 12, variance)
         if scale is not None:
-            held = scale.before(self.upper + self.step)[0] - scale.before(self.lower)[0]
+            mass_of_cell = scale.before(self.upper + self.step)[0] - scale.before(self.lower)[0]
             # where no row is, as noisy counts may have it, nothing is learnt
-            learnt = (self.known | self.unknown) & ~point & (held > 0)
+            learnt = (self.known | self.unknown) & ~point & (mass_of_cell > 0)
             (upto, upto_moment), (after, after_moment) = scale.before(last + self.step), scale.before(first)
             with np.errstate(all="ignore"):
                 part = np.where(last < first, 0.0, upto - after)
-                share = np.where(learnt, np.clip(part / held, 0, 1), share)
+                share = np.where(learnt, np.clip(part / mass_of_cell, 0, 1), share)
                 middle = float(scale.starts[0]) + (upto_moment - after_moment) / part
                 value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
                 if square:
                     far = (scale.squares_before(last + self.step) - scale.squares_before(first)) / part
                     length = last.astype(np.float64) - first.astype(np.float64)
                     wide = np.clip(far - (middle - float(scale.starts[0])) ** 2, 0, length**2)
-                    apart = np.where(learnt & (part > 0) & np.isfinite(far), wide, apart)
+                    variance = np.where(learnt & (part > 0) & np.isfinite(far), wide, variance)
         of_value = np.where(share > 0, share * slope * value, 0.0) if slope else 0.0
         with np.errstate(all="ignore"):
-            of_square = np.where(share > 0, share * square * (value**2 + apart), 0.0) if square else 0.0
+            of_square = np.where(share > 0, share * square * (value**2 + variance), 0.0) if square else 0.0
         return share * shift + of_value + of_square
 
     def sizes(self, most: int) -> IntArray:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from duckdb_anon.kernels.jit import compiled_in_place
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import IntArray
 
 _WORDS = 4
@@ -24,24 +24,24 @@ _LANES = 2
 _HALF, _LOW = np.uint64(32), np.uint64(2**32 - 1)
 
 
-def apart(rng: np.random.Generator, many: int) -> list[np.random.Generator]:
+def spawn_generators(rng: np.random.Generator, many: int) -> list[np.random.Generator]:
     """Generators of the kind of `rng`, which gives their keys.
 
     `many`: how many are needed.
 
-    >>> [one.random() for one in apart(np.random.default_rng(1), 2)] == [
-    ...     one.random() for one in apart(np.random.default_rng(1), 2)
+    >>> [one.random() for one in spawn_generators(np.random.default_rng(1), 2)] == [
+    ...     one.random() for one in spawn_generators(np.random.default_rng(1), 2)
     ... ]
     True
     """
     words = rng.integers(0, 2**64, size=(many, _WORDS), dtype=np.uint64).tolist()
     if isinstance(rng.bit_generator, ChaCha):
-        keys = (sum(word << 64 * place for place, word in enumerate(own)) for own in words)
+        keys = (sum(word << 64 * place for place, word in enumerate(part)) for part in words)
         return [np.random.Generator(ChaCha(key=key)) for key in keys]
-    return [np.random.Generator(np.random.PCG64(own)) for own in words]
+    return [np.random.Generator(np.random.PCG64(part)) for part in words]
 
 
-def shuffled(rng: np.random.Generator, rows: int) -> IntArray:
+def random_order(rng: np.random.Generator, rows: int) -> IntArray:
     """Rows 0 .. rows - 1 in random order, each order as likely as any other but for less than rows / 2^64.
 
     `Generator.permutation` holds the GIL all the while, and drawing is nearly all that it does: here two generators
@@ -49,17 +49,17 @@ def shuffled(rng: np.random.Generator, rows: int) -> IntArray:
 
     `rows`: how many, below 2^32.
 
-    >>> sorted(shuffled(np.random.default_rng(1), 4).tolist())
+    >>> sorted(random_order(np.random.default_rng(1), 4).tolist())
     [0, 1, 2, 3]
     """
     words, size = np.empty(rows, dtype=np.uint64), -(-rows // _LANES)
-    lanes = apart(rng, _LANES)
+    lanes = spawn_generators(rng, _LANES)
 
     def draw(lane: int) -> None:
-        own = words[lane * size : (lane + 1) * size]
-        own[:] = lanes[lane].integers(0, 2**64, size=len(own), dtype=np.uint64)
+        part = words[lane * size : (lane + 1) * size]
+        part[:] = lanes[lane].integers(0, 2**64, size=len(part), dtype=np.uint64)
 
-    side_by_side(draw, range(_LANES))
+    parallel_map(draw, range(_LANES))
     order = np.arange(rows, dtype=np.int64)
     _reorder(words, order)
     return order

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_in_place
-from duckdb_anon.kernels.thread_pool import side_by_side, threads
+from duckdb_anon.kernels.thread_pool import parallel_map, threads
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.progress import tick
 
@@ -90,10 +90,10 @@ def _joint_of_few(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> IntA
     """As `joint`, of known sizes whose product fits; some rows at a time, which stay in the cache for all columns."""
     key = columns[0].astype(np.int64)
     for low in range(0, len(key), _BLOCK):
-        own = key[low : low + _BLOCK]
+        block = key[low : low + _BLOCK]
         for column, size in zip(columns[1:], sizes[1:], strict=True):
-            own *= int(size)
-            own += column[low : low + _BLOCK]
+            block *= int(size)
+            block += column[low : low + _BLOCK]
     return key
 
 
@@ -107,7 +107,7 @@ def sort(numbers: IntArray) -> None:
     """
     parts = threads() if len(numbers) >= _LARGE else 1
     size = -(-len(numbers) // parts)
-    side_by_side(lambda part: numbers[part * size : (part + 1) * size].sort(), range(parts))
+    parallel_map(lambda part: numbers[part * size : (part + 1) * size].sort(), range(parts))
     if parts > 1:
         numbers.sort(kind="stable")
 
@@ -146,7 +146,7 @@ def keys_of_lists(offsets: IntArray, *members: NDArray[Any]) -> Keys:
         entry = entry[np.lexsort((entry, np.repeat(np.arange(len(sizes)), sizes)))]
     alike, first = np.empty(len(sizes), dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
     table = np.full(1 << (2 * len(sizes) + 1).bit_length(), -1, dtype=np.int64)
-    first = first[: _tell_apart(offsets, entry, table, first, alike)]
+    first = first[: _number_lists(offsets, entry, table, first, alike)]
     return keys_of([_in_order(offsets, entry, first)[alike]])
 
 
@@ -155,14 +155,14 @@ def _in_order(offsets: IntArray, entry: IntArray, which: IntArray) -> IntArray:
     sizes = np.diff(offsets)[which]
     number, used = np.zeros(len(which), dtype=np.int64), 0
     for size in np.unique(sizes).tolist():
-        mine = np.flatnonzero(sizes == size)
+        same_size = np.flatnonzero(sizes == size)
         if size:
             # lists of one length, as rows of bytes
-            table = np.ascontiguousarray(entry[offsets[which[mine]][:, None] + np.arange(size)])
-            number[mine] = used + compact(table.view(np.dtype((np.void, 8 * size))).ravel())
+            table = np.ascontiguousarray(entry[offsets[which[same_size]][:, None] + np.arange(size)])
+            number[same_size] = used + compact(table.view(np.dtype((np.void, 8 * size))).ravel())
         else:
-            number[mine] = used
-        used = int(number[mine].max()) + 1
+            number[same_size] = used
+        used = int(number[same_size].max()) + 1
     return number
 
 
@@ -177,7 +177,7 @@ def _ascending(offsets: IntArray, entry: IntArray) -> bool:
 
 
 @compiled_in_place
-def _tell_apart(offsets: IntArray, entry: IntArray, table: IntArray, first: IntArray, alike: IntArray) -> int:
+def _number_lists(offsets: IntArray, entry: IntArray, table: IntArray, first: IntArray, alike: IntArray) -> int:
     """Number lists as they come, equal ones alike, by a table of hashes; every match is compared entry by entry."""
     number, mask = 0, len(table) - 1
     for i in range(len(offsets) - 1):

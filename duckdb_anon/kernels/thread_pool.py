@@ -56,7 +56,7 @@ def threads() -> int:
     return max(1, _allowed.get() or os.cpu_count() or 1)
 
 
-def work_off(
+def run_queue(
     first: Iterable[Work], do: Callable[[Work, IntArray], Iterable[Work]], tick: Callable[[], None] | None = None
 ) -> None:
     """Do all pieces of work and what comes out of them.
@@ -68,7 +68,7 @@ def work_off(
     >>> def halve(size, flag):
     ...     done.append(size)
     ...     return [size // 2, size - size // 2] if size > 1 else []
-    >>> work_off([4], halve)
+    >>> run_queue([4], halve)
     >>> sorted(done)
     [1, 1, 1, 1, 2, 2, 4]
     """
@@ -88,7 +88,7 @@ def work_off(
             raise
 
 
-def side_by_side(do: Callable[[Item], Done], items: Iterable[Item]) -> list[Done]:
+def parallel_map(do: Callable[[Item], Done], items: Iterable[Item]) -> list[Done]:
     """Do something with each item, on as many threads as there may be; results in the order of the items.
 
     What `do` waits for must hold no GIL, as arrow, numpy and compiled functions on large arrays do not. It ticks by
@@ -97,7 +97,7 @@ def side_by_side(do: Callable[[Item], Done], items: Iterable[Item]) -> list[Done
     `do`: called on several threads at once, each time in a copy of this thread's context; `items`: what to do it with.
 
     >>> with allowed(2):
-    ...     side_by_side(len, ["a", "bc", ""])
+    ...     parallel_map(len, ["a", "bc", ""])
     [1, 2, 0]
     """
     waiting = list(items)
@@ -113,17 +113,17 @@ def side_by_side(do: Callable[[Item], Done], items: Iterable[Item]) -> list[Done
             raise
 
 
-def in_blocks(do: Callable[[int, int], None], rows: int) -> None:
+def parallel_blocks(do: Callable[[int, int], None], rows: int) -> None:
     """Do something with blocks of rows that stand together, one on each thread; with few rows at once.
 
     So that threads write apart from one another where they fill an array whose rows are shorter than a cache line.
 
     >>> with allowed(2):
-    ...     in_blocks(lambda low, high: print(low, high), 5)
+    ...     parallel_blocks(lambda low, high: print(low, high), 5)
     0 5
     """
     size = -(-rows // threads()) if rows >= _MANY else max(1, rows)
-    side_by_side(lambda low: do(low, min(low + size, rows)), range(0, rows, size))
+    parallel_map(lambda low: do(low, min(low + size, rows)), range(0, rows, size))
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def _ended(futures: Iterable[Future[Any]]) -> None:
     wait([future for future in futures if not future.cancel()])
 
 
-def let_go(work: Callable[[], Result]) -> Result:
+def run_detached(work: Callable[[], Result]) -> Result:
     """Do what nothing can stop (a library's fit), so that the call can be stopped all the same.
 
     The work is done on a thread of its own. Where `tick` raises while it is awaited the thread is left to itself: it
@@ -153,7 +153,7 @@ def let_go(work: Callable[[], Result]) -> Result:
 
     `work`: is called once; takes part in nothing that others write. Returns what `work` returns.
 
-    >>> let_go(lambda: sum(range(4)))
+    >>> run_detached(lambda: sum(range(4)))
     6
     """
     answer: Future[Result] = Future()

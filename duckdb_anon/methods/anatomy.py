@@ -22,7 +22,7 @@ from duckdb_anon.kernels.bucketize import anatomize
 from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, assign, partition
 from duckdb_anon.kernels.partition.privacy_models import diverse_persons
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
-from duckdb_anon.methods.partition_params import whole_persons_by
+from duckdb_anon.methods.partition_params import cut_by_person
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
@@ -97,7 +97,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """The rows of each value spread over the parts, or similar rows together."""
     _refuse_null(table.sensitive[0])
     if repeated:
-        return whole_persons_by("sse", params["l"])
+        return cut_by_person("sse", params["l"])
     diverse = FrequencyDiversity(float(params["l"]))
     return Cutting("deal by value" if params["groups"] == "table" else "sse", diverse, table.sensitive[0].codes)
 

@@ -55,18 +55,18 @@ def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Pr
             f"categorical := ['{attribute.name}']"
         )
     low, high = bounds or (float(attribute.positions[0]), float(attribute.positions[-1]))
-    whole = _is_whole(attribute)
-    if whole:
+    integral = _is_integral(attribute)
+    if integral:
         low, high = ceil(low), floor(high)
         if low > high:
             raise ParameterError(f"diffgen: there is no whole number within the bounds of '{attribute.name}'")
     values = np.clip(attribute.positions, low, high)[attribute.codes]
     # a whole number is the middle of a cell of length 1
-    room = 0.5 if whole else 0.0
-    return Predictor(values, low - room, high + room, numeric=True, whole=whole)
+    room = 0.5 if integral else 0.0
+    return Predictor(values, low - room, high + room, numeric=True, integral=integral)
 
 
-def _is_whole(attribute: Attribute) -> bool:
+def _is_integral(attribute: Attribute) -> bool:
     scale = attribute.scale
     return scale is not None and (scale.line == "integer" or (scale.line == "decimal" and not scale.digits))
 
@@ -104,7 +104,7 @@ def _check_reach(attribute: Attribute, bounds: tuple[float, float] | None) -> No
     farthest = max(map(abs, bounds)) if bounds else 0.0
     if bounds is None and attribute.kind == "ordered" and attribute.scale is not None:
         farthest = float(np.abs(attribute.positions[: attribute.special_from]).max(initial=0.0))
-    limit = _FARTHEST_WHOLE if _is_whole(attribute) else FARTHEST
+    limit = _FARTHEST_WHOLE if _is_integral(attribute) else FARTHEST
     if farthest >= limit:
         raise ColumnError(
             f"diffgen: column '{attribute.name}' reaches beyond {limit:g}, where numbers cannot be told apart; give "
@@ -126,7 +126,7 @@ def _boxes(attribute: Attribute, predictor: Predictor, place: IntArray) -> Cells
     """The cut's node of each released cell."""
     if predictor.numeric:
         low, high = (np.array([getattr(node, end) for node in predictor.cut]) for end in ("low", "high"))
-        if predictor.whole:
+        if predictor.integral:
             first, last = np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
             return Struct({"lower": Whole(first[place]), "upper": Whole(last[place])})
         return Struct({"lower": Real(low[place]), "upper": Real(high[place])})

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import asked, classes_of, parameters_of_guarantee, recheck
+from duckdb_anon.kernels.guarantees import classes_of, parameters_of_guarantee, recheck, required_model
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.lattice import (
     FrequencySet,
@@ -54,7 +54,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     if table.combinations is None:
         raise TypeError(f"{NAME} works on a table whose combinations are counted")
     person = table.repeated_person
-    requirement, sensitive = asked(NAME, table, params, persons=person is not None)
+    requirement, sensitive = required_model(NAME, table, params, persons=person is not None)
     attributes = [generalization_levels(a, params["branching"]) for a in table.qi]
     _check_nodes(attributes, params["max_nodes"])
     counted = FrequencySet.of_table(attributes, sensitive, table.combinations, person)
@@ -96,9 +96,9 @@ def _kept_rows(
     class_of_row: IntArray, sensitive: CodeArray | None, requirement: PrivacyModel, person: CodeArray | None
 ) -> IntArray:
     """Rows whose class satisfies the requirement."""
-    whole = Groups(np.zeros(len(class_of_row), dtype=np.int64), sensitive, person=person)
-    held = requirement.holds(Groups(class_of_row, sensitive, whole.table_counts, person))
-    return np.flatnonzero(held[class_of_row]).astype(np.int64)
+    full_table = Groups(np.zeros(len(class_of_row), dtype=np.int64), sensitive, person=person)
+    satisfied = requirement.holds(Groups(class_of_row, sensitive, full_table.table_counts, person))
+    return np.flatnonzero(satisfied[class_of_row]).astype(np.int64)
 
 
 def _rows_of(cells: Cells, rows: IntArray) -> Cells:
@@ -110,8 +110,8 @@ def _rows_of(cells: Cells, rows: IntArray) -> Cells:
 
 def combinations(roles: Roles, params: Params) -> tuple[ColumnInfo, ...]:
     """What DuckDB counts: the quasi-identifiers, what l and t speak of, and whose rows they are."""
-    whose = () if roles.person is None else (roles.person,)
-    return roles.qi + (() if params["l"] is None and params["t"] is None else roles.sensitive) + whose
+    person_columns = () if roles.person is None else (roles.person,)
+    return roles.qi + (() if params["l"] is None and params["t"] is None else roles.sensitive) + person_columns
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import joined
+from duckdb_anon.kernels.guarantees import all_of
 from duckdb_anon.kernels.partition.privacy_models import (
     All,
     BoolArray,
@@ -44,7 +44,7 @@ from duckdb_anon.kernels.slicing.bucket_permutation import (
 from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, of_records, with_fakes
 from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_grouping, sliced_layout
 from duckdb_anon.kernels.slicing.validity_rules import ValidityRule, parse_rules, rule_of, unseen_pairs
-from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting, whole_persons_by
+from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
@@ -70,7 +70,7 @@ def required(
     diverse = FrequencyDiversity(least) if table.repeated_person is None else diverse_persons(least)
     parts: list[PrivacyModel] = [KAnonymity(params["min_bucket"])] if params["min_bucket"] > 1 else []
     if not rules:
-        return joined([*parts, diverse]), sensitive
+        return all_of([*parts, diverse]), sensitive
     classes = [rule.class_of([a.codes[records.qi_row] for a in table.qi]).astype(np.int32) for rule in rules]
     codes, (value, *class_of_code) = combine([sensitive, *classes])
     parts.append(OfColumn(diverse, table.sensitive[0].name, value))
@@ -79,7 +79,7 @@ def required(
         class_of_pair = each[np.unique(pair, return_index=True)[1]].astype(np.int64)
         diverse_alike = ConditionalDiversity(least, class_of_pair, _ALIKE)
         parts.append(OfColumn(diverse_alike, "rules", compact(pair).astype(np.int32)))
-    return joined(parts), codes
+    return all_of(parts), codes
 
 
 def buckets(table: CodedTable, records: Records, rules: Sequence[ValidityRule], params: Params) -> IntArray:
@@ -214,7 +214,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
             "write them as rules := [...]"
         )
     if repeated:
-        return whole_persons_by(params["cut"], max(params["l"], params["min_bucket"]))
+        return cut_by_person(params["cut"], max(params["l"], params["min_bucket"]))
     diverse = FrequencyDiversity(float(params["l"]))
     return cutting(params, All((KAnonymity(params["min_bucket"]), diverse)), table.sensitive[0].codes)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import asked, parameters_of_guarantee, recheck
+from duckdb_anon.kernels.guarantees import parameters_of_guarantee, recheck, required_model
 from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.partition import boxes, partition
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
@@ -51,7 +51,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Cut the table and publish a box a group."""
     person = table.repeated_person
-    requirement, sensitive = asked(NAME, table, params, persons=person is not None)
+    requirement, sensitive = required_model(NAME, table, params, persons=person is not None)
     group = partition(
         table.qi,
         sensitive,
@@ -75,7 +75,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """The first cuts of the whole table; relaxed ones are strict as long as they cut it into parts."""
-    requirement, codes = asked(NAME, table, params, persons=repeated)
+    requirement, codes = required_model(NAME, table, params, persons=repeated)
     return Cutting(params["cut"], requirement, codes, params["width"])
 
 

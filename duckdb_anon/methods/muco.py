@@ -24,15 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import every_column, joined
+from duckdb_anon.kernels.guarantees import all_of, every_column
 from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, PrivacyModel, partition
 from duckdb_anon.kernels.partition.privacy_models import diverse_persons
 from duckdb_anon.kernels.permutation import permuted, permuted_codes, repaired
 from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.methods import muco_lp
-from duckdb_anon.methods.partition_params import cutting, plain_layout, unchanged, whole_persons_by
+from duckdb_anon.methods.partition_params import cut_by_person, cutting, plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
@@ -112,10 +112,10 @@ def required(table: CodedTable, params: Params, least: int, *, persons: bool) ->
         parts.append(PersonShare(float(1 / params["delta"])))
     least_l = DEFAULT_L if params["l"] is None else params["l"]
     if not table.sensitive or least_l <= 1:
-        return joined(parts), None
+        return all_of(parts), None
     diverse = diverse_persons(least_l) if persons else FrequencyDiversity(least_l)
     sensitive, each = every_column(table.sensitive, lambda _: diverse)
-    return joined([*parts, *each]), sensitive
+    return all_of([*parts, *each]), sensitive
 
 
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
@@ -169,7 +169,7 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
             )
         return codes
 
-    return side_by_side(taken, range(len(table.qi)))
+    return parallel_map(taken, range(len(table.qi)))
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
@@ -177,7 +177,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     if params["tables"] == "linear":
         return cutting(params, *muco_lp.required(table, params))
     if repeated:
-        return whole_persons_by("sse", max(least_size(params), DEFAULT_L if params["l"] is None else params["l"]))
+        return cut_by_person("sse", max(least_size(params), DEFAULT_L if params["l"] is None else params["l"]))
     return Cutting("sse", *required(table, params, least_size(params), persons=False))
 
 

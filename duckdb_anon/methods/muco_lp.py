@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import every_column, joined
+from duckdb_anon.kernels.guarantees import all_of, every_column
 from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PrivacyModel, assign
 from duckdb_anon.kernels.random_output_tables import MutualCover, cover, randomize_unchanged
 from duckdb_anon.methods.partition_params import cut_groups
@@ -58,7 +58,7 @@ def required(table: CodedTable, params: Params) -> tuple[PrivacyModel, CodeArray
     if not table.sensitive:
         return KAnonymity(ceil(least)), None
     sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
-    return joined(each), sensitive
+    return all_of(each), sensitive
 
 
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import KAnonymity, PrivacyModel, partition, whole_persons
+from duckdb_anon.kernels.partition import KAnonymity, PrivacyModel, partition, person_level
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick
@@ -59,7 +59,7 @@ def cutting(params: Params, requirement: PrivacyModel, codes: CodeArray | None =
     return Cutting(params["cut"], requirement, codes, params["width"])
 
 
-def whole_persons_by(cut: Literal["loss", "median", "sse"], least: float) -> Cutting:
+def cut_by_person(cut: Literal["loss", "median", "sse"], least: float) -> Cutting:
     """How a table is cut into parts of at least `least` individuals, each with all their records."""
     return Cutting(cut, KAnonymity(ceil(least)), persons=True)
 
@@ -77,7 +77,7 @@ def cut_groups(
     if params["cut"] == "sse":
         return partition(qi, codes, requirement, person=person, tick=tick, cut="sse", function=function)
     return partition(
-        qi if person is None else whole_persons(qi, person),
+        qi if person is None else person_level(qi, person),
         codes,
         requirement,
         person=person,

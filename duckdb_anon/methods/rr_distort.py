@@ -22,8 +22,8 @@ import numpy as np
 
 from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
-from duckdb_anon.kernels.rng_streams import apart
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.rng_streams import spawn_generators
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model import released_columns
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import ParameterError
@@ -64,14 +64,14 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     chosen = choose(table, params, NAME, with_risk=False)
     released: dict[str, Cells] = {}
     channels: dict[str, Cells] = {}
-    each = apart(rng, len(chosen.columns))
+    each = spawn_generators(rng, len(chosen.columns))
 
     def drawn(c: int) -> CodeArray:
         column = chosen.columns[c]
         codes: CodeArray = column.domain[chosen.channels[c].distort(column.index, each[c])]
         return codes
 
-    codes = side_by_side(drawn, range(len(chosen.columns)))
+    codes = parallel_map(drawn, range(len(chosen.columns)))
     for column, channel, own in zip(chosen.columns, chosen.channels, codes, strict=True):
         name = column.attribute.name
         released[name] = released_columns.Coded(name, own)

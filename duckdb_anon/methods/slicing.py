@@ -26,7 +26,7 @@ from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.kernels.slicing.attribute_clustering import related_columns
 from duckdb_anon.kernels.slicing.bucket_permutation import check_columns, check_diversity, shuffled_slots, sliced_cells
 from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_grouping, sliced_layout
-from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting, whole_persons_by
+from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
@@ -105,7 +105,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As buckets are cut; that no value is frequent in a part lets it be cut into diverse buckets."""
     if repeated:
-        return whole_persons_by(params["cut"], params["l"])
+        return cut_by_person(params["cut"], params["l"])
     return cutting(params, FrequencyDiversity(float(params["l"])), table.sensitive[0].codes)
 
 

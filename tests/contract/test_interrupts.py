@@ -15,7 +15,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon.engine import interrupts, runner
 from duckdb_anon.kernels.jit import compiled
-from duckdb_anon.kernels.thread_pool import let_go
+from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.model import progress
 from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import METHODS
@@ -30,9 +30,9 @@ ONE_PASS = {
     "row_products": "the same scores", "logs_within": "the same scores",
     "leave_out_groups": "the same scores", "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
-    "_reorder": "rows", "_ascending": "entries of lists", "_tell_apart": "entries of lists",
+    "_reorder": "rows", "_ascending": "entries of lists", "_number_lists": "entries of lists",
     "complete": "a block of rows", "exchange": "a block of buckets", "count_triples": "rows",
-    "sample_cuts": "a sample of rows", "counted_cuts": "counts of a part", "satisfied": "rows of a group",
+    "sample_cuts": "a sample of rows", "satisfied": "rows of a group",
     "lay_out": "rows of a group", "extremes": "rows of a group", "set_cut": "values of a group",
     "order_by_rows": "values of a group", "common_depth": "levels of a hierarchy",
 }  # fmt: skip
@@ -97,10 +97,10 @@ def test_a_compiled_call_that_was_stopped_gives_nothing_back() -> None:
 def test_a_library_that_cannot_be_stopped_is_left_to_itself() -> None:
     finish = threading.Event()
     with interrupts.watching() as flag:
-        assert let_go(lambda: 3) == 3
+        assert run_detached(lambda: 3) == 3
         flag[0] = 1
         with pytest.raises(progress.Interrupted):
-            let_go(finish.wait)
+            run_detached(finish.wait)
     finish.set()
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, PersonShare
-from duckdb_anon.kernels.partition.person_level import whole_persons
+from duckdb_anon.kernels.partition.person_level import person_level
 from duckdb_anon.kernels.partition.privacy_models import OfRows, diverse_persons
 from duckdb_anon.methods.partition_params import cut_groups
 from duckdb_anon.model.errors import RequirementError
@@ -70,7 +70,7 @@ def _kept(group: Any, secret: Any, person: Any, k: int, least: float) -> bool:
 @given(case=tables())
 def test_a_person_has_one_value_one_of_hers(case: tuple[Any, ...]) -> None:
     qi, _, person = case
-    for attribute, whole in zip(qi, whole_persons(qi, person), strict=True):
+    for attribute, whole in zip(qi, person_level(qi, person), strict=True):
         for p in set(person.tolist()):
             own = sorted(attribute.codes[person == p].tolist())
             chosen = set(whole.codes[person == p].tolist())

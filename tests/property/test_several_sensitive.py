@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.guarantees import every_column, joined
+from duckdb_anon.kernels.guarantees import all_of, every_column
 from duckdb_anon.kernels.partition import (
     DistinctDiversity,
     EntropyDiversity,
@@ -45,6 +45,6 @@ def test_a_group_holds_where_each_column_alone_holds(
     kinds = ("ordered", "nominal", "ordered")
     sensitive = [slow.attribute(f"s{i}", [row[1 + i] for row in rows], kinds[i]) for i in range(columns)]
     codes, each = every_column(sensitive, lambda _: requirement)
-    held = joined(each).holds(Groups(group, codes, np.bincount(codes)))
+    held = all_of(each).holds(Groups(group, codes, np.bincount(codes)))
     alone = [requirement.holds(Groups(group, a.codes, np.bincount(a.codes))) for a in sensitive]
     assert held.tolist() == np.all(alone, axis=0).tolist()

@@ -26,7 +26,7 @@ def spread_values(
     strength: float,
     rounds: int,
     passes: int,
-    held: FloatArray,
+    persons_with_value: FloatArray,
     prior: FloatArray,
     weight: FloatArray,
     stop: IntArray,
@@ -46,7 +46,7 @@ def spread_values(
         strength: persons that each conditional distribution is smoothed with, drawn as `marginal` says.
         rounds: rounds of expectation maximization.
         passes: passes of scaling rows and values, each round.
-        held: persons of each bin that have each value, shape (bins of all columns, values); filled.
+        persons_with_value: persons of each bin that have each value, shape (bins of all columns, values); filled.
         prior: persons that have each value, shape (values,); filled.
         weight: persons of each row that have each value of its bucket: row after row, one entry a value of the bucket,
             shape (sum of rows times values over the buckets,); filled.
@@ -68,7 +68,7 @@ def spread_values(
                 weight[at] = size[j] * count[e] / total
                 at += 1
     for step in range(rounds + 1):
-        held[:] = 0.0
+        persons_with_value[:] = 0.0
         prior[:] = 0.0
         at = 0
         for b in range(buckets):
@@ -76,7 +76,7 @@ def spread_values(
                 for e in range(offsets[b], offsets[b + 1]):
                     prior[code[e]] += weight[at]
                     for a in range(columns):
-                        held[bins[a, j], code[e]] += weight[at]
+                        persons_with_value[bins[a, j], code[e]] += weight[at]
                     at += 1
         if step == rounds:
             break
@@ -89,17 +89,17 @@ def spread_values(
             fitted[:values] = 0.0
             for r in range(rows):
                 j, best = start[b] + r, 0.0
-                own = weight[first + r * values : first + (r + 1) * values]
+                row_weights = weight[first + r * values : first + (r + 1) * values]
                 for v in range(values):
                     s, fit = code[offsets[b] + v], 1.0
                     for a in range(columns):
                         i = bins[a, j]
-                        fit *= (held[i, s] + smooth[i]) * (surprise[i] * share[s])
-                    own[v] = fit
+                        fit *= (persons_with_value[i, s] + smooth[i]) * (surprise[i] * share[s])
+                    row_weights[v] = fit
                     best = max(best, fit)
                 for v in range(values):
-                    own[v] *= size[j] / best
-                    fitted[v] += own[v]
+                    row_weights[v] *= size[j] / best
+                    fitted[v] += row_weights[v]
             # columns are scaled while rows are summed, and summed while rows are scaled
             for _ in range(passes):
                 if stop[0] != 0:
@@ -109,17 +109,17 @@ def spread_values(
                     fitted[v] = 0.0
                 off = 0.0
                 for r in range(rows):
-                    own = weight[first + r * values : first + (r + 1) * values]
+                    row_weights = weight[first + r * values : first + (r + 1) * values]
                     total = 0.0
                     for v in range(values):
-                        own[v] *= scale[v]
-                        total += own[v]
+                        row_weights[v] *= scale[v]
+                        total += row_weights[v]
                     people = size[start[b] + r]
                     off = max(off, abs(total / people - 1.0))
                     ratio = people / total if total > 0 else 0.0
                     for v in range(values):
-                        own[v] *= ratio
-                        fitted[v] += own[v]
+                        row_weights[v] *= ratio
+                        fitted[v] += row_weights[v]
                 if off < 1e-6:
                     break
             first += rows * values

@@ -306,19 +306,19 @@ def own_share(
         out[t] = 0.0
         if best == -np.inf:
             continue
-        mine = 0.0
+        own_hits = 0.0
         for r in range(start[t], start[t + 1]):
             for e in range(own_start[t], own_start[t + 1]):
                 if scores[r, own[e]] >= best - TIE:
-                    mine += 1.0
-        if mine == 0.0:
+                    own_hits += 1.0
+        if own_hits == 0.0:
             continue
         rows = 0.0
         for r in range(start[t], start[t + 1]):
             for j in range(scores.shape[1]):
                 if scores[r, j] >= best - TIE:
                     rows += size[j]
-        out[t] = mine / rows
+        out[t] = own_hits / rows
 
 
 @compiled

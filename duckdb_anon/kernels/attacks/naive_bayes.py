@@ -21,7 +21,7 @@ def naive_bayes_guesses(
     start: IntArray,
     bins: IntArray,
     known: BoolArray,
-    held: FloatArray,
+    rows_with_value: FloatArray,
     marginal: FloatArray,
     prior: FloatArray,
     own_start: IntArray,
@@ -42,7 +42,7 @@ def naive_bayes_guesses(
             target's records add up.
         bins: bin of each known value, counted over all columns, shape (records, columns).
         known: columns the adversary knows, shape (records, columns).
-        held: rows of each bin that hold each value, shape (bins of all columns, values).
+        rows_with_value: rows of each bin that hold each value, shape (bins of all columns, values).
         marginal: share of each bin in its column, shape (bins of all columns,).
         prior: rows that hold each value, shape (values,).
         own_start: first own row of each target and their number, shape (targets + 1,).
@@ -62,7 +62,7 @@ def naive_bayes_guesses(
     for s in range(values):
         rows_log[s] = np.log(prior[s] + strength)
         prior_log[s] = np.log(prior[s]) if prior[s] > NO_ROWS else -np.inf
-    seen_log, ready = np.empty(held.shape), np.zeros(len(held), dtype=np.bool_)
+    seen_log, ready = np.empty(rows_with_value.shape), np.zeros(len(rows_with_value), dtype=np.bool_)
     pair = 0
     for t in range(len(out)):
         if stop[0] != 0:
@@ -76,7 +76,7 @@ def naive_bayes_guesses(
                     b = bins[r, a]
                     if not ready[b]:
                         for s in range(values):
-                            seen_log[b, s] = np.log(held[b, s] + strength * marginal[b])
+                            seen_log[b, s] = np.log(rows_with_value[b, s] + strength * marginal[b])
                         ready[b] = True
                     for s in range(values):
                         score[s] += seen_log[b, s] - rows_log[s]
@@ -94,7 +94,7 @@ def naive_bayes_guesses(
                 for a in range(columns):
                     if known[r, a]:
                         b = bins[r, a]
-                        seen = held[b, s]
+                        seen = rows_with_value[b, s]
                         for e in range(rows_own):
                             seen -= own[own_start[t] + e, s] * inside[pair + e, a]
                         score[s] += np.log((max(seen, 0.0) + strength * marginal[b]) / (rows + strength))
@@ -104,11 +104,11 @@ def naive_bayes_guesses(
             pair += rows_own
             if best == -np.inf:
                 continue
-            whole = 0.0
+            total_weight = 0.0
             for s in range(values):
-                whole += np.exp(score[s] - best)
+                total_weight += np.exp(score[s] - best)
             for s in range(values):
-                total[s] += np.exp(score[s] - best) / whole
+                total[s] += np.exp(score[s] - best) / total_weight
         for e in range(excluded_start[t], excluded_start[t + 1]):
             if excluded[e] >= 0:
                 total[excluded[e]] = 0.0

@@ -110,7 +110,7 @@ class Predictor:
     high: float  # upper end; the number of leaves for categorical predictors
     tree: Hierarchy | None = None  # the taxonomy, None for numeric predictors and for flat domains
     numeric: bool = False  # whether it is cut into intervals
-    whole: bool = False  # whether values are whole numbers, which are cut halfway between two of them
+    integral: bool = False  # whether values are whole numbers, which are cut halfway between two of them
     cut: list[CutNode] = field(init=False)  # the nodes that now cover the domain
     node_of_record: IntArray = field(init=False)  # place of each record's node in `cut`
 
@@ -122,7 +122,7 @@ class Predictor:
     def points_in(self, node: CutNode) -> FloatArray:
         """Points of the grid inside an interval, where it can be split."""
         grid = self.low + (self.high - self.low) * (np.arange(1, GRID) / GRID)
-        if self.whole:
+        if self.integral:
             grid = np.floor(grid) + 0.5
         return np.unique(grid[(grid > node.low) & (grid < node.high)])
 
@@ -180,8 +180,8 @@ class Search:
         return sensitivity_of(self.utility, self.classes)
 
     def _records(self, p: int, place: int) -> tuple[FloatArray, IntArray]:
-        mine = np.flatnonzero(self.predictors[p].node_of_record == place)
-        return self.predictors[p].values[mine], self.class_of_record[mine]
+        members = np.flatnonzero(self.predictors[p].node_of_record == place)
+        return self.predictors[p].values[members], self.class_of_record[members]
 
     def _score(self, p: int, place: int) -> float:
         """Score of specializing a node, -inf if it has no children."""
@@ -201,9 +201,9 @@ class Search:
         predictor = self.predictors[p]
         node = predictor.cut[place]
         children = predictor.children(node)
-        mine = np.flatnonzero(predictor.node_of_record == place)
+        members = np.flatnonzero(predictor.node_of_record == place)
         places = np.array([place, *range(len(predictor.cut), len(predictor.cut) + len(children) - 1)])
-        predictor.node_of_record[mine] = places[predictor.child_of(node, predictor.values[mine])]
+        predictor.node_of_record[members] = places[predictor.child_of(node, predictor.values[members])]
         predictor.cut[place] = children[0]
         predictor.cut += children[1:]
         if predictor.numeric:
@@ -218,9 +218,9 @@ class Search:
             points = predictor.points_in(node)
             if len(points) == 0:
                 continue
-            mine = predictor.node_of_record == place
+            members = predictor.node_of_record == place
             scores = split_scores(
-                predictor.values[mine], self.class_of_record[mine], self.classes, points, self.utility
+                predictor.values[members], self.class_of_record[members], self.classes, points, self.utility
             )
             chosen, loss = self.mechanisms.choose(scores, self.budget.choice, self._sensitivity)
             losses.append(loss)
@@ -240,8 +240,8 @@ def split_scores(
     if utility == "max":
         scores: FloatArray = left.max(axis=1) + right.max(axis=1)
         return scores
-    whole = counts.sum(axis=0).astype(np.float64)
-    return entropy(whole) - (_entropies(left) + _entropies(right)) / max(float(whole.sum()), 1.0)
+    integral = counts.sum(axis=0).astype(np.float64)
+    return entropy(integral) - (_entropies(left) + _entropies(right)) / max(float(integral.sum()), 1.0)
 
 
 def _entropies(counts: FloatArray) -> FloatArray:

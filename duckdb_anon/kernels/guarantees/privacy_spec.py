@@ -84,7 +84,7 @@ def refine(function: str, params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-def asked(
+def required_model(
     function: str, table: CodedTable, params: Params, *, persons: bool = False
 ) -> tuple[PrivacyModel, CodeArray | None]:
     """Return the requirement of a call, and the sensitive codes it reads (None where it reads none).
@@ -120,9 +120,9 @@ def asked(
                 f"{function}: l and t need a sensitive column; say sensitive := '...' or COMMENT ON COLUMN ... IS "
                 "'anon: sensitive'"
             )
-        codes, each = every_column(table.sensitive, lambda a: joined([make(a) for make in of_column]))
+        codes, each = every_column(table.sensitive, lambda a: all_of([make(a) for make in of_column]))
         parts += each
-    return joined(parts), codes
+    return all_of(parts), codes
 
 
 def every_column(
@@ -138,7 +138,7 @@ def every_column(
     return codes, [OfColumn(requirement(a), a.name, of) for a, of in zip(sensitive, code_of, strict=True)]
 
 
-def joined(parts: Sequence[PrivacyModel]) -> PrivacyModel:
+def all_of(parts: Sequence[PrivacyModel]) -> PrivacyModel:
     """All of several requirements, one or more, as one."""
     return parts[0] if len(parts) == 1 else All(tuple(parts))
 

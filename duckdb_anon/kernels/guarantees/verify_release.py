@@ -13,7 +13,7 @@ import numpy as np
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.partition import Groups, PrivacyModel
 from duckdb_anon.kernels.row_keys import compact, keys_of, keys_of_lists
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.released_columns import Cells, Coded, Interval, Node, ValueSet
@@ -42,12 +42,12 @@ def recheck(
     codes = None if sensitive is None else sensitive[rows]
     source = np.zeros(1 if sensitive is None else len(sensitive), dtype=np.int64)
     counts = Groups(source, sensitive, person=None if sensitive is None else person).table_counts
-    whose = None if person is None else person[rows]
-    held = requirement.holds(Groups(classes_of(published), codes, counts, whose))
-    if not held.all():
+    person_of_row = None if person is None else person[rows]
+    satisfied = requirement.holds(Groups(classes_of(published), codes, counts, person_of_row))
+    if not satisfied.all():
         raise RequirementError(
-            f"{function}: {int((~held).sum())} finished classes fail the requirement; nothing is released. This is "
-            "an error of the package, not of the call"
+            f"{function}: {int((~satisfied).sum())} finished classes fail the requirement; nothing is released. This "
+            "is an error of the package, not of the call"
         )
 
 
@@ -66,7 +66,7 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
         numbers, of_row = _identity(published[place]), index[place]
         return numbers if of_row is None or shared else numbers[of_row]
 
-    key = keys_of(side_by_side(column, range(len(published)))).of_row
+    key = keys_of(parallel_map(column, range(len(published)))).of_row
     if not shared or index[0] is None:
         return key
     occupied = np.zeros(len(key), dtype=np.bool_)

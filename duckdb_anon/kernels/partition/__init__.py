@@ -4,7 +4,7 @@ from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.generalize import BoxLoss, box_loss, boxes
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition
-from duckdb_anon.kernels.partition.person_level import whole_persons
+from duckdb_anon.kernels.partition.person_level import person_level
 from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
@@ -37,5 +37,5 @@ __all__ = [
     "boxes",
     "combine",
     "partition",
-    "whole_persons",
+    "person_level",
 ]

@@ -50,7 +50,7 @@ class _Entries:
         scale = np.sqrt(total / variance) if variance > 1e-12 else 0.0
         return _Entries(self.code, self.feature, self.value * scale)
 
-    def beside(self, other: _Entries) -> _Entries:
+    def appended(self, other: _Entries) -> _Entries:
         """Both blocks, the features of the second numbered after those of the first."""
         shift = int(self.feature.max(initial=-1)) + 1
         return _Entries(
@@ -97,7 +97,7 @@ def _block(attribute: Attribute) -> _Entries:
     line = _Entries(codes, np.zeros(len(codes), dtype=np.int64), (midrank + place) / 2).scaled(share, 1.0)
     if len(counts) > FEW_VALUES:
         return line
-    return line.beside(indicators.scaled(share, INDICATOR_WEIGHT**2)).scaled(share, 1.0)
+    return line.appended(indicators.scaled(share, INDICATOR_WEIGHT**2)).scaled(share, 1.0)
 
 
 def _nodes(attribute: Attribute) -> _Entries:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_in_place
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.released_columns import Interval, Node, ValueSet
 
@@ -46,7 +46,7 @@ def boxes(
     groups = int(group_of_row.max(initial=-1)) + 1
     index = group_of_row if index is None else index
     attributes = list(attributes)
-    each = side_by_side(lambda attribute: _box(attribute, group_of_row, groups, index), attributes)
+    each = parallel_map(lambda attribute: _box(attribute, group_of_row, groups, index), attributes)
     return {attribute.name: box for attribute, box in zip(attributes, each, strict=True)}
 
 

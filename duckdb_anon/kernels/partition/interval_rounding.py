@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_in_place
 from duckdb_anon.kernels.partition.round_numbers import Grid, grids
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.number_scale import Numbers, Scale
@@ -60,7 +60,7 @@ def with_edges(
         return result
     least = max(2, params.get("k") or 0, math.ceil(params.get("l") or 0))
     intervals = [a for a in table.qi if isinstance(result.get(a.name), Interval)]
-    moved = side_by_side(lambda a: rounded(a, result[a.name], least, person), intervals)  # type: ignore[arg-type]
+    moved = parallel_map(lambda a: rounded(a, result[a.name], least, person), intervals)  # type: ignore[arg-type]
     result.update(zip((a.name for a in intervals), moved, strict=True))  # type: ignore[arg-type]
     return result
 
@@ -88,10 +88,10 @@ def rounded(attribute: Attribute, box: Interval, least: int, person: CodeArray |
     rows = attribute.counts if person is None else np.bincount(attribute.codes, minlength=attribute.domain)
     start = np.append(0, np.cumsum(rows[:finite])).astype(np.int64)
     if person is None:
-        whose = np.zeros(0, dtype=np.int64)
+        persons_by_value = np.zeros(0, dtype=np.int64)
     else:
-        whose = person[np.argsort(attribute.codes, kind="stable")[: start[-1]]].astype(np.int64)
-    line = _Line.of(whose, start, least)
+        persons_by_value = person[np.argsort(attribute.codes, kind="stable")[: start[-1]]].astype(np.int64)
+    line = _Line.of(persons_by_value, start, least)
     if attribute.scale is None:
         return _shared_only(box, moved, line.shared)
     ends = np.stack([_ends(attribute.scale, line, sign) for sign in (-1, 1)])
@@ -111,22 +111,24 @@ class _Line(NamedTuple):
     reached: tuple[int, int]
 
     @staticmethod
-    def of(whose: IntArray, start: IntArray, least: int) -> _Line:
+    def of(persons_by_value: IntArray, start: IntArray, least: int) -> _Line:
         """Deal values; value v is that of rows whose[start[v]:start[v + 1]], given by their persons.
 
-        Where every row is a person, `whose` is empty.
+        Where every row is a person, `persons_by_value` is empty.
         """
-        persons = int(whose.max(initial=-1)) + 1
+        persons = int(persons_by_value.max(initial=-1)) + 1
         rising, falling, shared = (np.zeros(len(start) - 1, dtype=np.int64) for _ in range(3))
         reached = [
-            int(_deal(whose, start, least, order, np.full(persons, -1, dtype=np.int64), classes))
+            int(_deal(persons_by_value, start, least, order, np.full(persons, -1, dtype=np.int64), classes))
             for order, classes in ((1, rising), (-1, falling), (0, shared))
         ]
         return _Line(rising, falling, shared.astype(bool), (reached[0], reached[1]))
 
 
 @compiled_in_place
-def _deal(whose: IntArray, start: IntArray, least: int, order: int, seen: IntArray, class_of_value: IntArray) -> int:
+def _deal(
+    persons_by_value: IntArray, start: IntArray, least: int, order: int, seen: IntArray, class_of_value: IntArray
+) -> int:
     """Number classes of `least` persons, too few at the end joining the last class; return the end of the first one.
 
     From the smallest value on (order 1) or the largest (-1); order 0 says instead whether each value alone has `least`.
@@ -138,12 +140,12 @@ def _deal(whose: IntArray, start: IntArray, least: int, order: int, seen: IntArr
         value = values - 1 - place if order < 0 else place
         stamp = value if order == 0 else number
         count = 0 if order == 0 else count
-        if len(whose) == 0:
+        if len(persons_by_value) == 0:
             count += start[value + 1] - start[value]
         else:
             for i in range(start[value], start[value + 1]):
-                if seen[whose[i]] != stamp:
-                    seen[whose[i]] = stamp
+                if seen[persons_by_value[i]] != stamp:
+                    seen[persons_by_value[i]] = stamp
                     count += 1
         class_of_value[value] = int(count >= least) if order == 0 else number
         if order != 0 and count >= least:
@@ -194,8 +196,8 @@ def _beyond(ladder: Sequence[Grid], inner: Any, other: Any, extreme: Any, sign: 
     """The end of the outermost class, from the value that many reach and 1-2-5 steps beyond it."""
     width = abs(float(inner) - float(other)) / 10
     grid = next((g for g in ladder if g.length <= width), ladder[-1])
-    one = np.asarray([inner])
-    start = (grid.above(one) if sign > 0 else grid.below(one))[0]
+    start_value = np.asarray([inner])
+    start = (grid.above(start_value) if sign > 0 else grid.below(start_value))[0]
     for count in chain([0], (part * 10**p for p in range(_POWERS) for part in (1, 2, 5))):
         end = grid.steps_beyond(start, count, sign)[0]
         if end >= extreme if sign > 0 else end <= extreme:
@@ -203,10 +205,10 @@ def _beyond(ladder: Sequence[Grid], inner: Any, other: Any, extreme: Any, sign: 
     return extreme
 
 
-def _coded(known: Numbers, domain: int, ends: NDArray[Any]) -> tuple[CodeArray, Numbers]:
+def _coded(values: Numbers, domain: int, ends: NDArray[Any]) -> tuple[CodeArray, Numbers]:
     """Codes of published ends, shape of `ends`, those no row has being `domain` and on; and the numbers of these."""
-    place = np.minimum(np.searchsorted(known, ends), len(known) - 1)
-    is_new = known[place] != ends
+    place = np.minimum(np.searchsorted(values, ends), len(values) - 1)
+    is_new = values[place] != ends
     new, number = np.unique(ends[is_new], return_inverse=True)
     codes = place.astype(np.int32)
     codes[is_new] = domain + number

@@ -23,7 +23,7 @@ from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline, instead
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.feature_encoding import features_of
 from duckdb_anon.kernels.partition.partition_state import Columns, Rows, Workspace, carry_out, lay_out, push
-from duckdb_anon.kernels.partition.person_level import whole_persons
+from duckdb_anon.kernels.partition.person_level import person_level
 from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied, without_unused
 from duckdb_anon.kernels.partition.privacy_models import PrivacyModel, require_table
 from duckdb_anon.kernels.partition.split_candidates import (
@@ -41,7 +41,7 @@ from duckdb_anon.kernels.partition.split_candidates import (
     set_cut,
 )
 from duckdb_anon.kernels.partition.sse_split import SAMPLE, ErrorScore, error_cuts, left_to_right, without_tree
-from duckdb_anon.kernels.thread_pool import work_off
+from duckdb_anon.kernels.thread_pool import run_queue
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
@@ -115,7 +115,7 @@ class _Score(NamedTuple):
             return _Score(loss_cuts, lambda rows: LossScore(), tuple(qi), 0)
         if cut == "median":
             return _Score(median_cuts, lambda rows: MedianScore(WIDTHS[width], int(mode == "relaxed")), tuple(qi), 0)
-        ordered = [left_to_right(attribute) for attribute in (qi if person is None else whole_persons(qi, person))]
+        ordered = [left_to_right(attribute) for attribute in (qi if person is None else person_level(qi, person))]
         features, flat = features_of(ordered), tuple(without_tree(attribute) for attribute in ordered)
         return _Score(error_cuts, lambda rows: ErrorScore.of(features, rows), flat, SAMPLE)
 
@@ -153,7 +153,7 @@ def _cut_all(
         if tick is not None:
             tick()
 
-    work_off([(0, count)], work, poll)
+    run_queue([(0, count)], work, poll)
     return number_groups(rows.first, rows.row)
 
 

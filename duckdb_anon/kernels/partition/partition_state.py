@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.array_ops import tally
 from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline
-from duckdb_anon.kernels.thread_pool import in_blocks, side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
 ORDERED, NOMINAL, TREE = 0, 1, 2
@@ -108,7 +108,7 @@ class Rows(NamedTuple):
                 block = attribute.codes[low:high]
                 codes[low:high, place] = block if attribute.leaf_of_code is None else attribute.leaf_of_code[block]
 
-        in_blocks(fill, rows)
+        parallel_blocks(fill, rows)
         values = np.zeros(rows, dtype=np.int32) if sensitive is None else sensitive.astype(np.int32)
         every = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
         return Rows(
@@ -135,7 +135,7 @@ def _counts_of_table(qi: tuple[Attribute, ...], columns: Columns) -> IntArray:
         np.add.at(leaves, attribute.leaf_of_code, counts)
         return leaves
 
-    return np.concatenate(side_by_side(counted, range(len(qi))))
+    return np.concatenate(parallel_map(counted, range(len(qi))))
 
 
 class Workspace(NamedTuple):

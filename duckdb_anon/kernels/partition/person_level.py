@@ -14,7 +14,7 @@ from duckdb_anon.kernels.partition.sort_count import most_frequent
 from duckdb_anon.model.coded_table import Attribute, CodeArray
 
 
-def whole_persons(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute, ...]:
+def person_level(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute, ...]:
     """Attributes in which all rows of a person are alike.
 
     What is constant over a person's rows stays; of values that change, ordered ones become the person's lower median
@@ -23,7 +23,7 @@ def whole_persons(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute
     `qi`: attributes with a code a row, shape (n,).
 
     >>> age = Attribute("age", "ordered", np.array([2, 0, 1, 1], np.int32), np.arange(3.0), 3, -1, np.array([1, 2, 0]))
-    >>> whole_persons([age], np.array([0, 0, 0, 1], np.int32))[0].codes.tolist()
+    >>> person_level([age], np.array([0, 0, 0, 1], np.int32))[0].codes.tolist()
     [1, 1, 1, 1]
     """
     return tuple(replace(a, codes=_of_persons(a, person)) for a in qi)

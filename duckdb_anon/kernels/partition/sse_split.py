@@ -66,12 +66,12 @@ class ErrorScore(NamedTuple):
     @staticmethod
     def of(features: Features, rows: int) -> ErrorScore:
         """Make space for choosing by up to `rows` rows."""
-        one = np.empty(rows, np.int64)
+        line = np.empty(rows, np.int64)
         return ErrorScore(
             min(rows, SAMPLE), features.first_code, features.start, features.feature, features.value,
             np.zeros(features.count), np.zeros(features.count),
-            one, np.empty((rows, features.most), np.int64), np.empty((rows, features.most)), one.copy(), np.empty(rows),
-            one.copy(), one.copy(), np.empty(rows + 1, np.int64), one.copy(), one.copy(),
+            line, np.empty((rows, features.most), np.int64), np.empty((rows, features.most)), line.copy(),
+            np.empty(rows), line.copy(), line.copy(), np.empty(rows + 1, np.int64), line.copy(), line.copy(),
             np.empty(4 * rows + 1, np.int64),
         )  # fmt: skip
 
@@ -190,8 +190,8 @@ def _cuts_of_runs(
             along += score.toward[i]
         left += first[r + 1] - first[r]
         if left * rows >= min_size * size and (size - left) * rows >= min_size * size:
-            apart = size * (size * square - 2.0 * left * along) + 1.0 * left * left * total
-            gain = apart / (1.0 * size * left * (size - left))
+            between = size * (size * square - 2.0 * left * along) + 1.0 * left * left * total
+            gain = between / (1.0 * size * left * (size - left))
             if gain > 0.0:
                 code = score.key[order[first[r]]]
                 at = code if kind == UP_TO else space.rank[columns.offset[a] + code]

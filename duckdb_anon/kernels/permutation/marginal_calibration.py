@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled, compiled_in_place
 from duckdb_anon.kernels.permutation.permute_within_groups import rows_by_group
-from duckdb_anon.kernels.thread_pool import in_blocks, side_by_side, threads
+from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map, threads
 from duckdb_anon.model.coded_table import Attribute, IntArray
 from duckdb_anon.model.progress import stop_flag, tick
 
@@ -62,7 +62,7 @@ def repaired(
     columns = [*qi, *sensitive]
     if len(columns) < 2 or len(qi) == 0:
         return source
-    bins_of_column = side_by_side(_binned, columns)
+    bins_of_column = parallel_map(_binned, columns)
     bins = np.stack(bins_of_column, axis=1)
     tables = _Marginals.of(bins)
     counts = tables.counted(bins)
@@ -80,7 +80,7 @@ def repaired(
                 result[low:high, c] = taken
             published[low:high, c] = bins_of_column[c][taken]
 
-    in_blocks(in_groups, len(rows))
+    parallel_blocks(in_groups, len(rows))
     dev = np.where(target >= LEAST_COUNT, tables.counted(published) - target, _LEFT_ALONE)
     for _ in range(ROUNDS):
         _exchange_all(starts, published, result, tables.of_column, dev, rng)
@@ -89,7 +89,7 @@ def repaired(
         tick()
         source[q][rows] = result[:, q]
 
-    side_by_side(by_row, range(len(qi)))
+    parallel_map(by_row, range(len(qi)))
     return source
 
 
@@ -120,7 +120,7 @@ def _exchange_all(
             groups = starts[bounds[part] : bounds[part + 1] + 1]
             _exchange(groups, published, result, of_column, seen[lane], seeds[part : part + 1], stop)
 
-        side_by_side(exchange, range(lanes))
+        parallel_map(exchange, range(lanes))
         if lanes > 1:
             dev += sum((after - dev for after in seen[1:]), seen[0] - dev)
 
@@ -159,7 +159,7 @@ class _Marginals:
         tick()
         counts, stop = np.zeros(self.first[-1], dtype=np.int64), stop_flag()
         share = -(-len(self.tables) // threads())
-        side_by_side(
+        parallel_map(
             lambda lo: _count(bins, self.tables[lo : lo + share], self.first[lo : lo + share], counts, stop),
             range(0, len(self.tables), share),
         )

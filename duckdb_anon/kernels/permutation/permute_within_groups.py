@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled, compiled_in_place
-from duckdb_anon.kernels.rng_streams import apart
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.rng_streams import spawn_generators
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.progress import tick
 
@@ -47,8 +47,8 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     """
     rows, starts = rows_by_group(group_of_row)
     source = np.empty((columns, len(rows)), dtype=rows.dtype)
-    each = apart(rng, columns)
-    side_by_side(lambda c: _shuffle(rows, starts, each[c].random(len(rows)), source[c]), range(columns))
+    each = spawn_generators(rng, columns)
+    parallel_map(lambda c: _shuffle(rows, starts, each[c].random(len(rows)), source[c]), range(columns))
     return source
 
 

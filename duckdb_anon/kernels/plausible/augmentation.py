@@ -14,7 +14,7 @@ import numpy as np
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
-from duckdb_anon.kernels.thread_pool import side_by_side
+from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
 
@@ -138,7 +138,7 @@ class Augmentation:
             weight = np.empty((len(cell), widest))
             complete(low, min(low + _ROWS, rows), seed, tree, self.cells, cell, self.level, weight, self.state)
 
-        side_by_side(work, range(0, rows, _ROWS))
+        parallel_map(work, range(0, rows, _ROWS))
 
     def _exchange(self, block: int) -> None:
         seed, buckets = self._word(), len(self.starts) - 1
@@ -150,7 +150,7 @@ class Augmentation:
                 self.block, moves_level, self.tree, self.state, self.cell, self.level,
             )  # fmt: skip
 
-        side_by_side(work, range(0, buckets, _BUCKETS))
+        parallel_map(work, range(0, buckets, _BUCKETS))
 
     def _choose_root(self) -> None:
         """Take the column that tells the rows' levels.

@@ -86,7 +86,7 @@ class Population:
         return Population(counts / counts.sum(), estimate, weight)
 
     @property
-    def own_weight(self) -> float:
+    def group_weight(self) -> float:
         """The weight, negative where the table's shares are taken as they are."""
         return self.weight if self.estimate == "own" else -1.0
 
@@ -108,7 +108,7 @@ class CommonValue(PrivacyModel):
     population: Population  # what is assumed of the other one
 
     def checks(self, table_counts: IntArray) -> list[Check]:
-        return [Check(COMMON, (self.rate, self.alpha, self.population.own_weight), shares=self.population.share)]
+        return [Check(COMMON, (self.rate, self.alpha, self.population.group_weight), shares=self.population.share)]
 
     def _worst(self, groups: Groups) -> FloatArray:
         by_cell = belief(self.rate, self.population.occurrence(groups))
@@ -141,7 +141,7 @@ class LinkableValues(PrivacyModel):
         return self.d
 
     def checks(self, table_counts: IntArray) -> list[Check]:
-        return [Check(LINKABLE, (self.d, self.alpha, self.population.own_weight), shares=self.population.share)]
+        return [Check(LINKABLE, (self.d, self.alpha, self.population.group_weight), shares=self.population.share)]
 
     def _tail(self, groups: Groups) -> FloatArray:
         return poisson_binomial_tail(self.population.occurrence(groups), groups, self.d)

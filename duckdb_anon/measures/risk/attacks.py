@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.attacks.linkage_scores import own_share, vote
-from duckdb_anon.kernels.thread_pool import work_off
+from duckdb_anon.kernels.thread_pool import run_queue
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.scores import Scores, Scoring, joined_parts, records_at_a_time
 from duckdb_anon.measures.risk.targets import Targets
@@ -89,7 +89,7 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
             attribute[own, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
         return []
 
-    work_off(targets.blocks(records_at_a_time(release)), look, tick)
+    run_queue(targets.blocks(records_at_a_time(release)), look, tick)
     return Success(identity, attribute)
 
 
@@ -111,7 +111,7 @@ def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -
             best[slice(*block)] = np.maximum.reduceat(each, some.start[:-1])
         return []
 
-    work_off(targets.blocks(records_at_a_time(release)), look, tick)
+    run_queue(targets.blocks(records_at_a_time(release)), look, tick)
     return best
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.thread_pool import let_go
+from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.measures.released_rows import repeated_rows, source_rows
 from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -161,7 +161,7 @@ def _accuracy(
             tree = DecisionTreeClassifier(**learner).fit(learned.features[chosen], learned.label[chosen])
             return float((tree.predict(asked.features[rows]) == asked.label[rows]).mean())
 
-    return let_go(fitted)
+    return run_detached(fitted)
 
 
 MEASURE = Report(

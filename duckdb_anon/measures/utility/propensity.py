@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.thread_pool import let_go
+from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, Pair, columns_of, pairs
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
@@ -86,10 +86,10 @@ def _pmse(
 
     def mean_square(origin: FloatArray) -> float:
         tick()
-        return float(((let_go(lambda: _chance(learner, features, origin)) - share) ** 2).mean())
+        return float(((run_detached(lambda: _chance(learner, features, origin)) - share) ** 2).mean())
 
     if learner == "logistic":
-        parameters = int(let_go(lambda: np.linalg.matrix_rank(np.column_stack([np.ones(rows), features]))))
+        parameters = int(run_detached(lambda: np.linalg.matrix_rank(np.column_stack([np.ones(rows), features]))))
         return mean_square(released), (parameters - 1) * (1 - share) ** 2 * share / rows
     shuffled = [mean_square(rng.permutation(released)) for _ in range(permutations)]
     return mean_square(released), float(np.mean(shuffled))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from duckdb_anon.engine.rng import generator
-from duckdb_anon.kernels.rng_streams import apart
+from duckdb_anon.kernels.rng_streams import spawn_generators
 
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_they_are_of_one_kind_and_draw_different_numbers(seed: int | None) -> None:
     rng = generator(seed)
-    each = apart(rng, 3)
+    each = spawn_generators(rng, 3)
     assert {type(one.bit_generator) for one in each} == {type(rng.bit_generator)}
     drawn = np.stack([one.random(20_000) for one in (*each, rng)])
     correlated = np.corrcoef(drawn) - np.eye(4)
@@ -21,7 +21,7 @@ def test_they_are_of_one_kind_and_draw_different_numbers(seed: int | None) -> No
 
 
 def test_a_cryptographic_one_gives_keys_of_256_bits() -> None:
-    keys = [one.bit_generator.state["state"]["keysetup"] for one in apart(generator(None), 50)]
+    keys = [one.bit_generator.state["state"]["keysetup"] for one in spawn_generators(generator(None), 50)]
     words = np.stack(keys)
     assert words.shape == (50, 8)
     # each of the 256 bits is set in some and not in all; by chance one of them is the same in all 50 once in 2^41
@@ -29,5 +29,5 @@ def test_a_cryptographic_one_gives_keys_of_256_bits() -> None:
 
 
 def test_a_seed_repeats_them() -> None:
-    first, second = (np.stack([one.random(5) for one in apart(generator(8), 4)]) for _ in range(2))
+    first, second = (np.stack([one.random(5) for one in spawn_generators(generator(8), 4)]) for _ in range(2))
     assert (first == second).all()
