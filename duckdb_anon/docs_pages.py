@@ -68,7 +68,10 @@ def function_pages() -> Iterator[tuple[str, str]]:
 
 def index(entries: Sequence[Entry]) -> str:
     """A table of functions in each section."""
-    text = "# Functions\n\n`FROM anon_functions()` lists them in SQL; `.help NAME` in the shell shows one.\n"
+    text = (
+        "# Functions\n\n`FROM anon_functions()` lists them, `FROM anon_parameters('muco')` the parameters of one. "
+        "`.help NAME` in the shell shows one.\n"
+    )
     for section in SECTIONS:
         rows = [f"| [`{e.name}`]({e.name}.md) | {e.summary} |" for e in entries if e.section == section]
         if rows:

@@ -89,6 +89,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
+    section="From papers, for comparison",
     summary="a generalized sample against the composition attack (a reading of the abstract, not the original)",
     paper="after Baig, Li, Liu, Ding & Wang (2012), DASFAA: (rho, alpha)-anonymization",
     example="CREATE TABLE sampled AS FROM composition('people', 5)",

@@ -56,6 +56,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
+    section="From papers, for comparison",
     summary="sampling, generalization and perturbed sensitive values (a reading of the abstract)",
     paper="after Li, Baig, Sattar, Ding, Liu & Vincent (2016), Information Sciences 367-368",
     example="CREATE TABLE mixed AS FROM hybrid('people', 5)",

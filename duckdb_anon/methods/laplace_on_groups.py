@@ -57,6 +57,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
+    section="From papers, for comparison",
     summary="noisy counts in unprotected k-anonymous groups; NOT differentially private, see diffgen",
     paper="the epsilon-DP curve of Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5",
     example="CREATE TABLE counted AS FROM laplace_on_groups('people', 5, 1.0)",

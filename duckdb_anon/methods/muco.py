@@ -258,7 +258,7 @@ TABLES = Report(
     summary="the random output tables muco would draw from; for the data holder, never for publication",
     paper=PAPER + ", section 3, definition 1",
     example="FROM muco_tables('people', 0.2) LIMIT 10",
-    section="Preparing a call",
+    section="From papers, for comparison",
     smallest="delta := 0.5",
     instead=("muco",),
     parameters=GROUPING,

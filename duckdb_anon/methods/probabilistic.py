@@ -43,6 +43,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
 
 METHOD = Method(
     name=NAME,
+    section="From papers, for comparison",
     summary="generalization in which d values survive the intersection of two releases (a reading of the abstract)",
     paper="after Sattar, Li, Liu, Heatherly & Malin (2014), Knowledge-Based Systems 67: (d, alpha)-linkable",
     example="CREATE TABLE second AS FROM probabilistic('people', 5)",

@@ -45,7 +45,17 @@ __all__ = [
     "Task",
     "Unit",
 ]  # fmt: skip
-SECTIONS = ("Methods", "Equivalence classes", "Risk", "Utility", "Queries", "Preparing a call", "Choosing", "Help")
+SECTIONS = (
+    "Methods",
+    "Equivalence classes",
+    "Risk",
+    "Utility",
+    "Queries",
+    "Preparing a call",
+    "Choosing",
+    "Help",
+    "From papers, for comparison",
+)
 """Headings of the function page, in order."""
 
 

@@ -43,6 +43,7 @@ _EXPRESSIONS = {
 _TABLE_FUNCTIONS = {
     "unnest": (),
     "anon_functions": (),
+    "anon_parameters": (),
     "describe_release": ("table",),
     "anatomy_qit": ("table",),
     "anatomy_st": ("table",),

@@ -25,7 +25,15 @@ from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_shape, is_tree
 from duckdb_anon.sql_functions import load, macros
 
-ANALYST_FUNCTIONS = ("rewrite_query", "estimate", "describe_release", "anon_functions", "anatomy_qit", "anatomy_st")
+ANALYST_FUNCTIONS = (
+    "rewrite_query",
+    "estimate",
+    "describe_release",
+    "anon_functions",
+    "anon_parameters",
+    "anatomy_qit",
+    "anatomy_st",
+)
 _MARK = "anon: served"
 # DuckDB ends the process when a registered function is collected while the database lives.
 _KEEP: list[Callable[[str, str], bool]] = []

@@ -49,10 +49,8 @@ class Words:
 
     def learn(self, con: duckdb.DuckDBPyConnection) -> None:
         """Read what does not change: functions, parameters, keywords."""
-        for function, summary, parameter in con.execute(
-            "select function, summary, parameter from anon_functions()"
-        ).fetchall():
-            self.functions[function] = summary
+        self.functions = dict(con.execute('select "function", summary from anon_functions()').fetchall())
+        for function, parameter in con.execute('select "function", parameter from anon_parameters()').fetchall():
             self.parameters.setdefault(function, []).append(parameter)
         self.keywords = [name for (name,) in con.execute("select keyword_name from duckdb_keywords()").fetchall()]
 

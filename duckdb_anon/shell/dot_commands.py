@@ -162,8 +162,7 @@ def _schema(session: Shell, arguments: list[str]) -> None:
 def _functions(session: Shell, arguments: list[str]) -> None:
     word = literal(arguments[0].lower()) if arguments else "''"
     found = session.con.execute(
-        f"select any_value(signature), any_value(coalesce(about, summary)), any_value(example), any_value(paper) "
-        f'from anon_functions() where "function" = {word} group by "function"'
+        f'select signature, coalesce(about, summary), example, paper from anon_functions() where "function" = {word}'
     ).fetchall()
     if found:
         call, about, example, paper = found[0]
@@ -173,17 +172,16 @@ def _functions(session: Shell, arguments: list[str]) -> None:
         if paper:
             paragraphs(f"Source: {paper}", session.out, hanging=4)
         parameters = session.con.execute(
-            "select parameter, coalesce(\"default\", 'required'), meaning from anon_functions() "
-            f'where "function" = {word} and parameter is not null'
+            f"select parameter, coalesce(\"default\", 'required'), meaning from anon_parameters({word})"
         ).fetchall()
         wrapped(parameters, session.out)
         return
     matching = session.con.execute(
-        'select distinct "function", kind, summary from anon_functions() '
+        'select "function", section, summary from anon_functions() '
         f'where contains(lower("function" || summary), {word})'
     ).fetchall()
     if not matching:
-        known = [name for (name,) in session.con.execute('select distinct "function" from anon_functions()').fetchall()]
+        known = [name for (name,) in session.con.execute('select "function" from anon_functions()').fetchall()]
         session.fail(f".functions {arguments[0]}: no function mentions it{nearest(arguments[0], known)}")
     wrapped(matching, session.out)
 

@@ -72,9 +72,7 @@ Row = dict[str, float]
 def main(folder: Path, output: Path) -> None:
     """Measure, print, plot."""
     output.mkdir(parents=True, exist_ok=True)
-    methods = {
-        row[0] for row in duckdb_anon.connect().execute("select distinct function from anon_functions()").fetchall()
-    }
+    methods = {row[0] for row in duckdb_anon.connect().execute("select function from anon_functions()").fetchall()}
     calls = [call for call in CALLS if call.method in methods]
     found: dict[str, dict[Call, Row]] = {}
     for table, (qi, secret, where) in TABLES.items():

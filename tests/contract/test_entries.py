@@ -134,12 +134,13 @@ def test_methods_example_makes_its_release(documented: duckdb.DuckDBPyConnection
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
 def test_help_has_all_that_an_entry_states(documented: duckdb.DuckDBPyConnection, entry: Entry) -> None:
-    rows = documented.execute(
-        'select parameter, meaning, about, example from anon_functions() where "function" = $f', {"f": entry.name}
+    (row,) = documented.execute(
+        'select summary, about, example from anon_functions() where "function" = $f', {"f": entry.name}
     ).fetchall()
-    assert [(row[0], row[1]) for row in rows] == ([(p.name, p.doc) for p in parameters_of(entry)] or [(None, None)])
-    about = rows[0][2]
-    assert {row[2:] for row in rows} == {(about, entry.example)}
+    assert (row[0], row[2]) == (entry.summary, entry.example)
+    about = row[1]
+    parameters = documented.execute("select parameter, meaning from anon_parameters($f)", {"f": entry.name}).fetchall()
+    assert parameters == [(p.name, p.doc) for p in parameters_of(entry)]
     assert isinstance(entry, PureSql) == (about is None)
     if isinstance(entry, Method):
         assert len(about) > 200 and "Cost" in about

@@ -1,4 +1,4 @@
-"""anon_functions: every function with its parameters, what they mean, an example, and the paper it comes from.
+"""anon_functions: one row per function: what it does, how it is called, an example, and the paper it comes from.
 
 The column `about` is what the module of a function says of it: what is promised, where it departs from the paper,
 what it costs.
@@ -15,22 +15,22 @@ from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.function_specs import REQUIRED, Entry, Method, Parameter, Params, PureSql, Query, Report
 
-_FUNCTION = ("function", "kind", "signature", "summary", "paper", "example", "about")
-_PARAMETER = ("function", "parameter", "default", "meaning")
-_COLUMNS = ("function", "kind", "signature", "summary", "parameter", "default", "meaning", "paper", "example", "about")
+_COLUMNS = ("function", "summary", "section", "signature", "example", "paper", "about")
 _NEXT_ROW, _NEXT_CELL, _NULL = "\x1e", "\x1f", "\x1d"
 
 
 def plan(context: Any, params: Params) -> str:
-    """One row a function and parameter."""
-    entries = list(context.entries.values())
-    functions = _table("_anon_functions", _FUNCTION, [_about(entry) for entry in entries])
-    parameters = _table("_anon_parameters", _PARAMETER, [row for entry in entries for row in _parameters(entry)])
-    columns = ", ".join(f'"{column}"' for column in _COLUMNS)
-    return (
-        f'select {columns} from {functions} join {parameters} using ("function") '
-        "order by _anon_functions._anon_row, _anon_parameters._anon_row"
-    )
+    """One row per function, in the order of the function pages."""
+    return rows_as_table(_COLUMNS, [_row(entry) for entry in context.entries.values()])
+
+
+def rows_as_table(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:
+    """SELECT of rows of texts, in their order."""
+    if not rows:
+        empty = ", ".join(f'null::varchar as "{column}"' for column in columns)
+        return f"select {empty} where false"
+    named = ", ".join(f'"{column}"' for column in columns)
+    return f"select {named} from {_table('_anon_listed', columns, rows)} order by _anon_row"
 
 
 def signature(entry: Entry) -> str:
@@ -39,11 +39,12 @@ def signature(entry: Entry) -> str:
 
 
 def _spelled(entry: Entry, parameter: Parameter) -> str:
-    default = _default(entry, parameter)
+    default = default_of(entry, parameter)
     return parameter.name if default is None else f"{parameter.name} := {default}"
 
 
-def _default(entry: Entry, parameter: Parameter) -> str | None:
+def default_of(entry: Entry, parameter: Parameter) -> str | None:
+    """SQL of a parameter's default; None where it is required."""
     tables = getattr(entry, "tables", ("tbl",))
     if parameter.default is REQUIRED or parameter.name in tables:
         return None
@@ -62,9 +63,8 @@ def _table(name: str, columns: Sequence[str], rows: Sequence[Sequence[str | None
     return f"(select {cells}, _anon_row from ({numbered})) as {name}"
 
 
-def _about(entry: Entry) -> tuple[str | None, ...]:
-    kind = "method" if isinstance(entry, Method) else "measure"
-    return (entry.name, kind, signature(entry), entry.summary, entry.paper, entry.example, about(entry))
+def _row(entry: Entry) -> tuple[str | None, ...]:
+    return (entry.name, entry.summary, entry.section, signature(entry), entry.example, entry.paper, about(entry))
 
 
 def about(entry: Entry) -> str | None:
@@ -75,16 +75,9 @@ def about(entry: Entry) -> str | None:
     return inspect.getdoc(sys.modules[work.__module__])
 
 
-def _parameters(entry: Entry) -> list[tuple[str | None, ...]]:
-    parameters = parameters_of(entry)
-    if not parameters:
-        return [(entry.name, None, None, None)]
-    return [(entry.name, p.name, _default(entry, p), p.doc) for p in parameters]
-
-
 MEASURE = Query(
     name="anon_functions",
-    summary="this list: one row per function and parameter",
+    summary="this list: one row per function",
     paper="",
     example="FROM anon_functions() WHERE \"function\" = 'muco'",
     section="Help",

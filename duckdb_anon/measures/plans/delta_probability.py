@@ -41,7 +41,7 @@ MEASURE = Report(
     summary="largest share of one record in a published value, per attribute, in the tables muco would draw from",
     paper="Li et al. (2020), arXiv 2008.10771, section 3, definition 3",
     example="FROM delta_probability('people', 0.2)",
-    section="Risk",
+    section="From papers, for comparison",
     smallest="delta := 0.5",
     instead=("linkage_risk",),
     parameters=GROUPING,

@@ -197,7 +197,7 @@ MEASURE = Report(
     "counts near matches",
     paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
     example="FROM disclosure('people', 'release', p_match := 0.7)",
-    section="Risk",
+    section="From papers, for comparison",
     instead=("linkage_risk", "attribute_risk"),
     parameters=(
         Parameter(

@@ -77,7 +77,7 @@ MEASURE = Report(
     summary="levels of generalization over the height of the hierarchy, per quasi-identifier and overall",
     paper="Hasan, Jiang, Chen and Wang (2018), distortion ratio",
     example="FROM distortion_ratio('visits', 'persons', hierarchies := {'age': 'ages'})",
-    section="Utility",
+    section="From papers, for comparison",
     parameters=(),
     returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
     compute=compute,

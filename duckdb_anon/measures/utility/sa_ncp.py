@@ -170,7 +170,7 @@ MEASURE = Report(
     summary="information loss of sensitive values published as lists of nodes, in [0, 1]",
     paper="Gong, Luo, Yang, Ni and Li (2017), equation 4; NCP: Xu et al. (2006)",
     example="FROM sa_ncp('visits', 'persons')",
-    section="Utility",
+    section="From papers, for comparison",
     parameters=(
         Parameter(
             "variant",
